@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// The way to one store on one server with one credential.
+///
+/// A transport decides nothing: it sends what it is given, once, and says what came back. Every
+/// failure is a ``LinkFailure``. Cancelling the task ends a request at once.
+package protocol Transport: Sendable {
+    /// Opens the stream of changes and hands on each event in its order.
+    ///
+    /// Returns when the server ends the stream, and throws when it breaks or has been silent for
+    /// longer than two of the server's keep-alive intervals.
+    func listen(
+        since cursor: Cursor?, receive: @Sendable (StreamEvent) -> Void
+    ) async throws(LinkFailure)
+
+    func push(_ push: Push) async throws(LinkFailure) -> PushAnswer
+
+    /// The changes since the cursor; nil: the whole store.
+    func pull(since cursor: Cursor?) async throws(LinkFailure) -> ChangeSet
+}
+
+package enum StreamEvent: Hashable, Sendable {
+    case changes(ChangeSet)
+    /// The listener has everything up to this cursor.
+    case ready(Cursor, ServerConfig)
+    /// The listener missed something and must pull from its cursor again.
+    case resync
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A place in a store's order of arrival, to resume from. To a device it is an opaque text.
+package struct Cursor: Hashable, Sendable, Codable, CustomStringConvertible {
+    package let text: String
+
+    /// Nil unless the text is 1 to 128 visible ASCII characters.
+    package init?(_ text: String) {
+        guard (1...128).contains(text.utf8.count),
+            text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { return nil }
+        self.text = text
+    }
+
+    package var description: String { text }
+}
+
+/// What a cursor means to the server: a revision, and the epoch in which it was committed.
+///
+/// The revision alone would not do. A server restored from an older copy counts the same numbers
+/// again for other writes, and a device from before would miss them. So each run of the server is
+/// an epoch with a name of its own, drawn by chance, and a cursor holds only in a store whose
+/// revision of that number comes from that epoch.
+package struct Position: Hashable, Sendable {
+    package var epoch: UInt64
+    package var revision: Int64
+
+    package init(epoch: UInt64, revision: Int64) {
+        self.epoch = epoch
+        self.revision = revision
+    }
+
+    /// Nil for a cursor that no server of this kind gave.
+    package init?(_ cursor: Cursor) {
+        let parts = cursor.text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, let epoch = DeviceID(String(parts[0])),
+            let revision = Int64(parts[1]), revision >= 0
+        else { return nil }
+        self.init(epoch: epoch.rawValue, revision: revision)
+    }
+
+    package var cursor: Cursor {
+        Cursor("\(DeviceID.hexadecimal(epoch))-\(revision)")!
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A store's history of epochs: which cursors it can resume from.
+package struct Lineage: Hashable, Sendable {
+    /// The revisions from `firstRevision` on, up to the next span, were committed in this epoch.
+    package struct Span: Hashable, Sendable {
+        package var firstRevision: Int64
+        package var epoch: UInt64
+
+        package init(firstRevision: Int64, epoch: UInt64) {
+            self.firstRevision = firstRevision
+            self.epoch = epoch
+        }
+    }
+
+    /// In the order of their revisions.
+    package private(set) var spans: [Span]
+    /// The newest revision; 0 where nothing was ever committed.
+    package private(set) var revision: Int64
+    /// The newest revision of a deletion that is no longer remembered; 0 where all are.
+    package var forgottenRevision: Int64
+
+    package init(spans: [Span] = [], revision: Int64 = 0, forgottenRevision: Int64 = 0) {
+        self.spans = spans
+        self.revision = revision
+        self.forgottenRevision = forgottenRevision
+    }
+
+    package var position: Position {
+        Position(epoch: spans.last?.epoch ?? 0, revision: revision)
+    }
+
+    /// Counts one more committed push.
+    /// - Returns: The span that this begins, to be stored; nil if the epoch goes on.
+    package mutating func advance(in epoch: UInt64) -> Span? {
+        revision += 1
+        guard spans.last?.epoch != epoch else { return nil }
+        let span = Span(firstRevision: revision, epoch: epoch)
+        spans.append(span)
+        return span
+    }
+
+    package enum Resumption: Hashable, Sendable {
+        /// All changes after this revision bring the device up to date.
+        case after(Int64)
+        /// The cursor comes from another history: a restored copy or a wiped store.
+        case otherHistory
+        /// Deletions since the cursor are forgotten.
+        case forgotten
+    }
+
+    package func resumption(from position: Position) -> Resumption {
+        guard position.revision > 0 else {
+            return forgottenRevision > 0 ? .forgotten : .after(0)
+        }
+        let epoch = spans.last { $0.firstRevision <= position.revision }?.epoch
+        guard position.revision <= revision, epoch == position.epoch else { return .otherHistory }
+        return position.revision < forgottenRevision ? .forgotten : .after(position.revision)
+    }
+}

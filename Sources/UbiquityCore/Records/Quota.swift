@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The limits of one store. Settings of the server, made known to its devices.
+package struct StoreLimits: Hashable, Sendable, Codable {
+    /// Payload bytes of all values together. Keys do not count.
+    package var storeBytesMax = 1_048_576
+    package var keysMax = 1_024
+    /// Payload bytes of one value.
+    package var valueBytesMax = 1_048_576
+    package var key = KeyLimit.utf8Bytes(64)
+    /// Bytes of one request's body, in either form.
+    package var pushBytesMax = 8 << 20
+
+    package init() {}
+}
+
+/// What the values of a store take.
+package struct Usage: Hashable, Sendable {
+    package var bytes: Int
+    package var keys: Int
+
+    package init(bytes: Int = 0, keys: Int = 0) {
+        self.bytes = bytes
+        self.keys = keys
+    }
+
+    /// Takes note that a key's content changes from one to the other; nil: there was none.
+    package mutating func replace(_ old: Content?, by new: Content?) {
+        if let value = old?.value {
+            bytes -= value.payloadBytes
+            keys -= 1
+        }
+        if let value = new?.value {
+            bytes += value.payloadBytes
+            keys += 1
+        }
+    }
+}
+
+/// Why a write is refused though it is well formed.
+package enum LimitViolation: Error, Hashable, Sendable {
+    case keyTooLong(KeyLimit)
+    case valueTooLarge(bytes: Int, max: Int)
+    case storeBytes(bytes: Int, max: Int)
+    case keys(count: Int, max: Int)
+}
+
+extension LimitViolation: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .keyTooLong(let limit):
+            KeyError.tooLong(limit).description
+        case .valueTooLarge(let bytes, let max):
+            "the value has \(bytes) bytes, and one value may have at most \(max)"
+        case .storeBytes(let bytes, let max):
+            "the store's values would have \(bytes) bytes, and may have at most \(max) together"
+        case .keys(let count, let max):
+            "the store would have \(count) keys, and may have at most \(max)"
+        }
+    }
+
+    /// The word for programs, as in the protocol.
+    package var code: String {
+        switch self {
+        case .keyTooLong: "key-too-long"
+        case .valueTooLarge: "value-too-large"
+        case .storeBytes: "quota-bytes"
+        case .keys: "quota-keys"
+        }
+    }
+}
+
+extension StoreLimits {
+    /// Checks what one write brings, whatever else the store holds. A deletion always passes.
+    package func check(_ key: Key, _ content: Content) throws(LimitViolation) {
+        guard let value = content.value else { return }
+        do { try self.key.check(key) } catch { throw .keyTooLong(self.key) }
+        let bytes = value.payloadBytes
+        guard bytes <= valueBytesMax else {
+            throw .valueTooLarge(bytes: bytes, max: valueBytesMax)
+        }
+    }
+
+    /// Checks what a transaction does to the whole store. What deletes or shrinks always passes,
+    /// also where the store is over a limit that was lowered.
+    package func check(from old: Usage, to new: Usage) throws(LimitViolation) {
+        guard new.keys <= keysMax || new.keys <= old.keys else {
+            throw .keys(count: new.keys, max: keysMax)
+        }
+        guard new.bytes <= storeBytesMax || new.bytes <= old.bytes else {
+            throw .storeBytes(bytes: new.bytes, max: storeBytesMax)
+        }
+    }
+}

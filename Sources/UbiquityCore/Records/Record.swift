@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a write puts under a key: a value, or the key's deletion.
+///
+/// A key with a policy other than latest-wins will have a third case here, a state that merges by
+/// the same three laws as ``Record/merged(with:)``.
+package enum Content: Hashable, Sendable {
+    case deleted
+    case value(PropertyListValue)
+
+    /// Nil for a deletion.
+    package var value: PropertyListValue? {
+        if case .value(let value) = self { value } else { nil }
+    }
+}
+
+extension Content: Comparable {
+    package static func < (a: Content, b: Content) -> Bool {
+        switch (a, b) {
+        case (.deleted, .value): true
+        case (.value(let a), .value(let b)): a < b
+        case (_, .deleted): false
+        }
+    }
+}
+
+/// When and by which device an edit was made.
+package struct Stamp: Hashable, Comparable, Sendable {
+    package var timestamp: HybridTimestamp
+    package var device: DeviceID
+
+    package init(_ timestamp: HybridTimestamp, _ device: DeviceID) {
+        self.timestamp = timestamp
+        self.device = device
+    }
+
+    package static func < (a: Stamp, b: Stamp) -> Bool {
+        (a.timestamp, a.device) < (b.timestamp, b.device)
+    }
+}
+
+/// One write of one key.
+package struct Record: Hashable, Sendable {
+    package var key: Key
+    package var content: Content
+    package var stamp: Stamp
+
+    package init(key: Key, content: Content, stamp: Stamp) {
+        self.key = key
+        self.content = content
+        self.stamp = stamp
+    }
+
+    /// Whether this write replaces the other one of the same key: the later wins, then the greater
+    /// device, then the greater content (a cloned device shares its name).
+    package func wins(over other: Record) -> Bool {
+        stamp != other.stamp ? other.stamp < stamp : other.content < content
+    }
+
+    /// The winner of the two. Idempotent, commutative and associative.
+    package func merged(with other: Record) -> Record {
+        other.wins(over: self) ? other : self
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a store tells a device at once; to be applied as one.
+package struct ChangeSet: Hashable, Sendable {
+    package var records: [Record]
+    /// The place to resume from after these records.
+    package var cursor: Cursor
+    package var serverMilliseconds: Int64
+    /// The whole store without its deletions: what is not listed is not there.
+    package var isWhole: Bool
+
+    package init(records: [Record], cursor: Cursor, serverMilliseconds: Int64, isWhole: Bool) {
+        self.records = records
+        self.cursor = cursor
+        self.serverMilliseconds = serverMilliseconds
+        self.isWhole = isWhole
+    }
+}
+
+/// What a server makes known to its devices.
+package struct ServerConfig: Hashable, Sendable {
+    package var serverMilliseconds: Int64
+    package var limits: StoreLimits
+    package var allowance: Allowance
+    package var deletionsRememberedSeconds: Int64
+
+    package init(
+        serverMilliseconds: Int64, limits: StoreLimits, allowance: Allowance,
+        deletionsRememberedSeconds: Int64
+    ) {
+        self.serverMilliseconds = serverMilliseconds
+        self.limits = limits
+        self.allowance = allowance
+        self.deletionsRememberedSeconds = deletionsRememberedSeconds
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Writes that apply wholly or not at all; each key at most once.
+package struct Transaction: Hashable, Sendable {
+    package let writes: [Record]
+
+    /// - Throws: ``PushError`` if there is no write, or a key stands twice.
+    package init(_ writes: [Record]) throws(PushError) {
+        guard !writes.isEmpty else { throw .emptyTransaction }
+        var keys = Set<Key>()
+        for write in writes where !keys.insert(write.key).inserted {
+            throw .repeatedKey(write.key)
+        }
+        self.writes = writes
+    }
+}
+
+/// What a device sends at once. It becomes one revision of the store.
+package struct Push: Hashable, Sendable {
+    package var transactions: [Transaction]
+
+    package init(_ transactions: [Transaction]) { self.transactions = transactions }
+}
+
+package enum PushError: Error, Hashable, Sendable, CustomStringConvertible {
+    case emptyTransaction
+    case repeatedKey(Key)
+
+    package var description: String {
+        switch self {
+        case .emptyTransaction: "a transaction needs at least one write"
+        case .repeatedKey(let key): "the key \"\(key)\" stands twice in one transaction"
+        }
+    }
+}
+
+package struct PushAnswer: Hashable, Sendable {
+    package var cursor: Cursor
+    package var serverMilliseconds: Int64
+    /// One for each transaction, in the order of the push.
+    package var results: [TransactionResult]
+
+    package init(cursor: Cursor, serverMilliseconds: Int64, results: [TransactionResult]) {
+        self.cursor = cursor
+        self.serverMilliseconds = serverMilliseconds
+        self.results = results
+    }
+}
+
+package enum TransactionResult: Hashable, Sendable {
+    /// One result for each write, in the order of the transaction.
+    case committed([WriteResult])
+    case refused(Refusal)
+}
+
+/// Why a transaction was refused: a word for programs and a sentence for people.
+package struct Refusal: Error, Hashable, Sendable {
+    package var code: String
+    package var detail: String
+
+    package init(code: String, detail: String) {
+        self.code = code
+        self.detail = detail
+    }
+
+    package init(_ violation: LimitViolation) {
+        self.init(code: violation.code, detail: violation.description)
+    }
+}
+
+package enum WriteResult: Hashable, Sendable {
+    /// The store holds this write.
+    case applied
+    /// The store holds this later write.
+    case superseded(by: Record)
+    /// The write is older than a deletion that is no longer remembered, on a key that the store
+    /// does not have: it may have been deleted, and what was deleted must not come back by itself.
+    case olderThanForgotten
+}

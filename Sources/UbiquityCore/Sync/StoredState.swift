@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A write of this device that the server has not yet acknowledged.
+package struct PendingWrite: Hashable, Sendable {
+    package var record: Record
+    /// Writes with the same number apply wholly or not at all.
+    package var transaction: UInt64
+    /// Set while the stamp may still change; such a write is not sent.
+    package var provisional: ProvisionalStamp?
+
+    package init(record: Record, transaction: UInt64, provisional: ProvisionalStamp? = nil) {
+        self.record = record
+        self.transaction = transaction
+        self.provisional = provisional
+    }
+}
+
+/// From what a final stamp is made, once the clock's error is known.
+package struct ProvisionalStamp: Hashable, Sendable, Codable {
+    package var madeAt: ClockReading
+    /// The greatest timestamp of others that the author had seen; the stamp will be later.
+    package var seen: HybridTimestamp
+
+    package init(madeAt: ClockReading, seen: HybridTimestamp) {
+        self.madeAt = madeAt
+        self.seen = seen
+    }
+}
+
+/// One key as the device's disk has it.
+package struct StoredEntry: Hashable, Sendable {
+    package var key: Key
+    /// What server and device last agreed on; a deletion is kept so that a restored server can be
+    /// told of it. Nil: the server is not known to have ever had the key.
+    package var confirmed: Record?
+    package var pending: PendingWrite?
+
+    package init(key: Key, confirmed: Record? = nil, pending: PendingWrite? = nil) {
+        self.key = key
+        self.confirmed = confirmed
+        self.pending = pending
+    }
+}
+
+/// What the device's disk has besides the keys.
+package struct StoredMeta: Hashable, Sendable, Codable {
+    /// The account that the cursor belongs to; nil before the first sign-in.
+    package var account: String?
+    package var cursor: Cursor?
+    package var hasCompletedFirstSync = false
+    package var correction: ClockCorrection?
+    package var limits = StoreLimits()
+    package var allowance = Allowance()
+    /// A process that does not lead asks the one that does for a round trip by raising the first;
+    /// the leader answers by raising the second to it.
+    package var syncsRequested: Int64 = 0
+    package var syncsCompleted: Int64 = 0
+    /// Why the last of the completed round trips failed; nil if it did not.
+    package var syncFailure: String?
+    package var link = LinkStatus()
+
+    package init() {}
+}
+
+/// How the connection to the server is, for people and for processes that do not hold it.
+package struct LinkStatus: Hashable, Sendable, Codable {
+    package enum State: String, Hashable, Sendable, Codable {
+        case signedOut, connecting, connected, waiting, unauthorized
+    }
+
+    package var state = State.signedOut
+    /// Milliseconds since 1970 when device and server last agreed; nil: never.
+    package var lastSync: Int64?
+    /// What went wrong last, a sentence; nil after a success.
+    package var lastError: String?
+    /// Milliseconds since 1970, by the device's clock.
+    package var nextRetry: Int64?
+
+    package init() {}
+}
+
+/// A write that did not come to pass, kept for the app.
+package struct RefusedWrite: Hashable, Sendable {
+    package var record: Record
+    package var refusal: Refusal
+
+    package init(record: Record, refusal: Refusal) {
+        self.record = record
+        self.refusal = refusal
+    }
+}
+
+/// What one save writes; all of it or nothing.
+package struct SaveBatch: Hashable, Sendable {
+    /// The version of the disk that this save is based on.
+    package var expectedVersion: Int64
+    package var entries: [StoredEntry]
+    /// Nil: unchanged.
+    package var meta: StoredMeta?
+    /// To be added to those that the disk has, which keeps the newest ``refusedWritesMax``.
+    package var refused: [RefusedWrite]
+
+    package static let refusedWritesMax = 1_024
+
+    package init(
+        expectedVersion: Int64, entries: [StoredEntry], meta: StoredMeta?,
+        refused: [RefusedWrite]
+    ) {
+        self.expectedVersion = expectedVersion
+        self.entries = entries
+        self.meta = meta
+        self.refused = refused
+    }
+}
+
+/// What the disk has that a process does not know yet; to begin with, everything.
+package struct DiskChanges: Hashable, Sendable {
+    /// Counts the saves of all processes.
+    package var version: Int64
+    /// The keys that changed, each as it is now.
+    package var entries: [StoredEntry]
+    package var meta: StoredMeta
+
+    package init(version: Int64 = 0, entries: [StoredEntry] = [], meta: StoredMeta = StoredMeta()) {
+        self.version = version
+        self.entries = entries
+        self.meta = meta
+    }
+}
+
+package enum SaveOutcome: Hashable, Sendable {
+    /// It is on the disk, which has this version now.
+    case saved(version: Int64)
+    /// Another process was first. Nothing was written.
+    case conflict(DiskChanges)
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How often a device may push: so many at once, and so many a second in the long run.
+package struct Allowance: Hashable, Sendable, Codable {
+    package var burst: Int
+    package var perSecond: Double
+
+    package init(burst: Int = 600, perSecond: Double = 20) {
+        self.burst = max(burst, 1)
+        self.perSecond = perSecond > 0 && perSecond.isFinite ? perSecond : 1
+    }
+}
+
+/// The allowance as it is used up. Device and server count by the same rule.
+package struct TokenBucket: Hashable, Sendable {
+    package private(set) var allowance: Allowance
+    private var tokens: Double
+    private var countedAt: Int64
+
+    /// A full bucket; `now` is in milliseconds of any clock that does not go back.
+    package init(_ allowance: Allowance, now: Int64) {
+        self.allowance = allowance
+        tokens = Double(allowance.burst)
+        countedAt = now
+    }
+
+    /// Takes a token if there is one.
+    /// - Returns: Nil if it was taken, else the milliseconds until there will be one.
+    package mutating func take(now: Int64) -> Int64? {
+        refill(now: now)
+        if tokens >= 1 {
+            tokens -= 1
+            return nil
+        }
+        return max(1, Int64(((1 - tokens) / allowance.perSecond * 1_000).rounded(.up)))
+    }
+
+    /// Goes on with another allowance and no more tokens than it grants.
+    package mutating func adopt(_ allowance: Allowance, now: Int64) {
+        refill(now: now)
+        self.allowance = allowance
+        tokens = min(tokens, Double(allowance.burst))
+    }
+
+    private mutating func refill(now: Int64) {
+        let elapsed = Double(max(0, now - countedAt)) / 1_000
+        tokens = min(Double(allowance.burst), tokens + elapsed * allowance.perSecond)
+        countedAt = max(countedAt, now)
+    }
+}

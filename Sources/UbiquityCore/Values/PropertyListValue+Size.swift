@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension PropertyListValue {
+    /// What the value counts towards the quota, in bytes.
+    ///
+    /// The payload, whatever the encoding: a string's UTF-8 bytes, a data's bytes, 8 for a number
+    /// or date, 1 for a Bool; containers the sum of their leaves and the UTF-8 bytes of inner keys.
+    package var payloadBytes: Int {
+        switch self {
+        case .string(let string): string.string.utf8.count
+        case .boolean: 1
+        case .integer, .unsigned, .real, .date: 8
+        case .data(let bytes): bytes.count
+        case .array(let values): values.reduce(0) { $0 + $1.payloadBytes }
+        case .dictionary(let entries):
+            entries.reduce(0) { $0 + $1.key.string.utf8.count + $1.value.payloadBytes }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A value of a store: what a property list can hold, each type kept apart from the others.
+///
+/// `true` is not 1, 1 is not 1.0, and a date keeps its full `Double`. Two values are equal if they
+/// are the same type and the same bits, so "no change" means exactly that. There is one NaN: an
+/// initialiser from outside passes reals and dates through ``canonical(_:)``.
+package enum PropertyListValue: Sendable {
+    case string(ExactString)
+    case boolean(Bool)
+    case integer(Int64)
+    /// An integer above `Int64.max`; smaller ones are ``integer(_:)``, see ``init(unsigned:)``.
+    case unsigned(UInt64)
+    case real(Double)
+    /// Seconds since 2001-01-01 00:00:00 UTC.
+    case date(Double)
+    case data([UInt8])
+    case array([PropertyListValue])
+    case dictionary([ExactString: PropertyListValue])
+
+    /// How deep containers may nest; a value outside of any container has depth 1.
+    package static let depthMax = 512
+}
+
+extension PropertyListValue {
+    package init(unsigned value: UInt64) {
+        self = Int64(exactly: value).map(Self.integer) ?? .unsigned(value)
+    }
+
+    package static func string(_ string: String) -> Self { .string(ExactString(string)) }
+
+    /// The one NaN of the store for any NaN, any other number as it is.
+    package static func canonical(_ number: Double) -> Double { number.isNaN ? .nan : number }
+}
+
+extension PropertyListValue: Hashable {
+    package static func == (a: Self, b: Self) -> Bool {
+        switch (a, b) {
+        case (.string(let a), .string(let b)): a == b
+        case (.boolean(let a), .boolean(let b)): a == b
+        case (.integer(let a), .integer(let b)): a == b
+        case (.unsigned(let a), .unsigned(let b)): a == b
+        case (.real(let a), .real(let b)), (.date(let a), .date(let b)):
+            a.bitPattern == b.bitPattern
+        case (.data(let a), .data(let b)): a == b
+        case (.array(let a), .array(let b)): a == b
+        case (.dictionary(let a), .dictionary(let b)): a == b
+        default: false
+        }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(rank)
+        switch self {
+        case .string(let string): hasher.combine(string)
+        case .boolean(let boolean): hasher.combine(boolean)
+        case .integer(let integer): hasher.combine(integer)
+        case .unsigned(let unsigned): hasher.combine(unsigned)
+        case .real(let number), .date(let number): hasher.combine(number.bitPattern)
+        case .data(let bytes): hasher.combine(bytes)
+        case .array(let values): hasher.combine(values)
+        case .dictionary(let entries): hasher.combine(entries)
+        }
+    }
+}
+
+/// An order of all values without a meaning of its own, except that every device has the same one:
+/// it decides between two writes that one timestamp and one device name made equal.
+extension PropertyListValue: Comparable {
+    package static func < (a: Self, b: Self) -> Bool {
+        switch (a, b) {
+        case (.string(let a), .string(let b)): a < b
+        case (.boolean(let a), .boolean(let b)): !a && b
+        case (.integer(let a), .integer(let b)): a < b
+        case (.unsigned(let a), .unsigned(let b)): a < b
+        case (.real(let a), .real(let b)), (.date(let a), .date(let b)):
+            a.bitPattern < b.bitPattern
+        case (.data(let a), .data(let b)): a.lexicographicallyPrecedes(b)
+        case (.array(let a), .array(let b)): a.lexicographicallyPrecedes(b)
+        case (.dictionary(let a), .dictionary(let b)):
+            a.sorted { $0.key < $1.key }.lexicographicallyPrecedes(b.sorted { $0.key < $1.key }) {
+                $0.key != $1.key ? $0.key < $1.key : $0.value < $1.value
+            }
+        default: a.rank < b.rank
+        }
+    }
+
+    private var rank: Int {
+        switch self {
+        case .string: 1
+        case .boolean: 2
+        case .integer: 3
+        case .unsigned: 4
+        case .real: 5
+        case .date: 6
+        case .data: 7
+        case .array: 8
+        case .dictionary: 9
+        }
+    }
+}

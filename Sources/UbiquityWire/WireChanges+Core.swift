@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+extension WireChanges {
+    package init(_ changes: ChangeSet) {
+        self.init()
+        records = changes.records.map(WireRecord.init)
+        cursor = changes.cursor.text
+        serverMilliseconds = UInt64(clamping: changes.serverMilliseconds)
+        whole = changes.isWhole
+    }
+}
+
+extension ChangeSet {
+    /// - Throws: ``WireError`` that names what is wrong.
+    package init(_ wire: WireChanges) throws(WireError) {
+        var records: [Record] = []
+        records.reserveCapacity(wire.records.count)
+        for record in wire.records { records.append(try Record(record)) }
+        self.init(
+            records: records, cursor: try Cursor(wire: wire.cursor),
+            serverMilliseconds: Int64(clamping: wire.serverMilliseconds), isWhole: wire.whole)
+    }
+}
+
+extension WireConfig {
+    package init(_ config: ServerConfig) {
+        self.init()
+        serverMilliseconds = UInt64(clamping: config.serverMilliseconds)
+        limits.storeBytesMax = UInt64(config.limits.storeBytesMax)
+        limits.keysMax = UInt64(config.limits.keysMax)
+        limits.valueBytesMax = UInt64(config.limits.valueBytesMax)
+        limits.pushBytesMax = UInt64(config.limits.pushBytesMax)
+        switch config.limits.key {
+        case .utf8Bytes(let max): limits.keyBytesMax = UInt64(max)
+        case .utf16Units(let max): limits.keyUtf16Max = UInt64(max)
+        }
+        allowance.burst = UInt64(config.allowance.burst)
+        allowance.perSecond = config.allowance.perSecond
+        deletionsRememberedSeconds = UInt64(clamping: config.deletionsRememberedSeconds)
+    }
+}
+
+extension ServerConfig {
+    /// A limit that the message does not name keeps its default.
+    package init(_ wire: WireConfig) {
+        var limits = StoreLimits()
+        func adopt(_ value: UInt64, _ limit: inout Int) {
+            if value > 0 { limit = Int(clamping: value) }
+        }
+        adopt(wire.limits.storeBytesMax, &limits.storeBytesMax)
+        adopt(wire.limits.keysMax, &limits.keysMax)
+        adopt(wire.limits.valueBytesMax, &limits.valueBytesMax)
+        adopt(wire.limits.pushBytesMax, &limits.pushBytesMax)
+        if wire.limits.keyUtf16Max > 0 {
+            limits.key = .utf16Units(Int(clamping: wire.limits.keyUtf16Max))
+        } else if wire.limits.keyBytesMax > 0 {
+            limits.key = .utf8Bytes(Int(clamping: wire.limits.keyBytesMax))
+        }
+        self.init(
+            serverMilliseconds: Int64(clamping: wire.serverMilliseconds), limits: limits,
+            allowance: wire.hasAllowance
+                ? Allowance(
+                    burst: Int(clamping: wire.allowance.burst),
+                    perSecond: wire.allowance.perSecond)
+                : Allowance(),
+            deletionsRememberedSeconds: Int64(clamping: wire.deletionsRememberedSeconds))
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import SwiftProtobuf
+package import UbiquityCore
+
+extension WirePush {
+    /// - Parameter author: The device whose writes need not name it.
+    package init(_ push: Push, author: DeviceID) {
+        self.init()
+        transactions = push.transactions.map { transaction in
+            .with {
+                $0.writes = transaction.writes.map { write in
+                    var wire = WireRecord(write)
+                    if write.stamp.device == author { wire.device = "" }
+                    return wire
+                }
+            }
+        }
+    }
+}
+
+extension Push {
+    /// - Throws: ``WireError`` that names what is wrong.
+    package init(_ wire: WirePush, author: DeviceID) throws(WireError) {
+        var transactions: [Transaction] = []
+        transactions.reserveCapacity(wire.transactions.count)
+        for transaction in wire.transactions {
+            var writes: [Record] = []
+            for write in transaction.writes { writes.append(try Record(write, author: author)) }
+            do { transactions.append(try Transaction(writes)) } catch {
+                throw WireError("\(error)")
+            }
+        }
+        self.init(transactions)
+    }
+}
+
+extension WirePushAnswer {
+    package init(_ answer: PushAnswer) {
+        self.init()
+        cursor = answer.cursor.text
+        serverMilliseconds = UInt64(clamping: answer.serverMilliseconds)
+        results = answer.results.map(WireTransactionResult.init)
+    }
+}
+
+extension PushAnswer {
+    /// - Throws: ``WireError`` that names what is wrong.
+    package init(_ wire: WirePushAnswer) throws(WireError) {
+        var results: [TransactionResult] = []
+        for result in wire.results { results.append(try TransactionResult(result)) }
+        self.init(
+            cursor: try Cursor(wire: wire.cursor),
+            serverMilliseconds: Int64(clamping: wire.serverMilliseconds), results: results)
+    }
+}
+
+extension Cursor {
+    /// - Throws: ``WireError`` for a text that is no cursor.
+    package init(wire text: String) throws(WireError) {
+        guard let cursor = Cursor(text) else { throw WireError("\"cursor\" is no cursor") }
+        self = cursor
+    }
+}
+
+extension WireTransactionResult {
+    fileprivate init(_ result: TransactionResult) {
+        self.init()
+        switch result {
+        case .committed(let writes):
+            committed.writes = writes.map(WireWriteResult.init)
+        case .refused(let refusal):
+            refused.code = refusal.code
+            refused.detail = refusal.detail
+        }
+    }
+}
+
+extension TransactionResult {
+    fileprivate init(_ wire: WireTransactionResult) throws(WireError) {
+        switch wire.outcome {
+        case .committed(let committed):
+            var writes: [WriteResult] = []
+            for write in committed.writes { writes.append(try WriteResult(write)) }
+            self = .committed(writes)
+        case .refused(let refused):
+            self = .refused(Refusal(code: refused.code, detail: refused.detail))
+        case nil: throw WireError("a transaction's result has no outcome")
+        }
+    }
+}
+
+extension WireWriteResult {
+    fileprivate init(_ result: WriteResult) {
+        self.init()
+        switch result {
+        case .applied: outcome = .applied(true)
+        case .superseded(let record): outcome = .superseded(WireRecord(record))
+        case .olderThanForgotten: outcome = .olderThanForgotten(true)
+        }
+    }
+}
+
+extension WriteResult {
+    fileprivate init(_ wire: WireWriteResult) throws(WireError) {
+        switch wire.outcome {
+        case .applied: self = .applied
+        case .superseded(let record): self = .superseded(by: try Record(record))
+        case .olderThanForgotten: self = .olderThanForgotten
+        case nil: throw WireError("a write's result has no outcome")
+        }
+    }
+}

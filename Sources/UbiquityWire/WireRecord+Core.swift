@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+extension WireRecord {
+    package init(_ record: Record) {
+        self.init()
+        key = record.key.string
+        switch record.content {
+        case .deleted: content = .deleted(true)
+        case .value(let value): content = .value(WireValue(value))
+        }
+        milliseconds = UInt64(record.stamp.timestamp.milliseconds)
+        counter = UInt32(record.stamp.timestamp.counter)
+        device = record.stamp.device.description
+    }
+}
+
+extension Record {
+    /// - Parameter author: The device of a record that names none; nil: every record must.
+    /// - Throws: ``WireError`` that names what is wrong.
+    package init(_ wire: WireRecord, author: DeviceID? = nil) throws(WireError) {
+        let key: Key
+        do { key = try Key(wire.key) } catch { throw WireError("\(error)") }
+        do {
+            self.init(
+                key: key, content: try Content(wire.content),
+                stamp: Stamp(
+                    try HybridTimestamp(of: wire), try DeviceID(wire.device, default: author)))
+        } catch {
+            throw WireError("the write of \"\(key)\": \(error)")
+        }
+    }
+}
+
+extension Content {
+    fileprivate init(_ wire: WireRecord.OneOf_Content?) throws(WireError) {
+        switch wire {
+        case .value(let value): self = .value(try PropertyListValue(value))
+        case .deleted(true): self = .deleted
+        case .deleted(false), nil: throw WireError("has neither a value nor \"deleted\": true")
+        }
+    }
+}
+
+extension HybridTimestamp {
+    fileprivate init(of wire: WireRecord) throws(WireError) {
+        guard (1..<1 << 48).contains(wire.milliseconds) else {
+            throw WireError("\"milliseconds\" must be the time of the edit, since 1970")
+        }
+        guard let counter = UInt16(exactly: wire.counter) else {
+            throw WireError("\"counter\" is at most 65535")
+        }
+        self.init(milliseconds: Int64(wire.milliseconds), counter: counter)
+    }
+}
+
+extension DeviceID {
+    fileprivate init(_ text: String, default author: DeviceID?) throws(WireError) {
+        if text.isEmpty, let author {
+            self = author
+        } else if let device = DeviceID(text) {
+            self = device
+        } else {
+            throw WireError("\"device\" must be 16 hexadecimal digits")
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import SwiftProtobuf
+package import UbiquityCore
+
+extension WireValue {
+    package init(_ value: PropertyListValue) {
+        self.init()
+        switch value {
+        case .string(let string): kind = .string(string.string)
+        case .boolean(let boolean): kind = .boolean(boolean)
+        case .integer(let integer): kind = .integer(integer)
+        case .unsigned(let unsigned): kind = .unsigned(unsigned)
+        case .real(let real): kind = .real(real)
+        case .date(let seconds): kind = .date(seconds)
+        case .data(let bytes): kind = .data(Data(bytes))
+        case .array(let values): kind = .array(.with { $0.values = values.map(WireValue.init) })
+        case .dictionary(let entries): kind = .dictionary(WireDictionary(entries))
+        }
+    }
+}
+
+extension WireDictionary {
+    init(_ dictionary: [ExactString: PropertyListValue]) {
+        self.init()
+        entries = dictionary.sorted { $0.key < $1.key }.map { key, value in
+            .with {
+                $0.key = key.string
+                $0.value = WireValue(value)
+            }
+        }
+    }
+}
+
+extension PropertyListValue {
+    /// - Throws: ``WireError`` for a value without a type, a dictionary with a key twice, and
+    ///   containers deeper than ``PropertyListValue/depthMax``.
+    package init(_ wire: WireValue) throws(WireError) {
+        try self.init(wire, depth: 1)
+    }
+
+    private init(_ wire: WireValue, depth: Int) throws(WireError) {
+        guard depth <= Self.depthMax else {
+            throw WireError("a value nests deeper than \(Self.depthMax) containers")
+        }
+        switch wire.kind {
+        case nil: throw WireError("a value has no type")
+        case .string(let string): self = .string(string)
+        case .boolean(let boolean): self = .boolean(boolean)
+        case .integer(let integer): self = .integer(integer)
+        case .unsigned(let unsigned): self.init(unsigned: unsigned)
+        case .real(let real): self = .real(Self.canonical(real))
+        case .date(let seconds): self = .date(Self.canonical(seconds))
+        case .data(let data): self = .data([UInt8](data))
+        case .array(let array):
+            var values: [PropertyListValue] = []
+            values.reserveCapacity(array.values.count)
+            for value in array.values {
+                values.append(try PropertyListValue(value, depth: depth + 1))
+            }
+            self = .array(values)
+        case .dictionary(let dictionary):
+            var entries: [ExactString: PropertyListValue] = [:]
+            entries.reserveCapacity(dictionary.entries.count)
+            for entry in dictionary.entries {
+                let value = try PropertyListValue(entry.value, depth: depth + 1)
+                guard entries.updateValue(value, forKey: ExactString(entry.key)) == nil else {
+                    throw WireError("the key \"\(entry.key)\" stands twice in one dictionary")
+                }
+            }
+            self = .dictionary(entries)
+        }
+    }
+}
