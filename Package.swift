@@ -65,6 +65,7 @@ let package = Package(
                 "Ubiquity", "UbiquityServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
+        .testTarget(name: "UbiquityCoreTests", dependencies: ["UbiquityCore"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How the sync stands, at one moment.
+package struct EngineStatus: Hashable, Sendable {
+    package var account: String?
+    package var isSignedIn: Bool
+    package var isLeading: Bool
+    package var link: LinkStatus
+    /// Keys whose write waits for the server.
+    package var pendingKeys: Int
+    package var usage: Usage
+    package var limits: StoreLimits
+    package var hasCompletedFirstSync: Bool
+    /// Why the disk refused the last save; nil: it did not.
+    package var diskFailure: String?
+}
+
+extension SyncEngine {
+    package var status: EngineStatus {
+        EngineStatus(
+            account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading, link: meta.link,
+            pendingKeys: waiting.count, usage: usage, limits: meta.limits,
+            hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The save under way: what it writes, to be written again if it fails.
+struct SaveInFlight: Hashable, Sendable {
+    /// As in ``SyncEngine/unsaved``.
+    var keys: [Key: PendingWrite?]
+    var hasMeta: Bool
+    var refused: [RefusedWrite]
+    /// The number that this save gives to requests of this process to the leader; nil: none.
+    var requestNumber: Int64?
+    /// The newest request that has it.
+    var requestsThrough: Int
+}
+
+extension SyncEngine {
+    /// How long a disk that refused is left alone, in milliseconds.
+    private static let saveRetryMilliseconds: Int64 = 1_000
+
+    /// Whether memory and disk agree.
+    package var isSaved: Bool {
+        saveInFlight == nil && unsaved.isEmpty && !isMetaUnsaved && refusedUnsaved.isEmpty
+    }
+
+    /// Whether a key is on disk as it is in memory.
+    func isSaved(_ key: Key) -> Bool {
+        unsaved[key] == nil && saveInFlight?.keys[key] == nil
+    }
+
+    mutating func nextSave(at now: ClockReading) -> SaveBatch? {
+        guard !isSaved, saveInFlight == nil, now.uptime >= saveRetryAt ?? .min else { return nil }
+        saveRetryAt = nil
+        let requestNumber = numberNewRequests()
+        let batch = SaveBatch(
+            expectedVersion: diskVersion, entries: unsaved.keys.map(stored),
+            meta: isMetaUnsaved ? meta : nil, refused: refusedUnsaved)
+        saveInFlight = SaveInFlight(
+            keys: unsaved, hasMeta: isMetaUnsaved, refused: refusedUnsaved,
+            requestNumber: requestNumber, requestsThrough: requestsMade)
+        unsaved = [:]
+        isMetaUnsaved = false
+        refusedUnsaved = []
+        return batch
+    }
+
+    mutating func saved(version: Int64, at now: ClockReading) {
+        guard let save = saveInFlight else { return }
+        saveInFlight = nil
+        diskVersion = version
+        diskFailure = nil
+        if let number = save.requestNumber {
+            requestsSaved(as: number, through: save.requestsThrough)
+        }
+    }
+
+    mutating func saveFailed(_ reason: String, at now: ClockReading) {
+        putBackSave()
+        diskFailure = reason
+        saveRetryAt = now.uptime + Self.saveRetryMilliseconds
+    }
+
+    mutating func saveConflicted(_ changes: DiskChanges, at now: ClockReading) {
+        putBackSave()
+        diskChanged(changes, at: now)
+    }
+
+    private mutating func putBackSave() {
+        guard let save = saveInFlight else { return }
+        saveInFlight = nil
+        // The base stays the older one: that is what the disk has.
+        unsaved.merge(save.keys) { _, older in older }
+        isMetaUnsaved = isMetaUnsaved || save.hasMeta
+        refusedUnsaved = save.refused + refusedUnsaved
+    }
+
+    /// Takes in what other processes saved. What this process changed since stays, see
+    /// ``Entry/rebase(onto:base:keepConfirmed:)``.
+    mutating func diskChanged(_ changes: DiskChanges, at now: ClockReading) {
+        // What the own save under way is answered with is newer than these.
+        guard saveInFlight == nil, changes.version > diskVersion else { return }
+        diskVersion = changes.version
+        let hadFirstSync = meta.hasCompletedFirstSync
+        if !isLeading { follow(changes.meta, at: now) }
+        var changed: Set<Key> = []
+        for stored in changes.entries where rebase(onto: stored) { changed.insert(stored.key) }
+        if isLeading {
+            finalizeStamps(at: now)
+            takeRequests(from: changes.meta, at: now)
+        }
+        post(
+            Notice(
+                meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange, changed)
+        )
+        requestsAnswered(by: changes.meta)
+    }
+
+    private mutating func rebase(onto stored: StoredEntry) -> Bool {
+        observe(stored.confirmed, stored.pending)
+        let base = unsaved[stored.key]
+        let keepConfirmed = isLeading && base != nil
+        let isChanged = update(stored.key, saves: false) { entry in
+            let base = base ?? entry.pending
+            entry.rebase(onto: stored, base: base, keepConfirmed: keepConfirmed)
+        }
+        unsaved[stored.key] = self.stored(stored.key) == stored ? nil : .some(stored.pending)
+        return isChanged
+    }
+
+    /// Only the leader writes anything there but requests.
+    private mutating func follow(_ disk: StoredMeta, at now: ClockReading) {
+        meta = disk
+        isMetaUnsaved = false
+        // The stamps that this process has not saved yet are to be compared with final ones.
+        clock.adopt(disk.correction)
+        finalizeStamps(at: now, onlyUnsaved: true)
+    }
+
+    /// Gives the final stamp to the writes that wait for theirs, if the clock's error is known.
+    mutating func finalizeStamps(at now: ClockReading, onlyUnsaved: Bool = false) {
+        let keys = waiting.filter {
+            entries[$0]?.pending?.provisional != nil && (!onlyUnsaved || unsaved[$0] != nil)
+        }
+        guard !keys.isEmpty else { return }
+        var provisional: [HybridTimestamp: ProvisionalStamp] = [:]
+        for key in keys {
+            guard let pending = entries[key]?.pending else { continue }
+            provisional[pending.record.stamp.timestamp] = pending.provisional
+        }
+        let final = clock.finalize(provisional, at: now)
+        let device = device
+        for key in keys {
+            guard let old = entries[key]?.pending?.record.stamp.timestamp,
+                let timestamp = final[old]
+            else { continue }
+            update(key) {
+                $0.pending?.record.stamp = Stamp(timestamp, device)
+                $0.pending?.provisional = nil
+            }
+        }
+    }
+}

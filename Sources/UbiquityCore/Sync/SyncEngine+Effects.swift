@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension SyncEngine {
+    /// What the driver must do. Each is answered by the event that its case names.
+    package enum Effect: Hashable, Sendable {
+        /// ``Event/saved(version:)``, ``Event/saveConflicted(_:)`` or ``Event/saveFailed(_:)``.
+        case save(SaveBatch)
+        /// Opens a stream of this number: ``Event/streamReceived(_:_:)`` and, at last,
+        /// ``Event/streamEnded(_:_:)``. Nil: from the whole store.
+        case listen(stream: Int, since: Cursor?)
+        /// Ends that stream; no event answers.
+        case hangUp(stream: Int)
+        /// ``Event/pushAnswered(_:)`` or ``Event/pushFailed(_:)``.
+        case push(Push)
+        /// ``Event/pulled(_:)`` or ``Event/pullFailed(_:)``.
+        case pull(since: Cursor?)
+        case notify(Notice)
+        /// The round trip of ``requestSync(at:)`` is done, or failed.
+        case finishSync(id: Int, LinkFailure?)
+    }
+
+    package enum Event: Hashable, Sendable {
+        case saved(version: Int64)
+        case saveConflicted(DiskChanges)
+        case saveFailed(String)
+        /// Another process saved.
+        case diskChanged(DiskChanges)
+
+        /// This process holds the lease, or not any more. When it gets the lease, it must have told
+        /// of all changes on the disk before.
+        case leading(Bool)
+        case signedIn(account: String, device: DeviceID)
+        case signedOut
+
+        case streamReceived(Int, StreamMessage)
+        /// Nil: the server ended it in peace.
+        case streamEnded(Int, LinkFailure?)
+        case pushAnswered(PushAnswer)
+        case pushFailed(LinkFailure)
+        case pulled(ChangeSet)
+        case pullFailed(LinkFailure)
+
+        /// Try now what waits for its next attempt.
+        case hurry
+    }
+
+    package mutating func handle(_ event: Event, at now: ClockReading) {
+        switch event {
+        case .saved(let version): saved(version: version, at: now)
+        case .saveConflicted(let changes): saveConflicted(changes, at: now)
+        case .saveFailed(let reason): saveFailed(reason, at: now)
+        case .diskChanged(let changes): diskChanged(changes, at: now)
+        case .leading(let isLeading): lead(isLeading, at: now)
+        case .signedIn(let account, let device): signIn(account: account, device: device)
+        case .signedOut: signOut()
+        case .streamReceived(let stream, let message): received(message, on: stream, at: now)
+        case .streamEnded(let stream, let failure): streamEnded(stream, failure, at: now)
+        case .pushAnswered(let answer): pushAnswered(answer, at: now)
+        case .pushFailed(let failure): pushFailed(failure, at: now)
+        case .pulled(let changes): pulled(changes, at: now)
+        case .pullFailed(let failure): pullFailed(failure, at: now)
+        case .hurry: hurry(at: now)
+        }
+    }
+
+    /// What to do now; nil: nothing until the next event or ``nextWake``.
+    package mutating func nextEffect(at now: ClockReading) -> Effect? {
+        checkRequests()
+        if !notices.isEmpty { return .notify(notices.removeFirst()) }
+        if !finished.isEmpty {
+            let (id, failure) = finished.removeFirst()
+            return .finishSync(id: id, failure)
+        }
+        if let batch = nextSave(at: now) { return .save(batch) }
+        if let effect = nextLinkEffect(at: now) { return effect }
+        if let push = nextPush(at: now) { return .push(push) }
+        return nextPull()
+    }
+
+    /// When time alone will make something possible, by the uptime in milliseconds; nil: never.
+    package var nextWake: Int64? {
+        [saveRetryAt, linkRetryAt, waiting.isEmpty || !isLive ? nil : pushRetry?.at]
+            .compactMap(\.self).min()
+    }
+}
+
+/// What a stream brings.
+package enum StreamMessage: Hashable, Sendable {
+    case changes(ChangeSet)
+    /// The listener has everything up to this cursor.
+    case ready(Cursor, ServerConfig)
+    /// The listener missed something and must ask again from its cursor.
+    case resync
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The stream of changes from the server.
+enum Link: Hashable, Sendable {
+    /// No stream, and none to wait for. To connecting when this process leads and is signed in.
+    case idle
+    /// To connecting when its time has come, or in a hurry.
+    case waiting(Retry)
+    /// The stream was opened and is not up to date. To live with `ready`; to waiting if it ends.
+    case connecting(stream: Int, fetch: Int, openedAt: Int64)
+    /// Up to date. To waiting if it ends; to idle where another account or process takes over.
+    case live(stream: Int)
+
+    var stream: Int? {
+        switch self {
+        case .idle, .waiting: nil
+        case .connecting(let stream, _, _), .live(let stream): stream
+        }
+    }
+}
+
+/// When to try again, by the uptime in milliseconds.
+struct Retry: Hashable, Sendable {
+    var at: Int64
+    /// Not before this time even in a hurry: the server asked for it, or the last attempt was a
+    /// moment ago.
+    var notBefore: Int64
+}
+
+/// Why a device takes the whole store.
+enum WholeCause: Hashable, Sendable {
+    case firstSync
+    /// Deletions since the cursor are forgotten: what the server does not have was deleted.
+    case forgotten
+    /// The server has another history: what the device has and the server has not, or older, is
+    /// offered to it.
+    case otherHistory
+}
+
+extension SyncEngine {
+    /// A credential that was refused is not tried again for so long, in milliseconds.
+    private static let unauthorizedRetryMilliseconds: Int64 = 300_000
+    /// A request that the server refuses for good, likewise.
+    static let refusedRetryMilliseconds: Int64 = 60_000
+    /// Two attempts in a hurry are at least so far apart, in milliseconds.
+    private static let hurryMilliseconds: Int64 = 1_000
+
+    var isLive: Bool { if case .live = link { true } else { false } }
+
+    var linkRetryAt: Int64? {
+        if case .waiting(let retry) = link, isSignedIn, isLeading { retry.at } else { nil }
+    }
+
+    mutating func nextLinkEffect(at now: ClockReading) -> Effect? {
+        if let stream = hangUp {
+            hangUp = nil
+            return .hangUp(stream: stream)
+        }
+        guard isLeading, isSignedIn else { return nil }
+        switch link {
+        case .idle: return open(at: now)
+        case .waiting(let retry) where retry.at <= now.uptime: return open(at: now)
+        case .waiting, .connecting, .live: return nil
+        }
+    }
+
+    private mutating func open(at now: ClockReading) -> Effect {
+        streamsOpened += 1
+        fetchesStarted += 1
+        link = .connecting(
+            stream: streamsOpened, fetch: fetchesStarted, openedAt: now.uptime)
+        if !meta.hasCompletedFirstSync {
+            wholeCause = .firstSync
+        } else if meta.cursor == nil, wholeCause == nil {
+            wholeCause = .forgotten
+        }
+        meta.link.state = .connecting
+        meta.link.nextRetry = nil
+        return .listen(stream: streamsOpened, since: wholeCause == nil ? meta.cursor : nil)
+    }
+
+    /// Ends the stream from this side; a new one is opened when there is reason to.
+    mutating func closeLink() {
+        if let stream = link.stream { hangUp = stream }
+        link = .idle
+    }
+
+    mutating func lead(_ leads: Bool, at now: ClockReading) {
+        guard leads != isLeading else { return }
+        isLeading = leads
+        if leads {
+            finalizeStamps(at: now)
+            takeOverRequests()
+        } else {
+            closeLink()
+        }
+    }
+
+    /// A disk belongs to one account: what it holds must never reach another.
+    mutating func signIn(account: String, device: DeviceID) {
+        guard meta.account == nil || meta.account == account else {
+            setLink(.unauthorized, error: "this store's file belongs to another account")
+            return
+        }
+        if meta.account != account {
+            meta.account = account
+            isMetaUnsaved = true
+        }
+        self.device = device
+        isSignedIn = true
+        closeLink()
+    }
+
+    mutating func signOut() {
+        guard isSignedIn else { return }
+        isSignedIn = false
+        closeLink()
+        setLink(.signedOut)
+        failRequests(LinkFailure(.unauthorized, "this device was signed out"))
+        post(Notice(.accountChange, []))
+    }
+
+    mutating func received(_ message: StreamMessage, on stream: Int, at now: ClockReading) {
+        guard stream == link.stream else { return }
+        switch message {
+        case .changes(let changes):
+            if !isLive { measureClock(changes.serverMilliseconds, at: now) }
+            receive(changes, at: now)
+        case .ready(let cursor, let config): becomeLive(cursor, config, at: now)
+        case .resync:
+            closeLink()
+            wait(backoff.fail(using: &random), at: now)
+        }
+    }
+
+    private mutating func becomeLive(
+        _ cursor: Cursor, _ config: ServerConfig, at now: ClockReading
+    ) {
+        guard case .connecting(let stream, let fetch, _) = link else { return }
+        guard wholeCause == nil else {
+            closeLink()
+            wait(backoff.fail(using: &random), at: now)
+            setLink(.waiting, error: "the server did not send the store")
+            return
+        }
+        measureClock(config.serverMilliseconds, at: now)
+        link = .live(stream: stream)
+        backoff.succeed()
+        fetchesFinished = max(fetchesFinished, fetch)
+        meta.cursor = cursor
+        meta.limits = config.limits
+        meta.allowance = config.allowance
+        bucket.adopt(config.allowance, now: now.uptime)
+        meta.link.lastSync = clock.milliseconds(at: now)
+        setLink(.connected)
+    }
+
+    mutating func streamEnded(_ stream: Int, _ failure: LinkFailure?, at now: ClockReading) {
+        guard stream == link.stream else { return }
+        let wasLive = isLive
+        link = .idle
+        let failure = failure ?? LinkFailure(.unreachable, "the server ended the stream")
+        if case .cursorGone(let isOtherHistory) = failure.kind, wholeCause == nil {
+            wholeCause = isOtherHistory ? .otherHistory : .forgotten
+            return
+        }
+        waitAfter(failure, at: now)
+        if !wasLive { failRequests(failure) }
+    }
+
+    /// Leaves the server alone for as long as the failure asks for.
+    mutating func waitAfter(_ failure: LinkFailure, at now: ClockReading) {
+        switch failure.kind {
+        case .unauthorized:
+            wait(Self.unauthorizedRetryMilliseconds, at: now)
+            setLink(.unauthorized, error: failure.detail)
+            return
+        case .refused: wait(Self.refusedRetryMilliseconds, at: now)
+        case .busy(let milliseconds):
+            let jitter = Int64(random.next() % UInt64(Backoff.firstMilliseconds))
+            wait(milliseconds + jitter, at: now, isOrdered: true)
+        case .unreachable, .cursorGone, .clockAhead:
+            wait(backoff.fail(using: &random), at: now)
+        }
+        setLink(.waiting, error: failure.detail)
+    }
+
+    private mutating func wait(
+        _ milliseconds: Int64, at now: ClockReading, isOrdered: Bool = false
+    ) {
+        let notBefore = isOrdered ? milliseconds : min(milliseconds, Self.hurryMilliseconds)
+        link = .waiting(
+            Retry(at: now.uptime + milliseconds, notBefore: now.uptime + notBefore))
+        meta.link.nextRetry = now.wall + milliseconds
+    }
+
+    mutating func hurry(at now: ClockReading) {
+        saveRetryAt = nil
+        if case .waiting(let retry) = link {
+            link = .waiting(Retry(at: min(retry.at, retry.notBefore), notBefore: retry.notBefore))
+        }
+        if let retry = pushRetry { pushRetry?.at = min(retry.at, retry.notBefore) }
+    }
+
+    /// Takes note of the server's time, and stamps what waits for it.
+    mutating func measureClock(_ serverMilliseconds: Int64, at now: ClockReading) {
+        let correction = ClockCorrection(reading: now, serverMilliseconds: serverMilliseconds)
+        clock.adopt(correction)
+        meta.correction = correction
+        isMetaUnsaved = true
+        finalizeStamps(at: now)
+    }
+
+    private mutating func setLink(_ state: LinkStatus.State, error: String? = nil) {
+        meta.link.state = state
+        meta.link.lastError = error
+        if state != .waiting { meta.link.nextRetry = nil }
+        isMetaUnsaved = isMetaUnsaved || isLeading
+    }
+}

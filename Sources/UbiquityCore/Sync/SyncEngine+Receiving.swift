@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension SyncEngine {
+    /// Takes what the stream brought, as one.
+    mutating func receive(_ changes: ChangeSet, at now: ClockReading) {
+        let reason: Notice.Reason
+        let changed: Set<Key>
+        if changes.isWhole {
+            reason = meta.hasCompletedFirstSync ? .serverChange : .initialSync
+            changed = takeWhole(changes)
+        } else {
+            reason = .serverChange
+            changed = merge(changes.records)
+        }
+        meta.cursor = changes.cursor
+        meta.link.lastSync = clock.milliseconds(at: now)
+        isMetaUnsaved = true
+        post(Notice(reason, changed))
+    }
+
+    /// Merges records of the server. To take one twice changes nothing.
+    /// - Returns: The keys of which the app sees another value now.
+    mutating func merge(_ records: [Record]) -> Set<Key> {
+        change(records) { entry, record in entry.merge(record) }
+    }
+
+    /// Takes the whole store of the server.
+    private mutating func takeWhole(_ changes: ChangeSet) -> Set<Key> {
+        let cause = wholeCause ?? .forgotten
+        wholeCause = nil
+        switch cause {
+        case .firstSync: return takeFirst(changes.records)
+        case .forgotten: return takeListedOnly(changes.records)
+        case .otherHistory: return takeAndOffer(changes.records)
+        }
+    }
+
+    private mutating func takeFirst(_ records: [Record]) -> Set<Key> {
+        meta.hasCompletedFirstSync = true
+        let policy = settings.firstSync
+        return change(records) { entry, record in
+            switch policy {
+            case .serverWins:
+                entry.confirmed = record
+                entry.dropPending()
+            case .timestamps: entry.merge(record)
+            }
+        }
+    }
+
+    private mutating func takeListedOnly(_ records: [Record]) -> Set<Key> {
+        let listed = Set(records.map(\.key))
+        var changed = change(records) { entry, record in
+            entry.confirmed = record
+            entry.dropPendingIfBeaten()
+        }
+        for (key, entry) in entries where entry.confirmed != nil && !listed.contains(key) {
+            if update(key, { $0.confirmed = nil }) { changed.insert(key) }
+        }
+        return changed
+    }
+
+    /// Takes the store of a server with another history, and makes what it lacks wait for it, under
+    /// the stamps that it had: what was one transaction has one stamp.
+    private mutating func takeAndOffer(_ records: [Record]) -> Set<Key> {
+        let listed = Dictionary(records.map { ($0.key, $0) }) { $1 }
+        var transactions: [Stamp: UInt64] = [:]
+        var changed = change(records.filter { entries[$0.key] == nil }) { $0.merge($1) }
+        for (key, entry) in entries {
+            guard let mine = entry.confirmed else { continue }
+            let theirs = listed[key]
+            let isOffered = theirs.map { mine.wins(over: $0) } ?? true
+            let transaction = transactions[mine.stamp] ?? random.next()
+            transactions[mine.stamp] = transaction
+            let isChanged = update(key) {
+                $0.confirmed = theirs
+                if isOffered, $0.pending == nil {
+                    $0.pending = PendingWrite(record: mine, transaction: transaction)
+                }
+                $0.dropPendingIfBeaten()
+            }
+            if isChanged { changed.insert(key) }
+        }
+        for record in records where entries[record.key]?.confirmed == nil {
+            if update(record.key, { $0.merge(record) }) { changed.insert(record.key) }
+        }
+        return changed
+    }
+
+    private mutating func change(
+        _ records: [Record], _ body: (inout Entry, Record) -> Void
+    ) -> Set<Key> {
+        var changed: Set<Key> = []
+        for record in records {
+            clock.observe(record.stamp.timestamp)
+            if update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
+        }
+        return changed
+    }
+}

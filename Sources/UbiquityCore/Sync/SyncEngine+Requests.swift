@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Somebody waits for a round trip: what was written before is on the server, and what the server
+/// had is here.
+struct SyncRequest: Hashable, Sendable {
+    /// For ``SyncEngine/Effect/finishSync(id:_:)``; nil: another process asked.
+    var id: Int?
+    /// The keys whose answer is awaited.
+    var waiting: Set<Key>
+    /// The number of the fetch that must have finished: one that began after the request.
+    var fetch: Int
+    /// The number under which the disk has the request; nil: it has not.
+    var number: Int64?
+}
+
+extension SyncEngine {
+    /// Asks for a round trip to the server, now.
+    /// - Returns: What the effect ``Effect/finishSync(id:_:)`` will name.
+    package mutating func requestSync(at now: ClockReading) -> Int {
+        requestsMade += 1
+        let id = requestsMade
+        guard isSignedIn else {
+            finished.append((id, LinkFailure(.unauthorized, "this device is not signed in")))
+            return id
+        }
+        requests.append(SyncRequest(id: id, waiting: waiting, fetch: fetchesStarted + 1))
+        if !isLeading { isMetaUnsaved = true }
+        hurry(at: now)
+        return id
+    }
+
+    /// As leader: takes what other processes ask.
+    mutating func takeRequests(from disk: StoredMeta, at now: ClockReading) {
+        guard disk.syncsRequested > meta.syncsRequested else { return }
+        meta.syncsRequested = disk.syncsRequested
+        requests.append(
+            SyncRequest(
+                waiting: waiting, fetch: fetchesStarted + 1, number: disk.syncsRequested))
+        hurry(at: now)
+    }
+
+    /// What the processes that follow asked of the leader that is gone, and what this one asked,
+    /// is this one's to do.
+    mutating func takeOverRequests() {
+        for index in requests.indices {
+            requests[index].fetch = fetchesStarted + 1
+            requests[index].number = nil
+        }
+        if meta.syncsRequested > meta.syncsCompleted {
+            requests.append(
+                SyncRequest(
+                    waiting: waiting, fetch: fetchesStarted + 1, number: meta.syncsRequested))
+        }
+    }
+
+    /// As follower: gives the next number to the requests that have none.
+    mutating func numberNewRequests() -> Int64? {
+        guard !isLeading, requests.contains(where: { $0.number == nil }) else { return nil }
+        meta.syncsRequested += 1
+        isMetaUnsaved = true
+        return meta.syncsRequested
+    }
+
+    mutating func requestsSaved(as number: Int64, through id: Int) {
+        guard !isLeading else { return }
+        for index in requests.indices
+        where requests[index].number == nil && requests[index].id ?? .max <= id {
+            requests[index].number = number
+        }
+        // Those that came while the save was under way need another one.
+        if requests.contains(where: { $0.number == nil }) { isMetaUnsaved = true }
+    }
+
+    /// As follower: the leader finished all requests up to a number.
+    mutating func requestsAnswered(by meta: StoredMeta) {
+        guard !isLeading else { return }
+        let failure = meta.syncFailure.map { LinkFailure(.unreachable, $0) }
+        finishRequests(failure) { $0.number.map { $0 <= meta.syncsCompleted } ?? false }
+        if requests.contains(where: { $0.number == nil }) { isMetaUnsaved = true }
+    }
+
+    /// As leader: finishes what is done.
+    mutating func checkRequests() {
+        guard isLeading, !requests.isEmpty else { return }
+        let (waiting, fetched) = (waiting, fetchesFinished)
+        finishRequests(nil) { $0.fetch <= fetched && $0.waiting.isDisjoint(with: waiting) }
+    }
+
+    mutating func failRequests(_ failure: LinkFailure) {
+        guard isLeading || !isSignedIn else { return }
+        finishRequests(failure) { _ in true }
+    }
+
+    private mutating func finishRequests(
+        _ failure: LinkFailure?, where isDone: (SyncRequest) -> Bool
+    ) {
+        for request in requests where isDone(request) {
+            if let id = request.id { finished.append((id, failure)) }
+            if isLeading, let number = request.number {
+                meta.syncsCompleted = max(meta.syncsCompleted, number)
+                meta.syncFailure = failure?.detail
+                isMetaUnsaved = true
+            }
+        }
+        requests.removeAll(where: isDone)
+    }
+
+    mutating func nextPull() -> Effect? {
+        guard isLive, pullInFlight == nil, requests.contains(where: { $0.fetch > fetchesStarted })
+        else { return nil }
+        fetchesStarted += 1
+        pullInFlight = fetchesStarted
+        return .pull(since: meta.cursor)
+    }
+
+    /// The records are news or not; the cursor stays that of the stream, which brings them too.
+    mutating func pulled(_ changes: ChangeSet, at now: ClockReading) {
+        guard let fetch = pullInFlight else { return }
+        pullInFlight = nil
+        fetchesFinished = max(fetchesFinished, fetch)
+        meta.link.lastSync = clock.milliseconds(at: now)
+        if !changes.isWhole { post(Notice(.serverChange, merge(changes.records))) }
+    }
+
+    /// The stream is likely to be broken as well: it is opened again.
+    mutating func pullFailed(_ failure: LinkFailure, at now: ClockReading) {
+        guard let fetch = pullInFlight else { return }
+        pullInFlight = nil
+        guard let stream = link.stream else { return }
+        closeLink()
+        link = .connecting(stream: stream, fetch: fetch, openedAt: now.uptime)
+        streamEnded(stream, failure, at: now)
+    }
+}

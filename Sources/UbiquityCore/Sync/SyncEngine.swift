@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The rules of a device: what an app writes, what disk and server say, and what to do next.
+///
+/// A value without a clock, a disk or a network. Tell it what happened with ``handle(_:at:)`` and
+/// ``write(_:at:)``; then ask ``nextEffect(at:)`` what to do until it says nil. Effects are derived
+/// from the state at the moment of asking, so a hundred writes are one save and one push. At most
+/// one save, one push, one pull and one stream are under way. Only what is on disk is pushed, under
+/// the stamp that is on disk: a device that crashes must not send a write again under another one.
+///
+/// One process of a device *leads*: it holds the connection. The others *follow*: they write to the
+/// disk, and take from it what the leader received. Both are this engine.
+package struct SyncEngine: Sendable {
+    // The parts of the state, each with the file that changes it.
+
+    // Entries: every change goes through `update(_:_:)`, which keeps the three below true.
+    package internal(set) var entries: [Key: Entry] = [:]
+    package internal(set) var usage = Usage()
+    /// The keys whose write waits for the server.
+    var waiting: Set<Key> = []
+
+    // Disk: SyncEngine+Disk.swift
+    var diskVersion: Int64
+    /// The keys that differ from the disk, each with the pending write that the disk had.
+    var unsaved: [Key: PendingWrite?] = [:]
+    var isMetaUnsaved = false
+    var refusedUnsaved: [RefusedWrite] = []
+    var saveInFlight: SaveInFlight?
+    /// Why the disk refused the last save, until one succeeds.
+    package internal(set) var diskFailure: String?
+    var saveRetryAt: Int64?
+
+    // Time
+    var clock: DeviceClock
+    var random: RandomSource
+
+    // Link: SyncEngine+Link.swift
+    package internal(set) var meta: StoredMeta
+    package internal(set) var device = DeviceID.unassigned
+    package internal(set) var isSignedIn = false
+    package internal(set) var isLeading = false
+    var link = Link.idle
+    var streamsOpened = 0
+    /// A stream to be ended.
+    var hangUp: Int?
+    var backoff = Backoff()
+    /// Why the next stream takes the whole store.
+    var wholeCause: WholeCause?
+
+    // Pushing: SyncEngine+Pushing.swift
+    var pushInFlight: Push?
+    var pushBackoff = Backoff()
+    var pushRetry: Retry?
+    var bucket: TokenBucket
+
+    // Requests for a round trip: SyncEngine+Requests.swift
+    var requests: [SyncRequest] = []
+    var requestsMade = 0
+    var fetchesStarted = 0
+    var fetchesFinished = 0
+    var pullInFlight: Int?
+    var finished: [(id: Int, failure: LinkFailure?)] = []
+
+    var notices: [Notice] = []
+    package let settings: Settings
+
+    package struct Settings: Hashable, Sendable {
+        package var firstSync = FirstSyncPolicy.serverWins
+
+        package init() {}
+    }
+
+    /// - Parameters:
+    ///   - seed: Any number that no other process of this device has.
+    package init(
+        disk: DiskChanges, settings: Settings = Settings(), seed: UInt64, at now: ClockReading
+    ) {
+        self.settings = settings
+        diskVersion = disk.version
+        meta = disk.meta
+        clock = DeviceClock(correction: disk.meta.correction)
+        random = RandomSource(seed: seed)
+        bucket = TokenBucket(disk.meta.allowance, now: now.uptime)
+        for stored in disk.entries {
+            update(stored.key, saves: false) {
+                $0.confirmed = stored.confirmed
+                $0.pending = stored.pending
+            }
+            observe(stored.confirmed, stored.pending)
+        }
+    }
+
+    /// Takes note of the stamps, so that later writes are later.
+    mutating func observe(_ confirmed: Record?, _ pending: PendingWrite?) {
+        if let confirmed { clock.observe(confirmed.stamp.timestamp) }
+        if let pending {
+            clock.observe(
+                pending.record.stamp.timestamp, isFinal: pending.provisional == nil)
+        }
+    }
+
+    /// The value that the app sees. O(1).
+    package subscript(key: Key) -> PropertyListValue? { entries[key]?.visible?.value }
+
+    /// Every value that the app sees.
+    package var values: [Key: PropertyListValue] { entries.compactMapValues { $0.visible?.value } }
+
+    /// Changes an entry, and keeps true what is derived from all of them.
+    /// - Returns: Whether the app sees something else now.
+    @discardableResult
+    mutating func update(_ key: Key, saves: Bool = true, _ change: (inout Entry) -> Void) -> Bool {
+        var entry = entries[key] ?? Entry()
+        let (before, base) = (entry.visible, entry.pending)
+        change(&entry)
+        if saves, unsaved[key] == nil { unsaved[key] = .some(base) }
+        entries[key] = entry
+        if entry.pending == nil || entry.isSettled {
+            waiting.remove(key)
+        } else {
+            waiting.insert(key)
+        }
+        guard before != entry.visible else { return false }
+        usage.replace(before, by: entry.visible)
+        return before?.value != entry.visible?.value
+    }
+
+    func stored(_ key: Key) -> StoredEntry {
+        StoredEntry(key: key, confirmed: entries[key]?.confirmed, pending: entries[key]?.pending)
+    }
+
+    /// Tells the app once more; what it was not told yet is told together.
+    mutating func post(_ notice: Notice) {
+        if notice.keys.isEmpty, notice.reason != .accountChange { return }
+        if let last = notices.indices.last, notices[last].reason == notice.reason {
+            notices[last].keys.formUnion(notice.keys)
+        } else {
+            notices.append(notice)
+        }
+    }
+}
+
+/// What a device does with values of its own when it first meets the account's.
+package enum FirstSyncPolicy: String, Hashable, Sendable, Codable {
+    /// A key that the server has takes the server's value: a fresh install overwrites nothing.
+    case serverWins
+    /// The later write wins, as at any other time.
+    case timestamps
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import UbiquityCore
+
+/// A server and its devices in one thread and virtual time: the rules that ship, joined by function
+/// calls. What a device sends arrives when ``settle()`` runs.
+final class TestCloud {
+    private(set) var now: Int64 = 1_800_000_000_000
+    var serverClockError: Int64 = 0
+    var serverNow: Int64 { now + serverClockError }
+    private(set) var server = TestServer(epoch: 1)
+    private(set) var devices: [TestDevice] = []
+
+    func device(clockError: Int64 = 0, policy: FirstSyncPolicy = .serverWins) -> TestDevice {
+        let device = TestDevice(
+            number: devices.count + 1, cloud: self, clockError: clockError, policy: policy)
+        devices.append(device)
+        return device
+    }
+
+    func pass(milliseconds: Int64) { now += milliseconds }
+
+    /// Lets everybody do what there is to do, until there is nothing.
+    func settle() {
+        for _ in 0..<1_000 {
+            var isDone = true
+            for device in devices where device.step() { isDone = false }
+            if isDone { return }
+        }
+        Issue.record("the devices did not come to rest")
+    }
+
+    func replaceServer(by server: TestServer) {
+        self.server = server
+        for device in devices { device.cut() }
+    }
+
+    /// Ends the server's process and starts it again: the next epoch.
+    func restartServer() {
+        var server = server
+        server.epoch += 1
+        replaceServer(by: server)
+    }
+
+    func push(_ push: Push) throws(LinkFailure) -> PushAnswer {
+        do throws(ClockAhead) { return try server.push(push, now: serverNow) } catch {
+            throw LinkFailure(.clockAhead(serverMilliseconds: error.serverMilliseconds), "ahead")
+        }
+    }
+}
+
+/// One store of a server.
+struct TestServer {
+    var epoch: UInt64
+    var limits = StoreLimits()
+    var allowance = Allowance(burst: 1_000, perSecond: 1_000)
+    private(set) var stored = PushAdmission.Stored()
+    private(set) var lineage = Lineage()
+    private(set) var revisions: [Key: Int64] = [:]
+    private(set) var pushes = 0
+
+    init(epoch: UInt64) { self.epoch = epoch }
+
+    subscript(key: String) -> PropertyListValue? { stored.records[try! Key(key)]?.content.value }
+
+    mutating func push(_ push: Push, now: Int64) throws(ClockAhead) -> PushAnswer {
+        pushes += 1
+        let decision = try PushAdmission(limits: limits, now: now).decide(push, on: stored)
+        if !decision.writes.isEmpty { _ = lineage.advance(in: epoch) }
+        for write in decision.writes {
+            stored.records[write.key] = write
+            revisions[write.key] = lineage.revision
+        }
+        stored.usage = decision.usage
+        stored.newest = decision.newest
+        return PushAnswer(
+            cursor: lineage.position.cursor, serverMilliseconds: now, results: decision.results)
+    }
+
+    func changes(since cursor: Cursor?, now: Int64) throws(LinkFailure) -> ChangeSet {
+        var after: Int64 = 0
+        if let position = cursor.flatMap(Position.init) {
+            switch lineage.resumption(from: position) {
+            case .after(let revision): after = revision
+            case .otherHistory: throw LinkFailure(.cursorGone(isOtherHistory: true), "gone")
+            case .forgotten: throw LinkFailure(.cursorGone(isOtherHistory: false), "gone")
+            }
+        }
+        let records = stored.records.values.filter {
+            revisions[$0.key]! > after && (cursor != nil || $0.content.value != nil)
+        }
+        return ChangeSet(
+            records: records.sorted { $0.key < $1.key }, cursor: lineage.position.cursor,
+            serverMilliseconds: now, isWhole: cursor == nil)
+    }
+
+    mutating func forgetDeletions() {
+        for record in stored.records.values where record.content == .deleted {
+            lineage.forgottenRevision = max(
+                lineage.forgottenRevision, revisions[record.key] ?? 0)
+            stored.newestForgotten = max(stored.newestForgotten, record.stamp.timestamp)
+            stored.records[record.key] = nil
+        }
+    }
+
+    var config: (Int64) -> ServerConfig {
+        { [limits, allowance] now in
+            ServerConfig(
+                serverMilliseconds: now, limits: limits, allowance: allowance,
+                deletionsRememberedSeconds: 86_400)
+        }
+    }
+}
+
+/// What several processes of a device share.
+final class TestDisk {
+    var version: Int64 = 0
+    var entries: [Key: (entry: StoredEntry, version: Int64)] = [:]
+    var meta = StoredMeta()
+    var refused: [RefusedWrite] = []
+    var isFull = false
+
+    func changes(after version: Int64) -> DiskChanges {
+        DiskChanges(
+            version: self.version,
+            entries: entries.values.filter { $0.version > version }.map(\.entry), meta: meta)
+    }
+
+    func save(_ batch: SaveBatch) -> SyncEngine.Event {
+        if isFull { return .saveFailed("the disk is full") }
+        guard batch.expectedVersion == version else {
+            return .saveConflicted(changes(after: batch.expectedVersion))
+        }
+        version += 1
+        for entry in batch.entries { entries[entry.key] = (entry, version) }
+        if let meta = batch.meta { self.meta = meta }
+        refused += batch.refused
+        return .saved(version: version)
+    }
+}
+
+/// One process of a device: the engine, and a driver of a few lines.
+final class TestDevice {
+    unowned let cloud: TestCloud
+    let disk: TestDisk
+    let id: DeviceID
+    var clockError: Int64
+    var isOnline = true
+    private(set) var engine: SyncEngine
+    private(set) var notices: [Notice] = []
+    private(set) var finished: [Int: LinkFailure?] = [:]
+    /// Answers of the server get lost while this is set.
+    var losesAnswers = false
+    private var stream: Int?
+    private var streamCursor: Cursor?
+
+    init(
+        number: Int, cloud: TestCloud, clockError: Int64, policy: FirstSyncPolicy,
+        disk: TestDisk = TestDisk(), leads: Bool = true, isSignedIn: Bool = true
+    ) {
+        self.cloud = cloud
+        self.disk = disk
+        self.clockError = clockError
+        id = DeviceID(rawValue: UInt64(number))
+        let now = Self.reading(cloud, clockError)
+        var settings = SyncEngine.Settings()
+        settings.firstSync = policy
+        engine = SyncEngine(
+            disk: disk.changes(after: -1), settings: settings, seed: .random(in: 0 ... .max),
+            at: now)
+        if leads { engine.handle(.leading(true), at: now) }
+        if isSignedIn { signIn() }
+    }
+
+    private static func reading(_ cloud: TestCloud, _ error: Int64) -> ClockReading {
+        ClockReading(wall: cloud.now + error, uptime: cloud.now - 1_700_000_000_000, boot: 1)
+    }
+
+    var reading: ClockReading { Self.reading(cloud, clockError) }
+
+    func signIn() { tell(.signedIn(account: "account", device: id)) }
+
+    func tell(_ event: SyncEngine.Event) { engine.handle(event, at: reading) }
+
+    /// Another process of this device.
+    func helper() -> TestDevice {
+        TestDevice(
+            number: Int(id.rawValue), cloud: cloud, clockError: clockError,
+            policy: engine.settings.firstSync, disk: disk, leads: false)
+    }
+
+    /// The process ends without a word, and another one starts on the same disk.
+    func restarted(isSignedIn: Bool = true) -> TestDevice {
+        TestDevice(
+            number: Int(id.rawValue), cloud: cloud, clockError: clockError,
+            policy: engine.settings.firstSync, disk: disk, isSignedIn: isSignedIn)
+    }
+
+    subscript(key: String) -> PropertyListValue? {
+        get { engine[try! Key(key)] }
+        set { try! write([key: newValue]) }
+    }
+
+    func write(_ changes: [String: PropertyListValue?]) throws {
+        var contents: [Key: Content] = [:]
+        for (key, value) in changes {
+            contents[try Key(key)] = value.map(Content.value) ?? .deleted
+        }
+        try engine.write(contents, at: reading)
+    }
+
+    func requestSync() -> Int { engine.requestSync(at: reading) }
+
+    func takeNotices() -> [Notice] {
+        defer { notices = [] }
+        return notices
+    }
+
+    /// The connection breaks.
+    func cut() {
+        guard let stream else { return }
+        self.stream = nil
+        tell(.streamEnded(stream, LinkFailure(.unreachable, "cut")))
+    }
+
+    func goOffline() {
+        isOnline = false
+        cut()
+    }
+
+    func goOnline() {
+        isOnline = true
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+    }
+
+    /// Does what there is to do.
+    /// - Returns: Whether there was anything.
+    func step() -> Bool {
+        var isBusy = false
+        if engine.diskVersion < disk.version {
+            tell(.diskChanged(disk.changes(after: engine.diskVersion)))
+            isBusy = true
+        }
+        while let effect = engine.nextEffect(at: reading) {
+            perform(effect)
+            isBusy = true
+        }
+        return deliver() || isBusy
+    }
+
+    private func perform(_ effect: SyncEngine.Effect) {
+        switch effect {
+        case .save(let batch): tell(disk.save(batch))
+        case .notify(let notice): notices.append(notice)
+        case .finishSync(let id, let failure): finished[id] = .some(failure)
+        case .hangUp: stream = nil
+        case .listen(let stream, let cursor): listen(stream, since: cursor)
+        case .push(let push): self.push(push)
+        case .pull(let cursor):
+            do throws(LinkFailure) {
+                try reach()
+                tell(.pulled(try cloud.server.changes(since: cursor, now: cloud.serverNow)))
+            } catch { tell(.pullFailed(error)) }
+        }
+    }
+
+    private func reach() throws(LinkFailure) {
+        if !isOnline { throw LinkFailure(.unreachable, "offline") }
+    }
+
+    private func listen(_ stream: Int, since cursor: Cursor?) {
+        do throws(LinkFailure) {
+            try reach()
+            let changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)
+            self.stream = stream
+            streamCursor = changes.cursor
+            tell(.streamReceived(stream, .changes(changes)))
+            tell(
+                .streamReceived(
+                    stream, .ready(changes.cursor, cloud.server.config(cloud.serverNow))))
+        } catch { tell(.streamEnded(stream, error)) }
+    }
+
+    private func push(_ push: Push) {
+        do throws(LinkFailure) {
+            try reach()
+            let answer = try cloud.push(push)
+            if losesAnswers { throw LinkFailure(.unreachable, "the answer got lost") }
+            tell(.pushAnswered(answer))
+        } catch { tell(.pushFailed(error)) }
+    }
+
+    private func deliver() -> Bool {
+        guard let stream,
+            let changes = try? cloud.server.changes(since: streamCursor, now: cloud.serverNow),
+            changes.cursor != streamCursor
+        else { return false }
+        streamCursor = changes.cursor
+        tell(.streamReceived(stream, .changes(changes)))
+        return true
+    }
+}

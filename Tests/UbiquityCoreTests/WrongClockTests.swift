@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import UbiquityCore
+
+@Suite struct `A device whose clock is wrong` {
+    let cloud = TestCloud()
+    static let hours: Int64 = 5 * 3_600_000
+
+    @Test(arguments: [-hours, hours])
+    func `has its offline edits count at the time at which they were made`(error: Int64) {
+        let a = cloud.device()
+        let b = cloud.device(clockError: error)
+        for (index, isBLater) in [true, false].enumerated() {
+            let key = "key\(index)"
+            cloud.settle()
+            b.goOffline()
+            if !isBLater { b[key] = .string("b") } else { a[key] = .string("a") }
+            cloud.settle()
+            cloud.pass(milliseconds: 60_000)
+            if isBLater { b[key] = .string("b") } else { a[key] = .string("a") }
+            cloud.settle()
+            b.goOnline()
+            cloud.settle()
+            #expect(a[key] == .string(isBLater ? "b" : "a"))
+            #expect(b[key] == a[key])
+        }
+    }
+
+    @Test(arguments: [-hours, hours])
+    func `is corrected also for what it wrote before it ever met a server`(error: Int64) {
+        let a = cloud.device()
+        cloud.settle()
+        a["early"] = .string("a")
+        cloud.settle()
+        cloud.pass(milliseconds: 60_000)
+        let b = TestDevice(number: 9, cloud: cloud, clockError: error, policy: .timestamps)
+        b["early"] = .string("b")
+        b["late"] = .string("b")
+        cloud.pass(milliseconds: 60_000)
+        a["late"] = .string("a")
+        cloud.settle()
+        while b.step() {}
+        cloud.settle()
+        while b.step() {}
+        #expect(a["early"] == .string("b"))
+        #expect(a["late"] == .string("a"))
+        #expect(b["late"] == .string("a"))
+    }
+
+    @Test func `keeps the order of its own writes when the clock is set back between them`() {
+        let a = cloud.device()
+        let b = TestDevice(number: 9, cloud: cloud, clockError: Self.hours, policy: .timestamps)
+        b["x"] = .integer(1)
+        b.clockError = 0
+        b["x"] = .integer(2)
+        b["y"] = .integer(3)
+        while b.step() {}
+        cloud.settle()
+        #expect(a["x"] == .integer(2))
+        #expect(a["y"] == .integer(3))
+    }
+
+    @Test func `never has a write count as older than what its author had seen`() {
+        let a = cloud.device()
+        let b = cloud.device(clockError: -Self.hours)
+        a["x"] = .integer(1)
+        cloud.settle()
+        b.goOffline()
+        b["x"] = .integer(2)
+        b.goOnline()
+        cloud.settle()
+        #expect(a["x"] == .integer(2))
+    }
+
+    @Test func `stamps anew what the server finds ahead of its time`() {
+        let a = cloud.device()
+        cloud.settle()
+        a.goOffline()
+        a["x"] = .integer(1)
+        // The server's clock is set back, and its newest record is from long ago.
+        cloud.serverClockError = -Self.hours
+        a.goOnline()
+        cloud.settle()
+        #expect(cloud.server["x"] == nil)
+        cloud.pass(milliseconds: 1_000)
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+    }
+}
