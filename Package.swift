@@ -53,19 +53,50 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
         // Named apart from its product: `ubiquity` and `Ubiquity` would be one module on
         // a disk that ignores case.
         .executableTarget(
             name: "UbiquityCLI",
             dependencies: [
-                "Ubiquity", "UbiquityServer",
+                "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ]),
+        .testTarget(
+            name: "UbiquityTests",
+            dependencies: [
+                "Ubiquity", "UbiquityCore", "UbiquityWire",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
+        .testTarget(
+            name: "UbiquityCLITests",
+            dependencies: [
+                "Ubiquity", "UbiquityCLI", "UbiquityCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
+        .testTarget(name: "UbiquityWireTests", dependencies: ["UbiquityCore", "UbiquityWire"]),
         .testTarget(name: "UbiquityCoreTests", dependencies: ["UbiquityCore"]),
+        .testTarget(
+            name: "UbiquityServerTests",
+            dependencies: [
+                "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -12,7 +12,7 @@ package protocol Transport: Sendable {
     /// Returns when the server ends the stream, and throws when it breaks or has been silent for
     /// longer than two of the server's keep-alive intervals.
     func listen(
-        since cursor: Cursor?, receive: @Sendable (StreamEvent) -> Void
+        since cursor: Cursor?, receive: @escaping @Sendable (StreamEvent) -> Void
     ) async throws(LinkFailure)
 
     func push(_ push: Push) async throws(LinkFailure) -> PushAnswer
@@ -21,10 +21,4 @@ package protocol Transport: Sendable {
     func pull(since cursor: Cursor?) async throws(LinkFailure) -> ChangeSet
 }
 
-package enum StreamEvent: Hashable, Sendable {
-    case changes(ChangeSet)
-    /// The listener has everything up to this cursor.
-    case ready(Cursor, ServerConfig)
-    /// The listener missed something and must pull from its cursor again.
-    case resync
-}
+package typealias StreamEvent = StreamMessage

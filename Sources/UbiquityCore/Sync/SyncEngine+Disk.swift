@@ -76,7 +76,7 @@ extension SyncEngine {
     /// ``Entry/rebase(onto:base:keepConfirmed:)``.
     mutating func diskChanged(_ changes: DiskChanges, at now: ClockReading) {
         // What the own save under way is answered with is newer than these.
-        guard saveInFlight == nil, changes.version > diskVersion else { return }
+        guard saveInFlight == nil, changes.version != diskVersion else { return }
         diskVersion = changes.version
         let hadFirstSync = meta.hasCompletedFirstSync
         if !isLeading { follow(changes.meta, at: now) }

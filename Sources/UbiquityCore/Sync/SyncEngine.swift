@@ -20,7 +20,7 @@ package struct SyncEngine: Sendable {
     var waiting: Set<Key> = []
 
     // Disk: SyncEngine+Disk.swift
-    var diskVersion: Int64
+    package internal(set) var diskVersion: Int64
     /// The keys that differ from the disk, each with the pending write that the disk had.
     var unsaved: [Key: PendingWrite?] = [:]
     var isMetaUnsaved = false

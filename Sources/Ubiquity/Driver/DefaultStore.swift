@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Logging
+internal import Synchronization
+
+/// The store behind ``UbiquitousKeyValueStore/default``, made at its first use.
+///
+/// Shared state: `state`, guarded by a mutex that is held while the store is made, so that two
+/// threads that come first get the same one.
+final class DefaultStore: Sendable {
+    static let shared = DefaultStore()
+
+    private struct State {
+        var configuration = UbiquityConfiguration()
+        var store: UbiquitousKeyValueStore?
+    }
+
+    private let state = Mutex(State())
+
+    func configure(_ configuration: UbiquityConfiguration) throws {
+        try state.withLock { state in
+            guard state.store == nil else {
+                throw UbiquityError(
+                    .refused, "the default store is in use; configure it before its first use")
+            }
+            state.configuration = configuration
+        }
+    }
+
+    /// Never fails: an app that cannot open its file goes on in memory, and is told so.
+    var store: UbiquitousKeyValueStore {
+        state.withLock { state in
+            if let store = state.store { return store }
+            let store = UbiquitousKeyValueStore(backing: Self.backing(state.configuration))
+            state.store = store
+            return store
+        }
+    }
+
+    private static func backing(_ configuration: UbiquityConfiguration) -> StoreBacking {
+        do { return try StoreBacking.open(configuration) } catch {
+            configuration.logger.critical(
+                "The store cannot be opened, and its values are kept in memory only: \(error)")
+            return StoreBacking.inMemory(configuration)
+        }
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+package import UbiquityCore
+
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#elseif canImport(Android)
+internal import Android
+#elseif canImport(WinSDK)
+internal import WinSDK
+#endif
+
+/// The clocks of the machine.
+package enum SystemClock {
+    /// What they show now. Cheap: two calls that the kernel answers without being entered.
+    package static func reading() -> ClockReading {
+        #if os(Windows)
+        let wall = Int64(Date().timeIntervalSince1970 * 1_000)
+        // Counts while the machine sleeps.
+        return ClockReading(wall: wall, uptime: Int64(GetTickCount64()), boot: boot)
+        #else
+        return ClockReading(
+            wall: milliseconds(of: CLOCK_REALTIME), uptime: milliseconds(of: sleepingClock),
+            boot: boot)
+        #endif
+    }
+
+    /// Names the boot; read once a process. Where the system cannot tell, a number of the
+    /// process's own: too many names do no harm, one name for two boots would.
+    private static let boot: UInt64 = bootName.map(hash) ?? .random(in: 1 ... .max)
+
+    #if !os(Windows)
+    /// The clock that counts while the machine sleeps: Linux's `CLOCK_MONOTONIC` does not, and
+    /// Apple's does.
+    #if canImport(Darwin)
+    private static var sleepingClock: clockid_t { CLOCK_MONOTONIC }
+    #else
+    private static var sleepingClock: clockid_t { CLOCK_BOOTTIME }
+    #endif
+
+    private static func milliseconds(of clock: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+    #endif
+
+    private static var bootName: String? {
+        #if canImport(Darwin)
+        var name = [UInt8](repeating: 0, count: 64)
+        var count = name.count
+        guard sysctlbyname("kern.bootsessionuuid", &name, &count, nil, 0) == 0 else { return nil }
+        return String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
+        #elseif os(Linux) || os(Android)
+        // A file of the kernel has no size to be known before it is read.
+        return try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
+        #else
+        return nil
+        #endif
+    }
+
+    /// FNV-1a: the same in every process, as Swift's own hashes are not.
+    private static func hash(_ text: String) -> UInt64 {
+        text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// The folder of a person's device: one sign-in for all apps, and their stores.
+///
+/// `account.json` has the state, `stores/<folder>/<identifier>.sqlite` the stores.
+package struct DeviceHome: Hashable, Sendable {
+    package let path: String
+
+    /// The file to be watched for sign-ins and sign-outs. It is replaced, never written over.
+    package static let accountFileName = "account.json"
+    /// The environment variable that names the folder.
+    package static let pathVariable = "UBIQUITY_HOME"
+
+    /// Makes the folder if need be.
+    /// - Parameter path: Nil: what the environment's `UBIQUITY_HOME` says, else the platform's
+    ///   place for application data.
+    /// - Throws: ``HomeError``.
+    package init(path: String? = nil) throws(HomeError) {
+        guard
+            let path = Self.resolve(path, environment: ProcessInfo.processInfo.environment)
+        else { throw .noPlace }
+        self.path = path
+        do { try PrivateFiles.makeFolder(path) } catch {
+            throw .unwritable("The folder \(path)", cause: "\(error)")
+        }
+    }
+
+    package func storePath(for identifier: String, folder: String) -> String {
+        "\(path)/stores/\(folder)/\(identifier).sqlite"
+    }
+
+    /// - Returns: The state of a device that never signed in, if there is no file.
+    /// - Throws: ``HomeError``.
+    package func load() throws(HomeError) -> DeviceState {
+        let file = accountPath
+        guard let bytes = try Self.read(file) else { return DeviceState() }
+        do { return try JSONDecoder().decode(DeviceState.self, from: bytes) } catch {
+            throw .damaged(file, cause: Self.cause(of: error))
+        }
+    }
+
+    /// Changes the state while no other process does, and writes it if it did change.
+    /// - Returns: The state as it is now.
+    /// - Throws: ``HomeError``.
+    @discardableResult
+    package func update(_ body: (inout DeviceState) -> Void) throws(HomeError) -> DeviceState {
+        let lock = try locked()
+        defer { lock.unlock() }
+        let old = try load()
+        var state = old
+        body(&state)
+        if state != old { try write(state) }
+        return state
+    }
+
+    private var accountPath: String { path + "/" + Self.accountFileName }
+
+    private func locked() throws(HomeError) -> FileLock {
+        let file = path + "/account.lock"
+        do throws(SystemError) {
+            let lock = try FileLock(path: file)
+            try lock.lock()
+            return lock
+        } catch { throw .unwritable("The file \(file)", cause: "\(error)") }
+    }
+
+    private func write(_ state: DeviceState) throws(HomeError) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        do {
+            try PrivateFiles.replace(accountPath, with: encoder.encode(state))
+        } catch { throw .unwritable("The file \(accountPath)", cause: "\(error)") }
+    }
+
+    private static func read(_ file: String) throws(HomeError) -> Data? {
+        let bytes: Data
+        do {
+            guard let content = try PrivateFiles.read(file) else { return nil }
+            bytes = content
+        } catch {
+            if error == .readableByOthers { throw .credentialReadableByOthers(file) }
+            throw .unreadable(file, cause: "\(error)")
+        }
+        return bytes
+    }
+
+    private static func cause(of error: any Error) -> String {
+        switch error as? DecodingError {
+        case .keyNotFound(let key, _): "\"\(key.stringValue)\" is missing"
+        case .typeMismatch(_, let context), .valueNotFound(_, let context):
+            context.codingPath.last.map { "\"\($0.stringValue)\" has another type" }
+                ?? "it has another form"
+        default: "it is no JSON"
+        }
+    }
+}
+
+extension DeviceHome {
+    /// - Returns: Nil if nothing names a place.
+    package static func resolve(_ path: String?, environment: [String: String]) -> String? {
+        func variable(_ name: String) -> String? {
+            environment[name].flatMap { $0.isEmpty ? nil : $0 }
+        }
+        if let path = path ?? variable(pathVariable) { return path }
+        #if os(Windows)
+        return variable("LOCALAPPDATA").map { $0 + "\\Ubiquity" }
+        #elseif canImport(Darwin)
+        return FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
+            .first.map { $0.appendingPathComponent("Ubiquity").path }
+        #else
+        return variable("XDG_DATA_HOME").map { $0 + "/ubiquity" }
+            ?? variable("HOME").map { $0 + "/.local/share/ubiquity" }
+        #endif
+    }
+}

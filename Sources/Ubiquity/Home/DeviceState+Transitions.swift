@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension DeviceState {
+    /// Signs in. What was written before the first sign-in of all becomes the account's; an
+    /// account that comes back finds its values, unsent ones included; another one begins with
+    /// a folder of its own and never sees them.
+    package mutating func signIn(_ account: SignedInAccount) {
+        if let known = folders[account.account] {
+            folder = known
+        } else if folders.values.contains(folder) {
+            folder = unusedFolder
+        }
+        folders[account.account] = folder
+        signedIn = account
+    }
+
+    /// Signs out. The values stay readable and writable, and what is written stays with the
+    /// account that was signed in last.
+    /// - Returns: Who was signed in.
+    @discardableResult
+    package mutating func signOut() -> SignedInAccount? {
+        defer { signedIn = nil }
+        return signedIn
+    }
+
+    private var unusedFolder: String {
+        let used = folders.values.compactMap { Int($0) } + [Int(folder) ?? 0]
+        return String((used.max() ?? 0) + 1)
+    }
+}

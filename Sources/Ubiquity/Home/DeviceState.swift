@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who is signed in on this device, and which folder has the values of which account.
+package struct DeviceState: Hashable, Sendable, Codable {
+    /// Nil: signed out, or never signed in.
+    package var signedIn: SignedInAccount?
+    /// The folder that the stores are in now.
+    package var folder = "1"
+    /// The folder of each account that was ever signed in here, by the account's identifier.
+    package var folders: [String: String] = [:]
+
+    package init() {}
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why the folder that has this device's sign-in cannot be used.
+package enum HomeError: Error, Hashable, Sendable {
+    /// The system names no place for application data, and nothing else does.
+    case noPlace
+    /// Other users of the machine could use the credential.
+    case credentialReadableByOthers(_ path: String)
+    case damaged(_ path: String, cause: String)
+    case unreadable(_ path: String, cause: String)
+    case unwritable(_ path: String, cause: String)
+}
+
+extension HomeError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .noPlace:
+            "There is no folder for the data of this device: neither UBIQUITY_HOME nor HOME is set."
+        case .credentialReadableByOthers(let path):
+            "The file \(path) has this device's credential and can be read by other users. Make "
+                + "it readable for you alone (chmod 600), and sign in again if others may have "
+                + "read it."
+        case .damaged(let path, let cause):
+            "The file \(path) is damaged (\(cause)). Nothing was changed; move it elsewhere and "
+                + "sign in again."
+        case .unreadable(let path, let cause): "The file \(path) cannot be read (\(cause))."
+        case .unwritable(let path, let cause): "\(path) cannot be written (\(cause))."
+        }
+    }
+}

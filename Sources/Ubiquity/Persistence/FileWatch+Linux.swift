@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#if os(Linux) || os(Android)
+
+internal import Dispatch
+
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#elseif canImport(Android)
+internal import Android
+#endif
+
+/// A watch of a folder by inotify. The source owns the descriptor and closes it.
+///
+/// Unchecked: libdispatch guards its sources itself, which its Swift types do not say yet.
+struct FileWatch: @unchecked Sendable {
+    private let source: any DispatchSourceRead
+
+    init(
+        folder: String, prefix: String, queue: DispatchQueue,
+        handler: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+        let file = inotify_init1(CInt(IN_NONBLOCK) | CInt(IN_CLOEXEC))
+        guard file >= 0 else { throw SystemError(errno) }
+        let events = IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO
+        guard inotify_add_watch(file, folder, UInt32(events)) >= 0 else {
+            let code = errno
+            close(file)
+            throw SystemError(code)
+        }
+        source = DispatchSource.makeReadSource(fileDescriptor: file, queue: queue)
+        source.setEventHandler {
+            if Self.readEvents(from: file, prefix: Array(prefix.utf8)) { handler() }
+        }
+        source.setCancelHandler { close(file) }
+        source.resume()
+    }
+
+    func cancel() { source.cancel() }
+
+    /// Takes all that the kernel has.
+    /// - Returns: Whether anything of it is about the prefix, or was lost for want of room.
+    private static func readEvents(from file: CInt, prefix: [UInt8]) -> Bool {
+        var concerns = false
+        withUnsafeTemporaryAllocation(byteCount: bufferBytes, alignment: 8) { buffer in
+            while true {
+                let count = read(file, buffer.baseAddress, buffer.count)
+                guard count > 0 else { return }
+                if Self.events(UnsafeRawBufferPointer(rebasing: buffer[..<count]), concern: prefix)
+                {
+                    concerns = true
+                }
+            }
+        }
+        return concerns
+    }
+
+    private static func events(_ events: UnsafeRawBufferPointer, concern prefix: [UInt8]) -> Bool {
+        var rest = events[...]
+        while rest.count >= headerBytes {
+            let event = UnsafeRawBufferPointer(rebasing: rest)
+            let mask = event.load(fromByteOffset: 4, as: UInt32.self)
+            let length = Int(event.load(fromByteOffset: 12, as: UInt32.self))
+            let name = event.dropFirst(headerBytes).prefix(length)
+            if mask & UInt32(IN_Q_OVERFLOW) != 0 || name.starts(with: prefix) { return true }
+            rest = rest.dropFirst(headerBytes + length)
+        }
+        return false
+    }
+
+    /// Of `inotify_event`: descriptor, mask, cookie and the name's length; the name follows.
+    private static let headerBytes = 16
+    /// Room for at least fifteen events with the longest names.
+    private static let bufferBytes = 4_096
+}
+
+#endif

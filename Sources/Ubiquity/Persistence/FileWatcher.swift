@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Dispatch
+internal import Synchronization
+
+/// Calls a handler when a file of a folder changes, appears or is put in another's place.
+///
+/// It may call once for several changes, and for a change that others would not call one: the
+/// handler looks for itself. It calls on the given queue, never after ``cancel()`` has returned
+/// there. The kernel tells (inotify on Linux and Android, kqueue on Apple's systems); where
+/// nobody does, the folder is looked at once a second.
+///
+/// Shared state: `source`, set once and cleared by ``cancel()``; guarded by a mutex, because
+/// `cancel()` may come from any thread.
+package final class FileWatcher: Sendable {
+    private let source: Mutex<FileWatch?>
+
+    /// - Parameters:
+    ///   - folder: A folder that exists. It is watched itself; what is below its folders is not.
+    ///   - prefix: How the names of the files begin; a database's log is beside it and begins so.
+    /// - Throws: ``SystemError`` if the folder cannot be watched.
+    package init(
+        folder: String, prefix: String, queue: DispatchQueue,
+        handler: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+        source = Mutex(
+            try FileWatch(folder: folder, prefix: prefix, queue: queue, handler: handler))
+    }
+
+    deinit { cancel() }
+
+    package func cancel() {
+        let watch = source.withLock { source in
+            defer { source = nil }
+            return source
+        }
+        watch?.cancel()
+    }
+}

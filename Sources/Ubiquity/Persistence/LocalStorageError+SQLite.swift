@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+
+extension LocalStorageError {
+    /// What an error of the database means for a person.
+    init(_ error: any Error, path: String) {
+        switch error {
+        case let error as LocalStorageError: self = error
+        case let error as DatabaseError:
+            let cause = "SQLite: \(error.message ?? "error \(error.extendedResultCode)")"
+            self.init(Self.reason(of: error), path: path, cause: cause)
+        default: self.init(.failed, path: path, cause: "\(error)")
+        }
+    }
+
+    private static func reason(of error: DatabaseError) -> Reason {
+        switch error.resultCode {
+        case .SQLITE_CORRUPT: .damaged
+        case .SQLITE_NOTADB: .foreign
+        case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: .notWritable
+        case .SQLITE_FULL: .diskFull
+        case .SQLITE_BUSY, .SQLITE_LOCKED: .busy
+        // The table or column that this library made is not there any more.
+        case .SQLITE_ERROR where error.message?.hasPrefix("no such") == true: .damaged
+        default: .failed
+        }
+    }
+}

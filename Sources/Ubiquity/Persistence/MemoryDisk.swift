@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+internal import UbiquityCore
+
+/// What several ``MemoryStorage`` share as processes share a file. It can be told to fail.
+///
+/// Shared state: `state`, all of it, guarded by one mutex that every access holds, as a
+/// transaction of the disk would.
+package final class MemoryDisk: Sendable {
+    package enum Operation: CaseIterable, Hashable, Sendable {
+        case load, changes, save, refusedWrites
+    }
+
+    struct Content {
+        var version: Int64 = 0
+        var entries: [Key: (entry: StoredEntry, version: Int64)] = [:]
+        var meta = StoredMeta()
+        /// The newest first.
+        var refused: [RefusedWrite] = []
+    }
+
+    private struct State {
+        var content = Content()
+        var failures: [Operation: LocalStorageError] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    /// From now on these operations throw this error; nil: they work again.
+    package func fail(
+        _ operations: Set<Operation> = Set(Operation.allCases), with error: LocalStorageError?
+    ) {
+        state.withLock { state in
+            for operation in operations { state.failures[operation] = error }
+        }
+    }
+
+    func access<T: Sendable>(
+        _ operation: Operation, _ body: (inout Content) -> T
+    ) throws -> T {
+        try state.withLock { state in
+            if let failure = state.failures[operation] { throw failure }
+            return body(&state.content)
+        }
+    }
+}
+
+extension MemoryDisk.Content {
+    func changes(after version: Int64?) -> DiskChanges {
+        let entries = self.entries.values.filter { stored in
+            guard let version else {
+                return stored.entry.confirmed != nil || stored.entry.pending != nil
+            }
+            return stored.version > version
+        }
+        return DiskChanges(version: self.version, entries: entries.map(\.entry), meta: meta)
+    }
+
+    mutating func apply(_ batch: SaveBatch) {
+        version += 1
+        for entry in batch.entries { entries[entry.key] = (entry, version) }
+        if let meta = batch.meta { self.meta = meta }
+        refused = Array((batch.refused.reversed() + refused).prefix(SaveBatch.refusedWritesMax))
+    }
+}

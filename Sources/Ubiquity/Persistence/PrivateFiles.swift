@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#elseif canImport(Android)
+internal import Android
+#elseif canImport(ucrt)
+internal import ucrt
+#endif
+
+/// Files and folders that belong to the person alone: 0600 and 0700. On Windows, a profile's
+/// folders already are, and what is made there inherits it.
+package enum PrivateFiles {
+    /// Makes the folder and those above it that do not exist. Those that do keep their rights.
+    /// - Throws: ``SystemError``.
+    package static func makeFolder(_ path: String) throws(SystemError) {
+        #if os(Windows)
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true)
+        } catch { throw SystemError("\(error.localizedDescription)") }
+        #else
+        if mkdir(path, 0o700) == 0 { return }
+        let code = errno
+        if code == ENOENT, let parent = parent(of: path) {
+            try makeFolder(parent)
+            guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SystemError(errno) }
+            try flushFolder(parent)
+        } else if !isFolder(path) {
+            throw SystemError(code == EEXIST ? ENOTDIR : code)
+        }
+        #endif
+    }
+
+    /// Makes an empty file unless there is one.
+    /// - Throws: ``SystemError``.
+    package static func makeFile(_ path: String) throws(SystemError) {
+        #if os(Windows)
+        guard !FileManager.default.fileExists(atPath: path) else { return }
+        guard FileManager.default.createFile(atPath: path, contents: nil) else {
+            throw SystemError("the file cannot be made")
+        }
+        #else
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw SystemError(errno) }
+        close(file)
+        #endif
+    }
+
+    /// The path up to its last slash; nil if there is nothing above.
+    package static func parent(of path: String) -> String? {
+        let parent = (path as NSString).deletingLastPathComponent
+        return parent.isEmpty || parent == path ? nil : parent
+    }
+
+    #if !os(Windows)
+    static func flushFolder(_ path: String) throws(SystemError) {
+        let folder = open(path, O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { throw SystemError(errno) }
+        defer { close(folder) }
+        // Some file systems cannot flush a folder, and say so; they have nothing to flush.
+        guard fsync(folder) == 0 || errno == EINVAL else { throw SystemError(errno) }
+    }
+
+    private static func isFolder(_ path: String) -> Bool {
+        var isFolder: ObjCBool = false
+        return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+            && isFolder.boolValue
+    }
+    #endif
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+
+/// How a store's file is opened and made.
+enum SQLiteFile {
+    /// "Ubiq" in ASCII: tells a store of ours from other programs' databases.
+    static let applicationID: Int64 = 0x5562_6971
+    static let formatVersion: Int64 = 1
+    static let busySecondsMax: TimeInterval = 10
+
+    static func open(_ path: String) throws(LocalStorageError) -> DatabaseQueue {
+        try makeFile(path)
+        do {
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            try queue.writeWithoutTransaction { db in
+                try checkOwner(of: db, path)
+                try enterWAL(db)
+                try makeTables(in: db, path)
+            }
+            return queue
+        } catch { throw LocalStorageError(error, path: path) }
+    }
+
+    private static func makeFile(_ path: String) throws(LocalStorageError) {
+        do {
+            if let folder = PrivateFiles.parent(of: path) { try PrivateFiles.makeFolder(folder) }
+            try PrivateFiles.makeFile(path)
+        } catch { throw LocalStorageError(.notWritable, path: path, cause: "\(error)") }
+    }
+
+    private static var configuration: Configuration {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(busySecondsMax)
+        configuration.foreignKeysEnabled = false
+        configuration.label = "ubiquity.disk"
+        configuration.prepareDatabase { db in
+            // FULL: the log is flushed with every commit. On Apple's systems a mere fsync leaves
+            // the data in the drive's cache.
+            try db.execute(
+                sql: """
+                    PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
+                    PRAGMA checkpoint_fullfsync = ON
+                    """)
+        }
+        return configuration
+    }
+
+    /// Before anything is written: the file may be another program's.
+    /// - Returns: Whether the tables are there.
+    @discardableResult
+    private static func checkOwner(of db: Database, _ path: String) throws -> Bool {
+        let owner = try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+        let version = try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        if owner == applicationID {
+            guard version <= formatVersion else {
+                throw LocalStorageError(
+                    .newer, path: path,
+                    cause: "its format is \(version), known is \(formatVersion)")
+            }
+            return version > 0
+        }
+        let objects = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
+        guard owner == 0, version == 0, objects == 0 else {
+            throw LocalStorageError(
+                .foreign, path: path, cause: "it is a database of another program")
+        }
+        return false
+    }
+
+    /// SQLite does not wait for others here as it does elsewhere: two processes that make the
+    /// file at once would refuse each other.
+    private static func enterWAL(_ db: Database) throws {
+        let deadline = Date().addingTimeInterval(busySecondsMax)
+        while true {
+            do {
+                let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
+                guard mode != "wal" else { return }
+                throw DatabaseError(message: "the file system has no shared memory for the log")
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+                guard Date() < deadline else { throw error }
+                Thread.sleep(forTimeInterval: 0.005)
+            }
+        }
+    }
+
+    private static func makeTables(in db: Database, _ path: String) throws {
+        guard try !checkOwner(of: db, path) else { return }
+        try db.inTransaction(.immediate) {
+            // Another process may have been first.
+            guard try !checkOwner(of: db, path) else { return .rollback }
+            try db.execute(sql: schema)
+            try SQLiteRows.writeMeta(nil, version: 0, to: db)
+            return .commit
+        }
+    }
+
+    /// Keys are blobs: a text of SQLite ends at the first zero byte, and a key may have one.
+    /// Where `confirmed_time` is not NULL and `confirmed_value` is, the key was deleted; so with
+    /// `pending`. Values are the protocol's messages.
+    private static let schema = """
+        CREATE TABLE entry (
+            key BLOB PRIMARY KEY NOT NULL,
+            version INTEGER NOT NULL,
+            confirmed_time INTEGER, confirmed_device INTEGER, confirmed_value BLOB,
+            pending_time INTEGER, pending_device INTEGER, pending_value BLOB,
+            pending_transaction INTEGER,
+            provisional_wall INTEGER, provisional_uptime INTEGER, provisional_boot INTEGER,
+            provisional_seen INTEGER);
+        CREATE INDEX entry_version ON entry (version);
+        CREATE TABLE meta (
+            id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, json TEXT NOT NULL);
+        CREATE TABLE refused (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB NOT NULL, time INTEGER NOT NULL,
+            device INTEGER NOT NULL, value BLOB, code TEXT NOT NULL, detail TEXT NOT NULL);
+        PRAGMA application_id = \(applicationID);
+        PRAGMA user_version = \(formatVersion);
+        """
+}

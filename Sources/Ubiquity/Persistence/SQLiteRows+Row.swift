@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import UbiquityCore
+
+/// The order of the columns is that of the queries in ``SQLiteRows``. GRDB has a `Key` and a
+/// `Record` too.
+extension Row {
+    func entry() throws -> StoredEntry {
+        let key = try key()
+        return StoredEntry(
+            key: key, confirmed: try record(of: key, at: 1), pending: try pendingWrite(of: key))
+    }
+
+    func key() throws -> UbiquityCore.Key {
+        let bytes: Data = self[0]
+        do { return try UbiquityCore.Key(String(decoding: bytes, as: UTF8.self)) } catch {
+            throw StoredValue.damage("a row has an empty key")
+        }
+    }
+
+    /// Time, device and value from that column on; nil if there is no time.
+    func record(of key: UbiquityCore.Key, at column: Int) throws -> UbiquityCore.Record? {
+        guard let time: Int64 = self[column] else { return nil }
+        let device: Int64 = self[column + 1] ?? 0
+        let content = try withUnsafeData(atIndex: column + 2) { bytes in
+            try bytes.map { Content.value(try StoredValue.decode($0, key)) } ?? .deleted
+        }
+        return UbiquityCore.Record(
+            key: key, content: content,
+            stamp: Stamp(
+                HybridTimestamp(rawValue: UInt64(bitPattern: time)),
+                DeviceID(rawValue: UInt64(bitPattern: device))))
+    }
+
+    private func pendingWrite(of key: UbiquityCore.Key) throws -> PendingWrite? {
+        guard let record = try record(of: key, at: 4) else { return nil }
+        let transaction: Int64 = self[7] ?? 0
+        return PendingWrite(
+            record: record, transaction: UInt64(bitPattern: transaction),
+            provisional: provisionalStamp())
+    }
+
+    private func provisionalStamp() -> ProvisionalStamp? {
+        guard let wall: Int64 = self[8], let uptime: Int64 = self[9], let boot: Int64 = self[10],
+            let seen: Int64 = self[11]
+        else { return nil }
+        return ProvisionalStamp(
+            madeAt: ClockReading(wall: wall, uptime: uptime, boot: UInt64(bitPattern: boot)),
+            seen: HybridTimestamp(rawValue: UInt64(bitPattern: seen)))
+    }
+}

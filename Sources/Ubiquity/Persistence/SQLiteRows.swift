@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import UbiquityCore
+
+/// What the tables of a store's file mean. Every function runs inside a caller's transaction.
+enum SQLiteRows {
+    static func version(_ db: Database) throws -> Int64 {
+        let statement = try db.cachedStatement(sql: "SELECT version FROM meta")
+        guard let version = try Int64.fetchOne(statement) else { throw missingMeta(db) }
+        return version
+    }
+
+    /// - Parameter version: Nil: everything.
+    static func changes(_ db: Database, after version: Int64?) throws -> DiskChanges {
+        let statement = try db.cachedStatement(sql: "SELECT version, json FROM meta")
+        guard let row = try Row.fetchOne(statement) else { throw missingMeta(db) }
+        return DiskChanges(
+            version: row[0], entries: try entries(db, after: version),
+            meta: try meta(row[1], in: db))
+    }
+
+    static func write(_ batch: SaveBatch, to db: Database) throws {
+        let version = batch.expectedVersion + 1
+        for entry in batch.entries { try write(entry, version: version, to: db) }
+        for refused in batch.refused { try write(refused, to: db) }
+        if !batch.refused.isEmpty { try trimRefused(db) }
+        try writeMeta(batch.meta, version: version, to: db)
+    }
+
+    /// - Parameter meta: Nil: as it is, or to begin with.
+    static func writeMeta(_ meta: StoredMeta?, version: Int64, to db: Database) throws {
+        if meta == nil, version > 0 {
+            let statement = try db.cachedStatement(sql: "UPDATE meta SET version = ?")
+            return try statement.execute(arguments: [version])
+        }
+        let json = try JSONEncoder().encode(meta ?? StoredMeta())
+        let statement = try db.cachedStatement(
+            sql: "INSERT OR REPLACE INTO meta (id, version, json) VALUES (1, ?, ?)")
+        try statement.execute(arguments: [version, String(decoding: json, as: UTF8.self)])
+    }
+
+    static func refusedWrites(_ db: Database) throws -> [RefusedWrite] {
+        let statement = try db.cachedStatement(
+            sql: "SELECT key, time, device, value, code, detail FROM refused ORDER BY id DESC")
+        let rows = try Row.fetchCursor(statement)
+        var refused: [RefusedWrite] = []
+        while let row = try rows.next() {
+            guard let record = try row.record(of: row.key(), at: 1) else { continue }
+            refused.append(
+                RefusedWrite(record: record, refusal: Refusal(code: row[4], detail: row[5])))
+        }
+        return refused
+    }
+
+    private static func entries(_ db: Database, after version: Int64?) throws -> [StoredEntry] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT key, confirmed_time, confirmed_device, confirmed_value,
+                    pending_time, pending_device, pending_value, pending_transaction,
+                    provisional_wall, provisional_uptime, provisional_boot, provisional_seen
+                FROM entry \(version == nil ? "" : "WHERE version > ?")
+                """)
+        let arguments = version.map { StatementArguments([$0]) } ?? StatementArguments()
+        let rows = try Row.fetchCursor(statement, arguments: arguments)
+        var entries: [StoredEntry] = []
+        while let row = try rows.next() {
+            let entry = try row.entry()
+            // Rows that say "nothing" are for those who have known the key.
+            if version != nil || entry.confirmed != nil || entry.pending != nil {
+                entries.append(entry)
+            }
+        }
+        return entries
+    }
+
+    private static func write(_ entry: StoredEntry, version: Int64, to db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        let provisional = entry.pending?.provisional
+        statement.setUncheckedArguments(
+            [Data(entry.key.string.utf8), version]
+                + columns(of: entry.confirmed) + columns(of: entry.pending?.record)
+                + [
+                    entry.pending.map { Int64(bitPattern: $0.transaction) },
+                    provisional?.madeAt.wall, provisional?.madeAt.uptime,
+                    provisional.map { Int64(bitPattern: $0.madeAt.boot) },
+                    provisional.map { Int64(bitPattern: $0.seen.rawValue) },
+                ])
+        try statement.execute()
+    }
+
+    private static func write(_ refused: RefusedWrite, to db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO refused (key, time, device, value, code, detail)
+                VALUES (?, ?, ?, ?, ?, ?)
+                """)
+        statement.setUncheckedArguments(
+            [Data(refused.record.key.string.utf8)] + columns(of: refused.record)
+                + [refused.refusal.code, refused.refusal.detail])
+        try statement.execute()
+    }
+
+    /// Time, device and value.
+    private static func columns(of record: UbiquityCore.Record?) -> StatementArguments {
+        [
+            record.map { Int64(bitPattern: $0.stamp.timestamp.rawValue) },
+            record.map { Int64(bitPattern: $0.stamp.device.rawValue) },
+            record?.content.value.map(StoredValue.encode),
+        ]
+    }
+
+    private static func trimRefused(_ db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                DELETE FROM refused
+                WHERE id NOT IN (SELECT id FROM refused ORDER BY id DESC LIMIT ?)
+                """)
+        try statement.execute(arguments: [SaveBatch.refusedWritesMax])
+    }
+
+    private static func meta(_ json: Data, in db: Database) throws -> StoredMeta {
+        do { return try JSONDecoder().decode(StoredMeta.self, from: json) } catch {
+            throw StoredValue.damage("the row of \"meta\" cannot be read: \(error)")
+        }
+    }
+
+    private static func missingMeta(_ db: Database) -> DatabaseError {
+        StoredValue.damage("the table \"meta\" is empty")
+    }
+}

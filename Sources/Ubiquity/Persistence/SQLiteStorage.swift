@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+internal import Synchronization
+package import UbiquityCore
+
+/// A store in one SQLite file, which several processes may have open.
+///
+/// Each save is one transaction, flushed to the disk before it returns. All errors are
+/// ``LocalStorageError``.
+///
+/// Shared state:
+/// - `queue`: GRDB's own serial queue guards the connection.
+/// - `bell`: a constant; its one call is the kernel's.
+/// - `lastLook`: what the disk was known to have, and which of SQLite's counters said so; guarded
+///   by a mutex of its own. Used from one thread at a time, so nobody waits for it; it is there
+///   to prove that to the compiler, and held for a copy only.
+package final class SQLiteStorage: LocalStorage {
+    package let path: String
+    private let queue: DatabaseQueue
+    private let bell: CommitBell
+    private let lastLook = Mutex(Look())
+
+    private struct Look {
+        /// SQLite's count of what other connections committed.
+        var dataVersion: Int64 = -1
+        var version: Int64 = -1
+    }
+
+    /// Opens the file, or makes it and the folders above it.
+    /// - Throws: ``LocalStorageError``; then nothing was changed that was there before.
+    package init(path: String) throws(LocalStorageError) {
+        self.path = path
+        queue = try SQLiteFile.open(path)
+        do { bell = try CommitBell(store: path) } catch {
+            throw LocalStorageError(.notWritable, path: path, cause: "\(error)")
+        }
+    }
+
+    package func load() throws -> DiskChanges {
+        try attempt { db in
+            // The counter first: what is committed in between is then looked at twice, not never.
+            let dataVersion = try Self.dataVersion(db)
+            var changes = DiskChanges()
+            try db.inTransaction(.deferred) {
+                changes = try SQLiteRows.changes(db, after: nil)
+                return .commit
+            }
+            note(changes.version, dataVersion)
+            return changes
+        }
+    }
+
+    package func changes(after version: Int64) throws -> DiskChanges? {
+        try attempt { db in
+            let dataVersion = try Self.dataVersion(db)
+            let look = lastLook.withLock { $0 }
+            if look.dataVersion == dataVersion, look.version == version { return nil }
+            var changes: DiskChanges?
+            try db.inTransaction(.deferred) {
+                let current = try SQLiteRows.version(db)
+                if current != version { changes = try SQLiteRows.changes(db, after: version) }
+                return .commit
+            }
+            note(changes?.version ?? version, dataVersion)
+            return changes
+        }
+    }
+
+    package func save(_ batch: SaveBatch) throws -> SaveOutcome {
+        let outcome = try attempt { db in
+            var outcome = SaveOutcome.saved(version: batch.expectedVersion + 1)
+            try db.inTransaction(.immediate) {
+                guard try SQLiteRows.version(db) == batch.expectedVersion else {
+                    outcome = .conflict(
+                        try SQLiteRows.changes(db, after: batch.expectedVersion))
+                    return .rollback
+                }
+                try SQLiteRows.write(batch, to: db)
+                return .commit
+            }
+            // A commit of this connection leaves SQLite's counter as it is.
+            if case .saved(let version) = outcome { lastLook.withLock { $0.version = version } }
+            return outcome
+        }
+        if case .saved = outcome { bell.ring() }
+        return outcome
+    }
+
+    package func refusedWrites() throws -> [RefusedWrite] {
+        try attempt { try SQLiteRows.refusedWrites($0) }
+    }
+
+    package func close() { try? queue.close() }
+
+    private func attempt<T>(_ body: (Database) throws -> T) throws -> T {
+        do { return try queue.writeWithoutTransaction(body) } catch {
+            throw LocalStorageError(error, path: path)
+        }
+    }
+
+    private func note(_ version: Int64, _ dataVersion: Int64) {
+        lastLook.withLock { $0 = Look(dataVersion: dataVersion, version: version) }
+    }
+
+    private static func dataVersion(_ db: Database) throws -> Int64 {
+        let statement = try db.cachedStatement(sql: "PRAGMA data_version")
+        return try Int64.fetchOne(statement) ?? 0
+    }
+}

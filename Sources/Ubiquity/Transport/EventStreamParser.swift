@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Reads a stream of server-sent events, in whatever pieces it arrives.
+///
+/// The format of the HTML standard: lines end with CR, LF or both, an empty line ends an event,
+/// several `data` lines are one data with line feeds between, comments and unknown fields are
+/// passed over, an event without data is none, and what the stream ends within is dropped.
+package struct EventStreamParser: Sendable {
+    package struct Event: Hashable, Sendable {
+        /// `message` where the stream names none.
+        package var name: String
+        package var data: [UInt8]
+        /// The last identifier that the stream gave, with this event or before.
+        package var id: String
+
+        package init(name: String, data: [UInt8], id: String) {
+            self.name = name
+            self.data = data
+            self.id = id
+        }
+    }
+
+    /// An event has more bytes than the parser was made to hold.
+    package struct EventTooLarge: Error, Hashable, Sendable {
+        package var bytesMax: Int
+
+        package init(bytesMax: Int) { self.bytesMax = bytesMax }
+    }
+
+    /// How many bytes one event, or one line, may have.
+    package let eventBytesMax: Int
+    /// The beginning of a line whose end has not arrived.
+    private var line: [UInt8] = []
+    private var isFirstLine = true
+    /// The last byte was a CR, so that an LF belongs to it.
+    private var isAfterCR = false
+    private var name = ""
+    private var data: [UInt8] = []
+    private var id = ""
+
+    package init(eventBytesMax: Int = 64 << 20) { self.eventBytesMax = eventBytesMax }
+
+    /// - Returns: The events that these bytes complete.
+    /// - Throws: ``EventTooLarge``; the parser is of no use then.
+    package mutating func consume(
+        _ bytes: UnsafeRawBufferPointer
+    ) throws(EventTooLarge) -> [Event] {
+        var events: [Event] = []
+        var rest = bytes[...]
+        if isAfterCR, let first = rest.first {
+            if first == .lineFeed { rest = rest.dropFirst() }
+            isAfterCR = false
+        }
+        while let end = rest.firstIndex(where: { $0 == .lineFeed || $0 == .carriageReturn }) {
+            try finishLine(rest[..<end], &events)
+            let isCR = rest[end] == .carriageReturn
+            rest = rest[(end + 1)...]
+            if isCR, rest.isEmpty { isAfterCR = true }
+            if isCR, rest.first == .lineFeed { rest = rest.dropFirst() }
+        }
+        try checkSize(adding: line.count + rest.count)
+        line += rest
+        return events
+    }
+
+    package mutating func consume(_ bytes: [UInt8]) throws(EventTooLarge) -> [Event] {
+        // Not withUnsafeBytes: its closure would lose the type of the error.
+        let result = bytes.withUnsafeBytes { bytes in
+            Result { () throws(EventTooLarge) in try consume(bytes) }
+        }
+        return try result.get()
+    }
+
+    private mutating func finishLine(
+        _ end: Slice<UnsafeRawBufferPointer>, _ events: inout [Event]
+    ) throws(EventTooLarge) {
+        try checkSize(adding: line.count + end.count)
+        // Almost always a line arrives whole, and need not be copied.
+        if line.isEmpty {
+            take(line: end, &events)
+        } else {
+            line += end
+            let whole = line
+            line = []
+            take(line: whole[...], &events)
+        }
+    }
+
+    private mutating func take(
+        line: some RandomAccessCollection<UInt8>, _ events: inout [Event]
+    ) {
+        var line = line[...]
+        if isFirstLine {
+            isFirstLine = false
+            if line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
+        }
+        guard !line.isEmpty else { return finishEvent(&events) }
+        let field = line.prefix { $0 != .colon }
+        var value = line.dropFirst(field.count + 1)
+        if value.first == .space { value = value.dropFirst() }
+        take(field: field, value)
+    }
+
+    private mutating func take<Bytes: RandomAccessCollection<UInt8>>(field: Bytes, _ value: Bytes) {
+        if field.elementsEqual("data".utf8) {
+            data += value
+            data.append(.lineFeed)
+        } else if field.elementsEqual("event".utf8) {
+            name = String(decoding: value, as: UTF8.self)
+        } else if field.elementsEqual("id".utf8), !value.contains(0) {
+            id = String(decoding: value, as: UTF8.self)
+        }
+    }
+
+    private mutating func finishEvent(_ events: inout [Event]) {
+        defer {
+            name = ""
+            data = []
+        }
+        guard !data.isEmpty else { return }
+        data.removeLast()
+        events.append(Event(name: name.isEmpty ? "message" : name, data: data, id: id))
+    }
+
+    private func checkSize(adding bytes: Int) throws(EventTooLarge) {
+        guard data.count + bytes <= eventBytesMax else {
+            throw EventTooLarge(bytesMax: eventBytesMax)
+        }
+    }
+}
+
+extension UInt8 {
+    fileprivate static let lineFeed = UInt8(ascii: "\n")
+    fileprivate static let carriageReturn = UInt8(ascii: "\r")
+    fileprivate static let colon = UInt8(ascii: ":")
+    fileprivate static let space = UInt8(ascii: " ")
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOHTTP1
+package import UbiquityCore
+internal import UbiquityWire
+
+/// The way to a store over HTTP: pushes and pulls in the protocol's binary form, changes as they
+/// are committed by a stream of server-sent events.
+///
+/// Limits: 10 seconds to connect, 30 for a push or pull, 64 MB an answer or an event; a stream that
+/// is silent for 50 seconds is broken. Redirections are not followed.
+package struct HTTPTransport: Transport {
+    private let address: Result<ServerAddress, LinkFailure>
+    private let store: StoreIdentifier
+    private let credential: String
+    private let device: DeviceID
+
+    /// - Parameters:
+    ///   - server: An address such as `http://127.0.0.1:7717`. For a text that is none, every
+    ///     request fails and says so.
+    ///   - device: The author of writes that need not name theirs.
+    package init(server: String, store: StoreIdentifier, credential: String, device: DeviceID) {
+        address = Result { () throws(LinkFailure) in try ServerAddress(server) }
+        self.store = store
+        self.credential = credential
+        self.device = device
+    }
+
+    /// `receive` is called on the connection's event loop, which all of the process's stores
+    /// share, so it must not wait; never after this function has returned.
+    package func listen(
+        since cursor: Cursor?, receive: @escaping @Sendable (StreamEvent) -> Void
+    ) async throws(LinkFailure) {
+        var request = try request(.GET, since: cursor)
+        request.accept = "text/event-stream"
+        try await request.stream(to: StreamReceiver(request.address, receive: receive))
+    }
+
+    package func push(_ push: Push) async throws(LinkFailure) -> PushAnswer {
+        var request = try request(.POST)
+        request.body = WireFormat.protobuf.encode(WirePush(push, author: device))
+        return try await request.answer { bytes throws(WireError) in
+            try PushAnswer(WireFormat.protobuf.decode(WirePushAnswer.self, from: bytes))
+        }
+    }
+
+    package func pull(since cursor: Cursor?) async throws(LinkFailure) -> ChangeSet {
+        try await request(.GET, since: cursor).answer { bytes throws(WireError) in
+            try ChangeSet(WireFormat.protobuf.decode(WireChanges.self, from: bytes))
+        }
+    }
+
+    private func request(
+        _ method: HTTPMethod, since cursor: Cursor? = nil
+    ) throws(LinkFailure) -> ServerRequest {
+        let address = try address.get()
+        return ServerRequest(
+            address: address, method: method,
+            url: address.url(
+                "stores", store.string, "changes", query: cursor.map { ("since", $0.text) }),
+            credential: credential)
+    }
+}

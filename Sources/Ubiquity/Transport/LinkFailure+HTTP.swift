@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import AsyncHTTPClient
+internal import Foundation
+internal import NIOCore
+internal import NIOHTTP1
+internal import UbiquityCore
+internal import UbiquityWire
+
+extension LinkFailure {
+    /// What an answer that is no success means; its problem details become the sentence.
+    init(
+        status: HTTPResponseStatus, headers: HTTPHeaders, body: ByteBuffer,
+        _ address: ServerAddress
+    ) {
+        let problem = Self.problem(in: body, headers) ?? WireProblem()
+        let detail =
+            problem.detail.isEmpty
+            ? "the server at \(address) answered \(status.code) \(status.reasonPhrase)"
+            : Self.withoutPoint(problem.detail)
+        self.init(Self.kind(of: status.code, headers, problem), detail)
+    }
+
+    private static func kind(
+        of status: UInt, _ headers: HTTPHeaders, _ problem: WireProblem
+    ) -> Kind {
+        switch status {
+        case 401: .unauthorized
+        case 409 where problem.code == "clock-ahead" && problem.serverMilliseconds > 0:
+            .clockAhead(serverMilliseconds: Int64(clamping: problem.serverMilliseconds))
+        case 400, 403, 404, 409, 413, 415, 422: .refused
+        case 410: .cursorGone(isOtherHistory: problem.code == "cursor-other-history")
+        case 429: .busy(retryAfterMilliseconds: retryAfter(headers) ?? 1_000)
+        case 503, 507: .busy(retryAfterMilliseconds: retryAfter(headers) ?? 5_000)
+        default: .unreachable
+        }
+    }
+
+    /// In milliseconds. The form with a date is not ours; an hour is the most that is believed.
+    private static func retryAfter(_ headers: HTTPHeaders) -> Int64? {
+        guard let seconds = headers.first(name: "retry-after").flatMap({ Double($0) }),
+            seconds >= 0
+        else { return nil }
+        return Int64(min(seconds, 3_600) * 1_000)
+    }
+
+    private static func problem(in body: ByteBuffer, _ headers: HTTPHeaders) -> WireProblem? {
+        let type = headers.first(name: "content-type") ?? ""
+        let format: WireFormat? =
+            type.lowercased().hasPrefix("application/problem+json")
+            ? .json : WireFormat(mediaType: type)
+        return try? format?.decode(WireProblem.self, from: Data(body.readableBytesView))
+    }
+
+    private static func withoutPoint(_ sentence: String) -> String {
+        sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
+    }
+}
+
+extension LinkFailure {
+    /// Why a request got no answer, or none that could be understood.
+    init(_ error: any Error, _ address: ServerAddress) {
+        switch error {
+        case let failure as LinkFailure: self = failure
+        case let error as WireError:
+            self.init(.unreachable, "the answer of \(address) cannot be understood: \(error)")
+        case let error as HTTPClientError: self.init(.unreachable, Self.detail(error, address))
+        case is HTTPParserError:
+            self.init(
+                .unreachable, "the server at \(address) closed the connection within an answer")
+        case let error as IOError where [ECONNRESET, ECONNABORTED, EPIPE].contains(error.errnoCode):
+            self.init(
+                .unreachable, "the connection to \(address) broke (\(Self.words(for: error)))")
+        default: self.init(.unreachable, Self.detail(error, address))
+        }
+    }
+
+    private static func detail(_ error: HTTPClientError, _ address: ServerAddress) -> String {
+        switch error {
+        case .connectTimeout:
+            "no server answers at \(address) (nothing within "
+                + "\(SharedHTTPClient.connectSecondsMax) seconds)"
+        case .readTimeout:
+            "the server at \(address) has been silent for \(SharedHTTPClient.silenceSecondsMax) "
+                + "seconds"
+        case .deadlineExceeded:
+            "the server at \(address) did not answer within \(ServerRequest.secondsMax) seconds"
+        case .remoteConnectionClosed: "the server at \(address) closed the connection"
+        case .cancelled: "the request to \(address) was cancelled"
+        default: "the request to \(address) failed (\(error.shortDescription))"
+        }
+    }
+
+    private static func detail(_ error: any Error, _ address: ServerAddress) -> String {
+        if let error: IOError = find(in: error) {
+            return "no server answers at \(address) (\(words(for: error)))"
+        }
+        if find(in: error) as SocketAddressError? != nil {
+            return "no server answers at \(address) (its name is not known)"
+        }
+        return "the request to \(address) failed (\(error))"
+    }
+
+    private static func words(for error: IOError) -> String {
+        SystemError(error.errnoCode).description.lowercased()
+    }
+
+    /// NIO's error of a connection has those of each address that was tried in it. Looked for by
+    /// reflection: its type belongs to a module that nothing else here needs.
+    private static func find<Cause: Error>(in error: Any, depth: Int = 0) -> Cause? {
+        if let cause = error as? Cause { return cause }
+        guard depth < 4 else { return nil }
+        for child in Mirror(reflecting: error).children {
+            if let cause: Cause = find(in: child.value, depth: depth + 1) { return cause }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import AsyncHTTPClient
+internal import NIOCore
+internal import NIOHTTP1
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// One request to a server, and what came back.
+struct ServerRequest {
+    var address: ServerAddress
+    var method: HTTPMethod
+    var url: String
+    var credential: String?
+    var body: [UInt8]?
+    var accept = WireFormat.protobuf.rawValue
+
+    static let secondsMax: Int64 = 30
+    static let answerBytesMax = 64 << 20
+    static let userAgent = "ubiquity/\(ClientVersion.text)"
+
+    /// Sends the request, waits for the whole answer and has it read.
+    /// - Throws: ``LinkFailure`` for every status but 2xx, where there is no answer, and for one
+    ///   that cannot be read.
+    func answer<Answer>(
+        _ decode: ([UInt8]) throws(WireError) -> Answer
+    ) async throws(LinkFailure) -> Answer {
+        let body = try await body()
+        do { return try decode([UInt8](buffer: body)) } catch { throw LinkFailure(error, address) }
+    }
+
+    private func body() async throws(LinkFailure) -> ByteBuffer {
+        let request = try prepared()
+        let task = SharedHTTPClient.client.execute(
+            request: request,
+            delegate: ResponseAccumulator(request: request, maxBodySize: Self.answerBytesMax),
+            deadline: .now() + .seconds(Self.secondsMax))
+        let response = try await Self.result(of: task, address)
+        let body = response.body ?? ByteBuffer()
+        guard (200..<300).contains(response.status.code) else {
+            throw LinkFailure(
+                status: response.status, headers: response.headers, body: body, address)
+        }
+        return body
+    }
+
+    /// Sends the request and hands the answer to a delegate as it comes.
+    /// - Throws: ``LinkFailure``.
+    func stream<Delegate: HTTPClientResponseDelegate>(
+        to delegate: Delegate
+    ) async throws(LinkFailure) -> Delegate.Response {
+        let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: delegate)
+        return try await Self.result(of: task, address)
+    }
+
+    private func prepared() throws(LinkFailure) -> HTTPClient.Request {
+        var headers: HTTPHeaders = ["accept": accept, "user-agent": Self.userAgent]
+        if let credential { headers.add(name: "authorization", value: "Bearer \(credential)") }
+        if body != nil { headers.add(name: "content-type", value: WireFormat.protobuf.rawValue) }
+        do {
+            return try HTTPClient.Request(
+                url: url, method: method, headers: headers, body: body.map { .bytes($0) })
+        } catch { throw LinkFailure(error, address) }
+    }
+
+    private static func result<Answer: Sendable>(
+        of task: HTTPClient.Task<Answer>, _ address: ServerAddress
+    ) async throws(LinkFailure) -> Answer {
+        do {
+            return try await withTaskCancellationHandler {
+                try await task.get()
+            } onCancel: {
+                task.cancel()
+            }
+        } catch { throw LinkFailure(error, address) }
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import AsyncHTTPClient
+internal import NIOCore
+
+/// The process's one HTTP client: its stores share the connections and the threads.
+enum SharedHTTPClient {
+    /// A server sends at least a comment every 20 seconds; one silence of more than two and a half
+    /// times as long means that it is gone.
+    static let silenceSecondsMax: Int64 = 50
+    static let connectSecondsMax: Int64 = 10
+
+    static let client = HTTPClient(
+        eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+
+    private static var configuration: HTTPClient.Configuration {
+        var configuration = HTTPClient.Configuration(
+            // A redirection would carry the credential to an address nobody chose.
+            redirectConfiguration: .disallow,
+            timeout: .init(
+                connect: .seconds(connectSecondsMax), read: .seconds(silenceSecondsMax)))
+        // When to try again is the engine's decision, and it wants to hear of the failure now.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        // Each store's stream holds a connection of HTTP/1.1; pushes must not wait for one.
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1_024
+        return configuration
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import AsyncHTTPClient
+internal import NIOCore
+internal import NIOHTTP1
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// Reads the events of a stream where they arrive, on the connection's event loop, so that none
+/// waits for a thread.
+///
+/// Shared state: `head`, `refusal` and `parser`. Unchecked: AsyncHTTPClient calls every method of
+/// a delegate on the task's one event loop.
+final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
+    private let address: ServerAddress
+    private let receive: @Sendable (StreamEvent) -> Void
+    private var head: HTTPResponseHead?
+    /// What a server says instead of a stream.
+    private var refusal = ByteBuffer()
+    private var parser = EventStreamParser()
+
+    private static let refusalBytesMax = 64 << 10
+
+    init(_ address: ServerAddress, receive: @escaping @Sendable (StreamEvent) -> Void) {
+        self.address = address
+        self.receive = receive
+    }
+
+    func didReceiveHead(
+        task: HTTPClient.Task<Void>, _ head: HTTPResponseHead
+    ) -> EventLoopFuture<Void> {
+        self.head = head
+        return task.eventLoop.makeSucceededVoidFuture()
+    }
+
+    func didReceiveBodyPart(
+        task: HTTPClient.Task<Void>, _ buffer: ByteBuffer
+    ) -> EventLoopFuture<Void> {
+        do {
+            try take(buffer)
+            return task.eventLoop.makeSucceededVoidFuture()
+        } catch { return task.eventLoop.makeFailedFuture(LinkFailure(error, address)) }
+    }
+
+    func didFinishRequest(task: HTTPClient.Task<Void>) throws {
+        guard !isStream, let head else { return }
+        guard head.status == .ok else {
+            throw LinkFailure(
+                status: head.status, headers: head.headers, body: refusal, address)
+        }
+        throw LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
+    }
+
+    private var isStream: Bool {
+        guard let head, head.status == .ok else { return false }
+        return head.headers.first(name: "content-type")?.lowercased()
+            .hasPrefix("text/event-stream") == true
+    }
+
+    private func take(_ buffer: ByteBuffer) throws {
+        guard isStream else {
+            if refusal.readableBytes + buffer.readableBytes <= Self.refusalBytesMax {
+                refusal.writeImmutableBuffer(buffer)
+            }
+            return
+        }
+        let events = try buffer.withUnsafeReadableBytes { try parser.consume($0) }
+        for event in events {
+            if let event = try StreamEvent(event) { receive(event) }
+        }
+    }
+}
+
+extension StreamEvent {
+    /// Nil for an event that this version does not know.
+    fileprivate init?(_ event: EventStreamParser.Event) throws(WireError) {
+        switch event.name {
+        case "changes":
+            let changes = try WireFormat.json.decode(WireChanges.self, from: event.data)
+            self = .changes(try ChangeSet(changes))
+        case "ready":
+            let ready = try WireFormat.json.decode(WireReady.self, from: event.data)
+            self = .ready(try Cursor(wire: ready.cursor), ServerConfig(ready.config))
+        case "resync": self = .resync
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Foundation
+internal import Logging
+package import UbiquityCore
+
+/// Small values that follow a person across their devices.
+///
+/// It does what Apple's `NSUbiquitousKeyValueStore` does, under the same names. Reads and writes are
+/// local and never wait for the network. A write is in memory when the call returns, on disk within
+/// moments, and on the server when there is one to reach.
+///
+/// An app may subclass it for its tests: the typed setters go through ``set(_:forKey:)-(Any?,_)``,
+/// the typed getters through ``object(forKey:)``.
+///
+/// Safe to call from any thread. `@unchecked Sendable` because it is open: its own only property is
+/// a constant whose type guards itself; a subclass that adds state must guard it.
+open class UbiquitousKeyValueStore: @unchecked Sendable {
+    /// Shared by all instances with the same identifier and home.
+    let backing: StoreBacking
+
+    /// The app's one store.
+    ///
+    /// Its identifier comes from the environment's `UBIQUITY_KVSTORE_IDENTIFIER`, unless
+    /// ``configureDefault(_:)`` was called before. Without one it works in memory and says so in the
+    /// log, and ``synchronize()`` is false.
+    open class var `default`: UbiquitousKeyValueStore { DefaultStore.shared.store }
+
+    /// Sets up the store that ``default`` gives. To be called before the first use of it.
+    ///
+    /// - Throws: ``UbiquityError`` as ``init(configuration:)`` does; and if the default store is in
+    ///   use already.
+    public static func configureDefault(_ configuration: UbiquityConfiguration) throws {
+        try DefaultStore.shared.configure(configuration)
+    }
+
+    /// Another object for what ``default`` holds; never a second store.
+    public init() { backing = DefaultStore.shared.store.backing }
+
+    /// A further store, by its identifier.
+    ///
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` for a malformed identifier, and
+    ///   ``UbiquityError/Code/storage`` if the local file cannot be opened. The file is left as it is.
+    public convenience init(identifier: String) throws {
+        try self.init(configuration: UbiquityConfiguration(identifier: identifier))
+    }
+
+    /// A further store, as configured. Without an identifier it is as ``default`` is without one.
+    ///
+    /// - Throws: As ``init(identifier:)``.
+    public init(configuration: UbiquityConfiguration) throws {
+        backing = try StoreBacking.open(configuration)
+        backing.adopt(self)
+    }
+
+    init(backing: StoreBacking) {
+        self.backing = backing
+        backing.adopt(self)
+    }
+
+    // MARK: - Reading
+
+    /// The value of a key as Foundation boxes it: `NSString`, `NSNumber`, `NSDate`, `NSData`,
+    /// `NSArray`, `NSDictionary`. Nil if there is none.
+    open func object(forKey aKey: String) -> Any? { value(aKey)?.boxed }
+
+    /// The string of a key; a number as its text, `true` as "1". Nil for any other type, and where
+    /// there is none.
+    open func string(forKey aKey: String) -> String? { read(aKey)?.asString }
+
+    /// The array of a key, its elements boxed as ``object(forKey:)`` boxes. Nil for any other type.
+    open func array(forKey aKey: String) -> [Any]? { object(forKey: aKey) as? [Any] }
+
+    /// The dictionary of a key, its values boxed as ``object(forKey:)`` boxes. Nil for any other type.
+    open func dictionary(forKey aKey: String) -> [String: Any]? {
+        object(forKey: aKey) as? [String: Any]
+    }
+
+    /// The data of a key. Nil for any other type.
+    open func data(forKey aKey: String) -> Data? {
+        if case .data(let bytes) = read(aKey) { Data(bytes) } else { nil }
+    }
+
+    /// The integer of a key; reals lose their fraction, strings give their leading digits, `true` is
+    /// 1. 0 for anything else; what lies outside of `Int64` becomes its nearest end.
+    open func longLong(forKey aKey: String) -> Int64 { read(aKey)?.asInt64 ?? 0 }
+
+    /// The number of a key; strings give their leading number, `true` is 1. 0 for anything else.
+    open func double(forKey aKey: String) -> Double { read(aKey)?.asDouble ?? 0 }
+
+    /// The truth of a key: numbers are true when not zero, strings by `NSString.boolValue`. False for
+    /// anything else.
+    open func bool(forKey aKey: String) -> Bool { read(aKey)?.asBool ?? false }
+
+    /// What typed getters read: through ``object(forKey:)`` where a subclass may have overridden it.
+    private func read(_ key: String) -> PropertyListValue? {
+        if type(of: self) == UbiquitousKeyValueStore.self { return value(key) }
+        return object(forKey: key).flatMap { try? PropertyListValue($0) }
+    }
+
+    /// A copy of all values, those received from other devices included.
+    open var dictionaryRepresentation: [String: Any] {
+        let values = backing.driver.read { $0.values }
+        return Dictionary(uniqueKeysWithValues: values.map { ($0.key.string, $0.value.boxed) })
+    }
+
+    // MARK: - Writing
+
+    /// Stores a property-list value; nil removes the key.
+    ///
+    /// A value that is no property list, a key that is empty or too long, and a write that does not
+    /// fit into the store are refused: the old value stays, and the log says why. A write that does
+    /// not fit is told by a notification with the reason
+    /// `NSUbiquitousKeyValueStoreQuotaViolationChange` too.
+    open func set(_ anObject: Any?, forKey aKey: String) {
+        do {
+            let content = try anObject.map { Content.value(try PropertyListValue($0)) } ?? .deleted
+            try write([try Key(aKey): content])
+        } catch {
+            backing.report("The write of the key \"\(aKey)\" was refused: \(error)")
+        }
+    }
+
+    /// Stores a string; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
+    open func set(_ aString: String?, forKey aKey: String) { set(aString as Any?, forKey: aKey) }
+
+    /// Stores data; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
+    open func set(_ aData: Data?, forKey aKey: String) { set(aData as Any?, forKey: aKey) }
+
+    /// Stores an array; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
+    open func set(_ anArray: [Any]?, forKey aKey: String) { set(anArray as Any?, forKey: aKey) }
+
+    /// Stores a dictionary; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
+    open func set(_ aDictionary: [String: Any]?, forKey aKey: String) {
+        set(aDictionary as Any?, forKey: aKey)
+    }
+
+    /// Stores an integer. As ``set(_:forKey:)-(Any?,_)``.
+    open func set(_ value: Int64, forKey aKey: String) { set(value as Any?, forKey: aKey) }
+
+    /// Stores a real number. As ``set(_:forKey:)-(Any?,_)``.
+    open func set(_ value: Double, forKey aKey: String) { set(value as Any?, forKey: aKey) }
+
+    /// Stores a Bool. As ``set(_:forKey:)-(Any?,_)``.
+    open func set(_ value: Bool, forKey aKey: String) { set(value as Any?, forKey: aKey) }
+
+    /// Removes a key. Nothing happens where there is none.
+    open func removeObject(forKey aKey: String) { set(nil as Any?, forKey: aKey) }
+
+    // MARK: - Disk and server
+
+    /// Writes memory to the disk, takes in what other processes wrote, and wakes the sync without
+    /// its usual delay. Never waits for the network.
+    ///
+    /// - Returns: True if memory and disk agree: what was written survives the process and the loss
+    ///   of power. False if the disk refused, or the app has no store identifier.
+    @discardableResult
+    open func synchronize() -> Bool { backing.synchronize() }
+
+    /// Exchanges with the server, now: when it returns, what was written before is on the server,
+    /// and what the server had is here.
+    ///
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn``,
+    ///   ``UbiquityError/Code/unreachable`` or ``UbiquityError/Code/refused`` at the first attempt that
+    ///   fails, and `CancellationError`. What was written stays and is sent later.
+    public func synchronizeNow() async throws { try await backing.driver.requestSync() }
+}
+
+extension UbiquitousKeyValueStore {
+    /// The value of a key, unboxed. Nil if there is none, or the string cannot be a key.
+    package func value(_ key: String) -> PropertyListValue? {
+        guard let key = try? Key(key) else { return nil }
+        return backing.driver.read { $0[key] }
+    }
+
+    package var values: [Key: PropertyListValue] { backing.driver.read { $0.values } }
+
+    package var engineStatus: EngineStatus { backing.driver.read { $0.status } }
+
+    /// Writes several keys as one transaction.
+    package func write(_ changes: [Key: Content]) throws(LimitViolation) {
+        try backing.driver.write(changes)
+    }
+
+    /// Ends the store's connection and lets other processes take over. For a program that ends.
+    package func close() { backing.close() }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// Why something that this library was asked for did not happen.
+public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of failure it is, for a program to decide by.
+    public enum Code: String, Hashable, Sendable {
+        /// The app has no store identifier.
+        case notConfigured
+        /// This device is not signed in to an account, or its credential is no longer valid.
+        case notSignedIn
+        /// No server could be reached, or it did not answer.
+        case unreachable
+        /// The server, or a limit, refuses what was asked.
+        case refused
+        /// The local file is damaged, of a newer version, or cannot be written.
+        case storage
+        /// The value is no property list, or the key cannot be one.
+        case invalid
+    }
+
+    /// What kind of failure it is.
+    public var code: Code
+    /// One sentence for people.
+    public var description: String
+
+    package init(_ code: Code, _ description: String) {
+        self.code = code
+        self.description = description
+    }
+
+    package init(_ failure: LinkFailure) {
+        let code: Code =
+            switch failure.kind {
+            case .unauthorized: .notSignedIn
+            case .refused, .clockAhead: .refused
+            case .unreachable, .busy, .cursorGone: .unreachable
+            }
+        self.init(code, failure.detail)
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// Why a value cannot be stored: one leaf of it, or one container, is no property list.
+package struct NotPropertyList: Error, Hashable, Sendable {
+    /// What is wrong there, such as "a URL is no property-list value".
+    package var reason: String
+    /// Where it is in the value, such as `[3].url`; empty: the value itself.
+    package var path: String
+
+    package init(_ reason: String, path: String = "") {
+        self.reason = reason
+        self.path = path
+    }
+
+    func within(index: Int) -> Self { NotPropertyList(reason, path: "[\(index)]" + path) }
+
+    func within(key: String) -> Self { NotPropertyList(reason, path: ".\(key)" + path) }
+
+    static let tooDeep = NotPropertyList(
+        "a value may nest at most \(PropertyListValue.depthMax) containers")
+
+    static func isNil() -> Self { NotPropertyList("nil is no property-list value") }
+
+    static func type(of value: Any) -> Self {
+        NotPropertyList("a \(Swift.type(of: value)) is no property-list value")
+    }
+
+    static func key(_ key: Any) -> Self {
+        NotPropertyList("the keys of a dictionary must be strings, not \(Swift.type(of: key))")
+    }
+
+    /// The same as ``description``, with the name of the key before the path:
+    /// `bookmarks[3].url: a URL is no property-list value`.
+    package func description(forKey key: String) -> String { "\(key)\(path): \(reason)" }
+}
+
+extension NotPropertyList: CustomStringConvertible {
+    package var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
+}

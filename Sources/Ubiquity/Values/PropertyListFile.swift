@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Foundation
+package import UbiquityCore
+
+/// A property list whose root is a dictionary, as programs keep their settings in.
+///
+/// Both forms of Foundation can be read and written. XML dates have whole seconds; that is the
+/// format's nature. The binary form keeps all of a date.
+package enum PropertyListFile {
+    package enum Form: Sendable { case xml, binary }
+
+    /// One entry of a file: its key, and its value or why it has none that a store could hold.
+    package struct Entry: Sendable {
+        package var key: String
+        package var value: Result<PropertyListValue, NotPropertyList>
+    }
+
+    /// The entries in the order of their keys.
+    /// - Throws: ``PropertyListFileError`` that names the file.
+    package static func read(path: String) throws(PropertyListFileError) -> [Entry] {
+        let data: Data
+        do { data = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
+            throw .unreadable(name: path, cause: error.localizedDescription)
+        }
+        return try read(data, name: path)
+    }
+
+    /// - Parameter name: What an error calls the data.
+    /// - Throws: ``PropertyListFileError``.
+    package static func read(
+        _ data: Data, name: String = "the input"
+    ) throws(PropertyListFileError) -> [Entry] {
+        let root: Any
+        do {
+            root = try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
+        } catch { throw .noPropertyList(name: name, cause: cause(of: error)) }
+        guard let dictionary = root as? [String: Any] else {
+            throw .rootIsNoDictionary(name: name, root: kind(of: root))
+        }
+        return dictionary.sorted { $0.key < $1.key }.map { key, value in
+            Entry(key: key, value: Result { () throws(NotPropertyList) in try .init(value) })
+        }
+    }
+
+    /// - Throws: ``PropertyListFileError`` if Foundation cannot write it.
+    package static func data(
+        of values: [Key: PropertyListValue], form: Form
+    ) throws(PropertyListFileError) -> Data {
+        let root = NSMutableDictionary(capacity: values.count)
+        for (key, value) in values { root.setObject(value.boxed, forKey: key.string as NSString) }
+        do {
+            return try PropertyListSerialization.data(
+                fromPropertyList: root, format: form == .xml ? .xml : .binary, options: 0)
+        } catch { throw .noPropertyList(name: "the output", cause: cause(of: error)) }
+    }
+
+    private static func cause(of error: any Error) -> String {
+        let error = error as NSError
+        return error.userInfo["NSDebugDescription"] as? String ?? error.localizedDescription
+    }
+
+    private static func kind(of root: Any) -> String {
+        switch try? PropertyListValue(root) {
+        case .string: "a string"
+        case .boolean: "a Boolean"
+        case .integer, .unsigned, .real: "a number"
+        case .date: "a date"
+        case .data: "data"
+        case .array: "an array"
+        case .dictionary: "a dictionary with keys that are no strings"
+        case nil: "something else"
+        }
+    }
+}
+
+/// Why a file is no property list to take entries from.
+package enum PropertyListFileError: Error, Hashable, Sendable {
+    case unreadable(name: String, cause: String)
+    case noPropertyList(name: String, cause: String)
+    case rootIsNoDictionary(name: String, root: String)
+}
+
+extension PropertyListFileError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .unreadable(let name, let cause): "\(name) cannot be read: \(cause)"
+        case .noPropertyList(let name, let cause): "\(name) is no property list: \(cause)"
+        case .rootIsNoDictionary(let name, let root):
+            "\(name) is a property list whose root is \(root); it must be a dictionary"
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+package import UbiquityCore
+
+extension PropertyListValue {
+    /// The value as Foundation boxes it: an `NSString`, `NSNumber`, `NSDate`, `NSData`, `NSArray`
+    /// or `NSDictionary`, and so what is in it.
+    ///
+    /// Not a Swift number: on Linux a Swift `Int` in an `Any` casts to `Int` alone, and an
+    /// `NSNumber` casts to all that code written for Apple's systems asks for.
+    package var boxed: Any {
+        switch self {
+        case .string(let string): string.string as NSString
+        case .boolean(let boolean): NSNumber(value: boolean)
+        case .integer(let integer): NSNumber(value: integer)
+        case .unsigned(let unsigned): NSNumber(value: unsigned)
+        case .real(let real): NSNumber(value: real)
+        case .date(let seconds): NSDate(timeIntervalSinceReferenceDate: seconds)
+        case .data(let bytes): NSData(data: Data(bytes))
+        case .array(let values): NSArray(array: values.map(\.boxed))
+        case .dictionary(let entries): Self.boxed(entries)
+        }
+    }
+
+    /// The elements of an array, each boxed; nil for any other value.
+    ///
+    /// Better than a cast of ``boxed``: on Linux that turns an `NSNumber` of a Bool into a `Bool`,
+    /// which casts to `Bool` alone.
+    package var boxedArray: [Any]? {
+        if case .array(let values) = self { values.map(\.boxed) } else { nil }
+    }
+
+    /// The values of a dictionary, each boxed; nil for any other value.
+    ///
+    /// Of two keys that Swift's `String` calls equal, the one whose bytes come first stays.
+    package var boxedDictionary: [String: Any]? {
+        guard case .dictionary(let entries) = self else { return nil }
+        var boxed: [String: Any] = [:]
+        boxed.reserveCapacity(entries.count)
+        for (key, value) in entries.sorted(by: { $0.key > $1.key }) {
+            // Removed first: an assignment alone would keep the old key with the new value.
+            boxed[key.string] = nil
+            boxed[key.string] = value.boxed
+        }
+        return boxed
+    }
+
+    /// What `string(forKey:)` makes of the value: a Bool is "1" or "0", a number its digits as
+    /// `NSNumber.stringValue` writes them. Nil for what is neither a string nor a number.
+    package var asString: String? {
+        switch self {
+        case .string(let string): string.string
+        case .boolean(let boolean): boolean ? "1" : "0"
+        case .integer(let integer): String(integer)
+        case .unsigned(let unsigned): String(unsigned)
+        case .real(let real): NSNumber(value: real).stringValue
+        case .date, .data, .array, .dictionary: nil
+        }
+    }
+
+    private static func boxed(_ entries: [ExactString: PropertyListValue]) -> NSDictionary {
+        let boxed = NSMutableDictionary(capacity: entries.count)
+        for (key, value) in entries { boxed.setObject(value.boxed, forKey: key.string as NSString) }
+        return boxed
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+package import UbiquityCore
+
+extension PropertyListValue {
+    /// Takes what an app gives: the types of Swift and of Foundation, nested at will.
+    ///
+    /// A Bool, an integer and a real stay what they are, also inside an `NSNumber`. NaNs become
+    /// the one NaN of the store.
+    /// - Throws: ``NotPropertyList`` that says where the first thing is that cannot be stored.
+    package init(_ any: Any) throws(NotPropertyList) { try self.init(any, depth: 1) }
+
+    fileprivate init(_ any: Any, depth: Int) throws(NotPropertyList) {
+        guard depth <= Self.depthMax else { throw .tooDeep }
+        // Bridging would make a number of a Bool: objects and Swift's own types are never asked
+        // the same questions.
+        if Swift.type(of: any) is AnyClass {
+            try self.init(object: any, depth: depth)
+        } else {
+            try self.init(swift: any, depth: depth)
+        }
+    }
+
+    private init(object: Any, depth: Int) throws(NotPropertyList) {
+        switch object {
+        case let number as NSNumber: self.init(number)
+        case let string as NSString: self = .string(ExactString(string as String))
+        case let date as NSDate: self = .date(Self.canonical(date.timeIntervalSinceReferenceDate))
+        case let data as NSData: self = .data([UInt8](data as Data))
+        case let array as NSArray: try self.init(elements: array, depth: depth)
+        case let dictionary as NSDictionary: try self.init(entries: dictionary, depth: depth)
+        default: throw .type(of: object)
+        }
+    }
+
+    private init(swift value: Any, depth: Int) throws(NotPropertyList) {
+        switch value {
+        case let string as String: self = .string(ExactString(string))
+        case let boolean as Bool: self = .boolean(boolean)
+        case let integer as any BinaryInteger: try self.init(integer)
+        case let real as Double: self = .real(Self.canonical(real))
+        case let real as Float: self = .real(Self.canonical(Double(real)))
+        case let real as CGFloat: self = .real(Self.canonical(Double(real)))
+        case let date as Date: self = .date(Self.canonical(date.timeIntervalSinceReferenceDate))
+        case let data as Data: self = .data([UInt8](data))
+        case let string as Substring: self = .string(ExactString(String(string)))
+        case let wrapped as any AnyOptional:
+            guard let wrapped = wrapped.anyWrapped else { throw .isNil() }
+            try self.init(wrapped, depth: depth)
+        case let array as [Any]: try self.init(elements: array, depth: depth)
+        case let dictionary as [AnyHashable: Any]:
+            try self.init(entries: dictionary.lazy.map { ($0.key.base, $0.value) }, depth: depth)
+        default: throw .type(of: value)
+        }
+    }
+
+    private init(_ number: NSNumber) {
+        if Swift.type(of: number) == Self.booleanType {
+            self = .boolean(number.boolValue)
+            return
+        }
+        switch UInt8(bitPattern: number.objCType.pointee) {
+        case UInt8(ascii: "d"), UInt8(ascii: "f"):
+            self = .real(Self.canonical(number.doubleValue))
+        case UInt8(ascii: "Q"): self.init(unsigned: number.uint64Value)
+        default: self = .integer(number.int64Value)
+        }
+    }
+
+    /// Both an `NSNumber` of a Bool and one of 1 say "1"; their classes differ.
+    private static let booleanType: NSNumber.Type = Swift.type(of: NSNumber(value: true))
+
+    private init(_ integer: any BinaryInteger) throws(NotPropertyList) {
+        if let signed = Int64(exactly: integer) {
+            self = .integer(signed)
+        } else if let unsigned = UInt64(exactly: integer) {
+            self = .unsigned(unsigned)
+        } else {
+            throw NotPropertyList("an integer must lie between Int64.min and UInt64.max")
+        }
+    }
+
+    private init(elements: some Sequence, depth: Int) throws(NotPropertyList) {
+        var values: [PropertyListValue] = []
+        values.reserveCapacity(elements.underestimatedCount)
+        for element in elements {
+            do { values.append(try PropertyListValue(element, depth: depth + 1)) } catch {
+                throw error.within(index: values.count)
+            }
+        }
+        self = .array(values)
+    }
+
+    private init(
+        entries: some Sequence<(key: Any, value: Any)>, depth: Int
+    ) throws(NotPropertyList) {
+        var values: [ExactString: PropertyListValue] = [:]
+        values.reserveCapacity(entries.underestimatedCount)
+        for (key, value) in entries {
+            guard let key = key as? String else { throw .key(key) }
+            do { values[ExactString(key)] = try PropertyListValue(value, depth: depth + 1) } catch {
+                throw error.within(key: key)
+            }
+        }
+        self = .dictionary(values)
+    }
+}
+
+/// An optional of any type, inside an `Any`.
+private protocol AnyOptional {
+    var anyWrapped: Any? { get }
+}
+
+extension Optional: AnyOptional {
+    var anyWrapped: Any? { self }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "See two devices and a server work, on this machine.",
+        discussion: """
+            Starts a server, signs in two devices, imports an app's preferences on one and shows them \
+            on the other; then changes, a killed server, writes without it, and a conflict. Everything \
+            happens in a temporary folder, is checked, and is gone at the end. Status 1: something \
+            that is shown did not happen.
+            """)
+
+    @Option(
+        help: ArgumentHelp("The property list to import. Default: a sample.", valueName: "file"))
+    var plist: String?
+
+    func run() async throws {
+        let preferences = try DemoPreferences(plist)
+        let stage = try DemoStage()
+        defer { stage.clean() }
+        let story = Task {
+            var story = DemoStory(stage, preferences)
+            try await story.tell()
+        }
+        let signals = Signals { story.cancel() }
+        defer { signals.cancel() }
+        try await story.value
+    }
+}

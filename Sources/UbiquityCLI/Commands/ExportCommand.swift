@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+struct ExportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Export the store as a property list.",
+        discussion: """
+            What is new on the server is fetched first, where that is possible. The XML form cannot \
+            hold control characters, and loses fractions of a second: --binary keeps all. A file is replaced as \
+            a whole, or not at all.
+
+            JSON, with a file: {"exported", "file"}. Without one, the values themselves, as `list \
+            --json` prints them.
+            """)
+
+    @Argument(help: "The file to write. Without one: the standard output.")
+    var file: String?
+
+    @Flag(help: "The binary form, instead of XML.")
+    var binary = false
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+    @OptionGroup(title: "Server") var sync: SyncOptions
+    @OptionGroup var json: JSONOption
+
+    func validate() throws {
+        if file == nil, binary, json.isOn {
+            throw ValidationError("--binary and --json exclude each other without a file.")
+        }
+    }
+
+    func run() async throws {
+        let values = try await OpenStore.with(store, sync.policy) { open in
+            await open.refresh()
+            return open.store.values
+        }
+        if file == nil, json.isOn { return Output.print(.values(values)) }
+        if !binary { try checkXML(values) }
+        let data = try PropertyListFile.data(of: values, form: binary ? .binary : .xml)
+        guard let file else { return Output.write([UInt8](data)) }
+        try write(data, to: file)
+        report(values.count, file)
+    }
+
+    private func checkXML(_ values: [Key: PropertyListValue]) throws {
+        let fitness = XMLFitness(values)
+        guard fitness.impossible.isEmpty else {
+            throw Failure(
+                .badInput,
+                "XML cannot hold some of the values (control characters, dates outside of the "
+                    + "calendar): \(XMLFitness.names(fitness.impossible)); use --binary")
+        }
+        if !fitness.lossy.isEmpty {
+            Output.note(
+                "XML has no fractions of a second and no carriage returns; --binary keeps them: "
+                    + XMLFitness.names(fitness.lossy))
+        }
+    }
+
+    private func write(_ data: Data, to file: String) throws {
+        let url = URL(fileURLWithPath: file)
+        let folder = url.deletingLastPathComponent().path
+        guard FileManager.default.fileExists(atPath: folder) else {
+            throw Failure(
+                .cannotCreate, "the export cannot be written: there is no folder \(folder)")
+        }
+        do { try data.write(to: url, options: .atomic) } catch {
+            let reason = (error as? CocoaError)?.sentence(about: file) ?? "\(error)"
+            throw Failure(.cannotCreate, "the export cannot be written: \(reason)")
+        }
+    }
+
+    private func report(_ count: Int, _ file: String) {
+        guard json.isOn else { return Output.print("Exported \(Phrase.keys(count)) to \(file).") }
+        Output.print(.object([("exported", .integer(count)), ("file", .string(file))]))
+    }
+}

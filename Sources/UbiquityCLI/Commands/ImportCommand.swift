@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+struct ImportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Import a property list, such as an app's preferences.",
+        discussion: """
+            XML and binary property lists. All entries become one change: here, on the server, and in \
+            what other devices see. Keys that the store has besides stay.
+
+            Entries that a store cannot take are named with the reason, and nothing is imported; with \
+            --skip-invalid the others are.
+
+            JSON: {"imported", "skipped", "sent", "notSentBecause"}; "skipped" lists {"key", "path", "reason"}.
+            """)
+
+    @Argument(help: "The property list; - for the standard input.")
+    var file: String
+
+    @Flag(help: "Import the entries that the store can take, and name the others.")
+    var skipInvalid = false
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+    @OptionGroup(title: "Server") var sync: SyncOptions
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+        let entries = try await Progress.showing("Reading \(InputFile.name(file))") {
+            try PropertyListFile.read(try InputFile.read(file), name: InputFile.name(file))
+        }
+        try await OpenStore.with(store, sync.policy) { open in
+            let plan = ImportPlan(entries, limits: open.store.engineStatus.limits)
+            try check(plan)
+            let outcome = try await Progress.showing("Importing \(Phrase.keys(entries.count))") {
+                try await write(plan, to: open)
+            }
+            report(plan, outcome)
+        }
+    }
+
+    private func check(_ plan: ImportPlan) throws {
+        guard !plan.rejected.isEmpty else { return }
+        let count = plan.rejected.count
+        let entries = count == 1 ? "1 entry" : "\(Phrase.grouped(count)) entries"
+        let list = plan.rejected.map(\.line).joined(separator: "\n")
+        guard skipInvalid else {
+            throw Failure(
+                .badInput,
+                "\(entries) cannot be imported, and nothing was; --skip-invalid imports the rest:\n"
+                    + list)
+        }
+        Output.note("Skipped \(entries):\n\(list)")
+    }
+
+    private func write(_ plan: ImportPlan, to open: OpenStore) async throws -> WriteOutcome {
+        do { return try await open.write(plan.changes) } catch let violation as LimitViolation {
+            throw Failure(.badInput, "nothing was imported: \(violation.excess)")
+        }
+    }
+
+    private func report(_ plan: ImportPlan, _ outcome: WriteOutcome) {
+        if let note = outcome.note { Output.note(note) }
+        guard json.isOn else {
+            return Output.print("Imported \(Phrase.keys(plan.accepted.count)).")
+        }
+        let skipped = plan.rejected.map { rejected in
+            JSON.object([
+                ("key", .string(rejected.key)), ("path", .string(rejected.path)),
+                ("reason", .string(rejected.reason)),
+            ])
+        }
+        let fields: [(String, JSON)] = [
+            ("imported", .integer(plan.accepted.count)), ("skipped", .array(skipped)),
+        ]
+        Output.print(.object(fields + outcome.fields))
+    }
+}

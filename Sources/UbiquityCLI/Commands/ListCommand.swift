@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Ubiquity
+import UbiquityCore
+
+struct ListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List the keys, their types and values.",
+        discussion: """
+            What is new on the server is fetched first, where that is possible. Long values are \
+            shortened; `get` and --json show them whole.
+
+            JSON: one object with all keys in their order, the values in the protocol's form.
+            """)
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+    @OptionGroup(title: "Server") var sync: SyncOptions
+    @OptionGroup var json: JSONOption
+
+    /// What a value gets where the width is not known.
+    private static let valueColumnsDefault = 60
+    private static let valueColumnsMin = 20
+
+    func run() async throws {
+        let values = try await OpenStore.with(store, sync.policy) { open in
+            await open.refresh()
+            return open.store.values
+        }
+        if json.isOn { return Output.print(.values(values)) }
+        if values.isEmpty { return Output.note("The store is empty.") }
+        Output.print(Self.table(of: values, columns: Output.columns).joined(separator: "\n"))
+    }
+
+    static func table(of values: [Key: PropertyListValue], columns: Int?) -> [String] {
+        let sorted = values.sorted { $0.key < $1.key }
+        // A key may hold anything, also what would move a terminal's cursor.
+        let keys = sorted.map { JSON.string($0.key.string).text.dropFirst().dropLast() }
+        let others = (keys.map { Table.width(String($0)) }.max() ?? 0) + "dictionary".count + 4
+        let room = columns.map { max($0 - others, valueColumnsMin) } ?? valueColumnsDefault
+        let rows = zip(keys, sorted).map { key, entry in
+            [String(key), entry.value.typeName, entry.value.line(room)]
+        }
+        return Table(header: ["KEY", "TYPE", "VALUE"], rows: rows).lines
+    }
+}

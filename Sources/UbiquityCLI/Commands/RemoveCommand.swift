@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Ubiquity
+import UbiquityCore
+
+struct RemoveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove",
+        abstract: "Remove keys, all of them as one change.",
+        discussion: """
+            What is new on the server is fetched first, so that a key set elsewhere is found. Keys \
+            that do not exist are named, and are no error.
+
+            JSON: {"removed", "missing", "sent", "notSentBecause"}.
+            """)
+
+    @Argument(help: "The keys.")
+    var keys: [String]
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+    @OptionGroup(title: "Server") var sync: SyncOptions
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+        let keys = Set(try keys.map(Key.init))
+        try await OpenStore.with(store, sync.policy) { open in
+            // Without a note: if the server cannot be reached, the write below says so.
+            if !sync.local, open.account != nil { try? await open.exchange() }
+            let present = keys.filter { open.store.value($0.string) != nil }.sorted()
+            let changes = Dictionary(uniqueKeysWithValues: present.map { ($0, Content.deleted) })
+            let outcome = present.isEmpty ? WriteOutcome() : try await open.write(changes)
+            report(removed: present, missing: keys.subtracting(present).sorted(), outcome)
+        }
+    }
+
+    private func report(removed: [Key], missing: [Key], _ outcome: WriteOutcome) {
+        for key in missing { Output.note("There is no key \"\(key)\".") }
+        if let note = outcome.note { Output.note(note) }
+        guard json.isOn else { return }
+        let fields: [(String, JSON)] = [
+            ("removed", .array(removed.map { .string($0.string) })),
+            ("missing", .array(missing.map { .string($0.string) })),
+        ]
+        Output.print(.object(fields + outcome.fields))
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+struct SignInCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sign-in",
+        abstract: "Sign this device in to an account, for all its apps.",
+        discussion: """
+            The code comes from who runs the server (`ubiquity account create`, `ubiquity account \
+            code`) and works once.
+
+            What this device wrote before its first sign-in goes into the account; where the account \
+            has a key already, its value stays. A store is exchanged when a program opens it, or by \
+            `ubiquity sync`. Signed in to another account, the device shows that \
+            account's values; what the first one had not yet sent waits, and is sent when it is \
+            signed in again.
+
+            A device that is signed in is not signed in again unless --replace is given: then the old \
+            credential is given up once the new one works.
+
+            JSON: {"name", "id", "server", "device", "deviceName"}.
+            """)
+
+    @Option(help: ArgumentHelp("The server, such as https://ubiquity.example.", valueName: "url"))
+    var server: String
+
+    @Option(help: "The code, such as 7KQ2-M9XD-4TRW.")
+    var code: String
+
+    @Option(
+        help: ArgumentHelp(
+            "What the account's owner sees this device as. Default: the host's name.",
+            valueName: "name"))
+    var deviceName: String?
+
+    @Flag(help: "Give up the present sign-in for this one.")
+    var replace = false
+
+    @OptionGroup var home: HomeOptions
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+        try Failure.checkAddress(server)
+        let home = try home.open()
+        let old = try home.load().signedIn
+        if let old, !replace { throw refusal(old) }
+        let name = deviceName ?? ProcessInfo.processInfo.hostName
+        let account = try await AccountClient.signIn(
+            server: server, code: code, deviceName: name)
+        try home.update { $0.signIn(account) }
+        if let old { await giveUp(old) }
+        report(account)
+    }
+
+    private func refusal(_ account: SignedInAccount) -> Failure {
+        Failure(
+            .usage,
+            "this device is signed in to \(account.accountName) at \(account.server) already; "
+                + "`ubiquity sign-out` first, or give --replace")
+    }
+
+    private func giveUp(_ old: SignedInAccount) async {
+        do { try await AccountClient.signOut(old) } catch {
+            if error.kind == .unauthorized { return }
+            Output.note(
+                "The old credential of \(old.accountName) at \(old.server) could not be given up: "
+                    + error.detail)
+        }
+    }
+
+    private func report(_ account: SignedInAccount) {
+        guard json.isOn else {
+            return Output.print(
+                "Signed in to \(account.accountName) at \(account.server) as "
+                    + "\(account.deviceName) (\(account.device)).")
+        }
+        Output.print(.account(account))
+    }
+}

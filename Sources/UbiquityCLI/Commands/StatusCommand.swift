@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Show the account, the connection, and what waits to be sent.",
+        discussion: """
+            Asks the server first, unless --local is given. Without a store's identifier only the \
+            account is shown.
+
+            JSON: {"home", "account", "store"}; "account" is null or {"name", "id", "server", \
+            "device", "deviceName"}; "store" is null or {"identifier", "connection", "pendingKeys", \
+            "keys", "keysMax", "bytes", "bytesMax", "firstSyncCompleted", "lastSync", "lastError", \
+            "nextRetry", "diskError"}. "connection" is one of signedOut, connecting, connected, \
+            waiting and unauthorized, or null with --local where no program is connected; times are ISO 8601 or null.
+            """)
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+    @OptionGroup(title: "Server") var sync: SyncOptions
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+        let home = try store.home.open()
+        var report = StatusReport(
+            home: URL(fileURLWithPath: home.path).path, account: try home.load().signedIn)
+        if store.configuration.resolvedIdentifier() != nil {
+            try await OpenStore.with(store, sync.policy) { open in
+                if !sync.local, open.account != nil { try? await open.exchange() }
+                report.knowsConnection = !open.isHeldOffline
+                report.store = (open.identifier, open.store.engineStatus)
+            }
+        }
+        if json.isOn {
+            Output.print(report.json)
+        } else {
+            Output.print(report.text)
+        }
+    }
+}

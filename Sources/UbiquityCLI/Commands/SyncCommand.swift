@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Ubiquity
+import UbiquityCore
+
+struct SyncCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sync",
+        abstract: "Exchange with the server, now.",
+        discussion: """
+            When it succeeds, the server has what this device wrote, and this device what the server \
+            had. Status 69: the server cannot be reached; 77: not signed in, or not allowed.
+
+            JSON: {"keys", "pending", "bytes"}.
+            """)
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+
+    @Option(help: ArgumentHelp("How long to wait for the server.", valueName: "seconds"))
+    var timeout = 30.0
+
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+        let status = try await OpenStore.with(store, SyncPolicy(timeout: timeout)) { open in
+            guard open.account != nil else { throw Failure.notSignedIn }
+            try await open.exchange()
+            return open.store.engineStatus
+        }
+        report(status)
+    }
+
+    private func report(_ status: EngineStatus) {
+        if json.isOn {
+            return Output.print(
+                .object([
+                    ("keys", .integer(status.usage.keys)),
+                    ("pending", .integer(status.pendingKeys)),
+                    ("bytes", .integer(status.usage.bytes)),
+                ]))
+        }
+        Output.print("\(Phrase.keys(status.usage.keys)) agreed, \(status.pendingKeys) pending")
+    }
+}
+
+extension Failure {
+    static let notSignedIn = Failure(
+        .noPermission,
+        "this device is not signed in; run `ubiquity sign-in --server URL --code CODE`")
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+struct WatchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "watch",
+        abstract: "Print changes as they arrive.",
+        discussion: """
+            Begins with what the store has once the server was asked, and prints each later change by \
+            another device, or another program of this one. Ends with status 0 on Ctrl-C and SIGTERM.
+
+            JSON: a line a change, {"key", "value", "reason"}; "value" is null for a deletion; \
+            "reason" is one of server, initial-sync, quota and account.
+            """)
+
+    @Option(help: ArgumentHelp("End after so many changes.", valueName: "number"))
+    var count: Int?
+
+    @Option(help: ArgumentHelp("End after a change of this key.", valueName: "key"))
+    var until: String?
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+    @OptionGroup(title: "Server") var sync: SyncOptions
+    @OptionGroup var json: JSONOption
+
+    func validate() throws {
+        if let count, count < 1 { throw ValidationError("--count needs a number of at least 1.") }
+    }
+
+    func run() async throws {
+        try await OpenStore.with(store, sync.policy) { open in
+            let (events, end) = ChangeFeed.open(open.store)
+            let signals = Signals(handle: end)
+            defer { signals.cancel() }
+            let failure = await connect(open)
+            // What the first exchange brought is where the watch begins, not a change.
+            var watch = Watch(known: open.store.values, count: count, until: until)
+            begin(watch.known.count, failure)
+            let connection = Task { await reportConnection(of: open.store, failure == nil) }
+            defer { connection.cancel() }
+            for await event in events {
+                for change in watch.changes(event, in: open.store.values) { print(change) }
+                if watch.isOver { break }
+            }
+        }
+    }
+
+    /// - Returns: Why there is no connection; nil if there is one, or none was wanted.
+    private func connect(_ open: OpenStore) async -> String? {
+        if open.account == nil { return "this device is not signed in" }
+        if sync.local { return nil }
+        do { try await open.exchange() } catch { return Failure(error)?.sentence ?? "\(error)" }
+        return nil
+    }
+
+    private func begin(_ keys: Int, _ failure: String?) {
+        if let failure { Output.note("Not connected: \(failure)") }
+        Output.note("Watching \(Phrase.keys(keys)); Ctrl-C to stop.")
+    }
+
+    private func print(_ change: Watch.Change) {
+        guard json.isOn else { return Output.print(change.text) }
+        Output.print(
+            .object([
+                ("key", .string(change.key.string)),
+                ("value", change.value.map(JSON.value) ?? .null),
+                ("reason", .string(change.reason.word)),
+            ]))
+    }
+
+    private func reportConnection(
+        of store: UbiquitousKeyValueStore, _ wasConnected: Bool
+    ) async {
+        var wasConnected = wasConnected
+        while (try? await Task.sleep(for: .seconds(1))) != nil {
+            let link = store.engineStatus.link
+            switch (wasConnected, link.state) {
+            case (true, .waiting), (true, .unauthorized), (true, .signedOut):
+                wasConnected = false
+                Output.note("Not connected: \(link.lastError ?? "signed out")")
+            case (false, .connected):
+                wasConnected = true
+                Output.note("Connected.")
+            default: break
+            }
+        }
+    }
+}

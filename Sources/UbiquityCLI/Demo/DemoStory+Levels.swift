@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Synchronization
+import Ubiquity
+import UbiquityCore
+
+extension DemoStory {
+    /// The example that everyone tells: the later write wins, and the app knows better.
+    mutating func playLevels(_ a: DemoDevice, _ b: inout DemoDevice) async throws {
+        DemoScreen.chapter("The later write wins, and an app may know better: level 13")
+        let game = LevelGame(a.store)
+        defer { game.end() }
+        let closed = b
+        try await step("B's app is closed; on A, the player reaches level 13") {
+            closed.close()
+            game.reach(13)
+            try await until("its arrival at the server") { a.pendingKeys == 0 }
+        }
+        try await endServer("The server goes down, in good order (SIGTERM)", SIGTERM)
+        try b.reopen()
+        let offline = b
+        try await step("B's app opens offline; there, later, a new player is at level 1") {
+            offline.store.set(Int64(1), forKey: LevelGame.key)
+            guard offline.store.synchronize(), offline.pendingKeys == 1 else {
+                throw Failure(.no, "B has not kept it")
+            }
+        }
+        try await restartServer("The server is back")
+        try await agree(a, offline, game)
+    }
+
+    private func agree(_ a: DemoDevice, _ b: DemoDevice, _ game: LevelGame) async throws {
+        try await step("B's 1 is the later write and wins; A is told") {
+            try await until("that A is told of level 1") { game.seen.contains(1) }
+        }
+        try await step("A's app compares with its own record, writes 13: both are at 13") {
+            try await until("that both are at level 13") {
+                [a, b].allSatisfy { $0.store.longLong(forKey: LevelGame.key) == 13 }
+                    && a.pendingKeys + b.pendingKeys == 0
+            }
+        }
+    }
+}
+
+/// An app that keeps a player's level in the store and its own record beside it.
+///
+/// Shared state: what it knows, guarded by a mutex, for the store tells of changes on a queue of its
+/// own.
+private final class LevelGame: Sendable {
+    static let key = "level"
+
+    private struct Knowledge {
+        var record: Int64 = 0
+        var seen: [Int64] = []
+    }
+
+    private let store: UbiquitousKeyValueStore
+    private let knowledge = Mutex(Knowledge())
+    private let listening = Mutex<Task<Void, Never>?>(nil)
+
+    init(_ store: UbiquitousKeyValueStore) {
+        self.store = store
+        let events = ChangeFeed.open(store).events
+        let task = Task {
+            for await event in events where event.keys.contains(Self.key) { changed() }
+        }
+        listening.withLock { $0 = task }
+    }
+
+    var seen: [Int64] { knowledge.withLock(\.seen) }
+
+    func reach(_ level: Int64) {
+        knowledge.withLock { $0.record = level }
+        store.set(level, forKey: Self.key)
+    }
+
+    func end() { listening.withLock { $0?.cancel() } }
+
+    /// Another device set the level; a lower one than the record cannot be right.
+    private func changed() {
+        let level = store.longLong(forKey: Self.key)
+        let record = knowledge.withLock { knowledge in
+            knowledge.seen.append(level)
+            return knowledge.record
+        }
+        if level < record { store.set(record, forKey: Self.key) }
+    }
+}

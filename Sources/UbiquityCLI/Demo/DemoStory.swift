@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+/// What the demo shows. Every line is checked before it is printed.
+struct DemoStory {
+    let stage: DemoStage
+    let preferences: DemoPreferences
+    private(set) var server: DemoServer
+
+    init(_ stage: DemoStage, _ preferences: DemoPreferences) {
+        self.stage = stage
+        self.preferences = preferences
+        server = DemoServer(stage)
+    }
+
+    mutating func tell() async throws {
+        let begin = ContinuousClock.now
+        Output.print("Two devices, one server, in \(stage.folder)")
+        try await openServer()
+        var (a, b) = try await signIn()
+        defer {
+            a.close()
+            b.close()
+        }
+        try await share(a, b)
+        try await change(a, b)
+        try await goOffline(a, b)
+        try await playLevels(a, &b)
+        let time = Phrase.duration(begin.duration(to: .now))
+        DemoScreen.chapter("All of this was checked while it happened, in \(time).")
+    }
+
+    // MARK: - Steps
+
+    /// Does a step, and prints it with the time it took.
+    /// - Throws: ``Failure`` that names the step, if what it shows did not happen.
+    func step<Result>(
+        _ text: String, _ body: () async throws -> Result
+    ) async throws -> Result {
+        let begin = ContinuousClock.now
+        do {
+            let result = try await body()
+            DemoScreen.done(text, begin.duration(to: .now))
+            return result
+        } catch {
+            try Task.checkCancellation()
+            DemoScreen.failed(text)
+            let reason = Failure(error)?.sentence ?? "\(error)"
+            throw Failure(.no, "the demo failed at \"\(text)\": \(reason)")
+        }
+    }
+
+    /// How long to wait for anything.
+    private static let patience = Duration.seconds(20)
+
+    /// Waits until something is so; looks often, for the time is shown.
+    func until(_ what: String, _ isSo: () -> Bool) async throws {
+        let deadline = ContinuousClock.now.advanced(by: Self.patience)
+        while !isSo() {
+            guard ContinuousClock.now < deadline else {
+                throw Failure(.no, "\(what) did not happen within \(Self.patience)")
+            }
+            try await Task.sleep(for: .microseconds(250), tolerance: .zero)
+        }
+    }
+
+    // MARK: - The server
+
+    mutating func openServer() async throws {
+        DemoScreen.chapter("A server, and a person's two devices")
+        var server = server
+        try await step("A server runs, a process of its own") { try await server.start() }
+        self.server = server
+    }
+
+    mutating func restartServer(_ text: String) async throws {
+        var server = server
+        try await step(text) { try await server.start() }
+        self.server = server
+    }
+
+    mutating func endServer(_ text: String, _ signal: Int32) async throws {
+        var server = server
+        try await step(text) { try await server.end(signal) }
+        self.server = server
+    }
+
+    private func signIn() async throws -> (DemoDevice, DemoDevice) {
+        let (homeA, homeB) = (stage.path("a"), stage.path("b"))
+        try await step("A new account; device A and device B sign in to it") {
+            try await signIn(homeA, "device A", with: "create")
+            try await signIn(homeB, "device B", with: "code")
+        }
+        return try await step("An app on each device opens the store, and connects") {
+            let (a, b) = (try DemoDevice("A", home: homeA), try DemoDevice("B", home: homeB))
+            try await until("the connection") { a.isConnected && b.isConnected }
+            return (a, b)
+        }
+    }
+
+    private struct Code: Decodable { var code: String }
+
+    private func signIn(_ home: String, _ name: String, with command: String) async throws {
+        let answer = try await stage.run("account", command, "ada", "--data", server.data, "--json")
+        let code = try JSONDecoder().decode(Code.self, from: Data(answer.utf8)).code
+        _ = try await stage.run(
+            "sign-in", "--server", server.url, "--code", code, "--device-name", name,
+            "--home", home)
+    }
+}

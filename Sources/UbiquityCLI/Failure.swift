@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+import UbiquityServer
+
+/// Why a command did not do what it was asked: a sentence for people, a status for programs.
+struct Failure: Error, Equatable {
+    var status: Status
+    var sentence: String
+
+    init(_ status: Status, _ sentence: String) {
+        self.status = status
+        self.sentence = sentence
+    }
+
+    /// The numbers of `sysexits.h`.
+    enum Status: Int32 {
+        case no = 1
+        case usage = 64
+        case badInput = 65
+        case noInput = 66
+        case unavailable = 69
+        case software = 70
+        case system = 71
+        case cannotCreate = 73
+        case inputOutput = 74
+        case noPermission = 77
+    }
+}
+
+extension Failure {
+    /// Nil for what the argument parser has to say itself.
+    init?(_ error: any Error) {
+        switch error {
+        case let failure as Failure: self = failure
+        case is ExitCode, is CleanExit, is ValidationError: return nil
+        case let error as UbiquityError: self.init(error)
+        case let failure as LinkFailure: self.init(UbiquityError(failure))
+        case let error as AdministrationError: self.init(Status(error), error.description)
+        case let error as LimitViolation: self.init(.badInput, error.description)
+        case let error as KeyError: self.init(.badInput, error.description)
+        case let error as LocalStorageError: self.init(.inputOutput, error.description)
+        case let error as SystemError: self.init(.inputOutput, error.description)
+        case let error as HomeError: self.init(.inputOutput, error.description)
+        case let error as PropertyListFileError: self.init(.badInput, error.description)
+        case let error as ServerStartError: self.init(Status(error), error.description)
+        case let error as CocoaError:
+            self.init(Status(error), error.sentence(about: error.filePath ?? "the file"))
+        case is CancellationError: self.init(.system, "interrupted")
+        default:
+            // The argument parser's own errors are not public.
+            if Program.exitCode(for: error) != .failure { return nil }
+            self.init(.software, "\(error)")
+        }
+    }
+
+    init(_ error: UbiquityError) { self.init(Status(error.code), error.description) }
+
+    /// - Throws: ``Failure`` for what is no server's address: wrong use, before anything was sent.
+    static func checkAddress(_ server: String) throws(Failure) {
+        do { _ = try ServerAddress(server) } catch { throw Failure(.usage, error.detail) }
+    }
+}
+
+extension Failure.Status {
+    init(_ code: UbiquityError.Code) {
+        self =
+            switch code {
+            case .notConfigured: .usage
+            case .notSignedIn, .refused: .noPermission
+            case .unreachable: .unavailable
+            case .storage: .inputOutput
+            case .invalid: .badInput
+            }
+    }
+
+    init(_ error: ServerStartError) {
+        self =
+            switch error {
+            case .portTaken, .addressUnusable, .folderInUse: .unavailable
+            case .folderUnusable: .cannotCreate
+            case .noServerData: .noInput
+            default: .inputOutput
+            }
+    }
+
+    init(_ error: AdministrationError) {
+        self =
+            switch error {
+            case .nameInvalid: .badInput
+            case .accountExists, .noSuchAccount: .no
+            case .storage: .inputOutput
+            }
+    }
+
+    init(_ error: CocoaError) {
+        self =
+            switch error.code {
+            case .fileNoSuchFile, .fileReadNoSuchFile: .noInput
+            case .fileWriteNoPermission, .fileWriteFileExists, .fileWriteInvalidFileName:
+                .cannotCreate
+            case .propertyListReadCorrupt: .badInput
+            default: .inputOutput
+            }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Ubiquity
+import UbiquityCore
+
+/// Which entries of a property list a store can take, and which not.
+struct ImportPlan {
+    struct Rejected: Equatable {
+        var key: String
+        /// Where in the value, such as `[3].url`; empty: the value itself, or the key.
+        var path = ""
+        var reason: String
+    }
+
+    private(set) var accepted: [Key: PropertyListValue] = [:]
+    private(set) var rejected: [Rejected] = []
+
+    init(_ entries: [PropertyListFile.Entry], limits: StoreLimits) {
+        for entry in entries {
+            do {
+                let (key, value) = try Self.check(entry, limits)
+                accepted[key] = value
+            } catch let error as NotPropertyList {
+                rejected.append(
+                    Rejected(key: entry.key, path: error.path, reason: error.reason))
+            } catch {
+                rejected.append(Rejected(key: entry.key, reason: "\(error)"))
+            }
+        }
+    }
+
+    private static func check(
+        _ entry: PropertyListFile.Entry, _ limits: StoreLimits
+    ) throws -> (Key, PropertyListValue) {
+        let (key, value) = (try Key(entry.key), try entry.value.get())
+        try limits.check(key, .value(value))
+        return (key, value)
+    }
+
+    var changes: [Key: Content] { accepted.mapValues(Content.value) }
+}
+
+extension ImportPlan.Rejected {
+    /// A line for people. The key is quoted: it may be empty, and may hold anything.
+    var line: String { "  \(JSON.string(key).text)\(path): \(reason)" }
+}
+
+extension LimitViolation {
+    /// What a person who brings many values at once needs to know: by how much it is too much.
+    var excess: String {
+        switch self {
+        case .storeBytes(let bytes, let max):
+            "\(description): \(Phrase.bytes(bytes - max)) too many"
+        case .keys(let count, let max): "\(description): \(Phrase.keys(count - max)) too many"
+        case .keyTooLong, .valueTooLarge: description
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+import UbiquityWire
+
+/// A JSON document to print: fields stay in the order in which a reader wants them.
+indirect enum JSON {
+    case null
+    case boolean(Bool)
+    case integer(Int)
+    case real(Double)
+    case string(String)
+    case array([JSON])
+    case object([(String, JSON)])
+    /// A store's value in the typed form of the protocol, in which 1, 1.0 and true differ.
+    case value(PropertyListValue)
+
+    /// The document, on one line.
+    var text: String {
+        switch self {
+        case .null: "null"
+        case .boolean(let boolean): "\(boolean)"
+        case .integer(let integer): "\(integer)"
+        case .real(let real): real.isFinite ? "\(real)" : "null"
+        case .string(let string): Self.quoted(string)
+        case .array(let values): "[" + values.map(\.text).joined(separator: ",") + "]"
+        case .object(let fields):
+            "{" + fields.map { Self.quoted($0) + ":" + $1.text }.joined(separator: ",") + "}"
+        case .value(let value):
+            String(decoding: WireFormat.json.encode(WireValue(value)), as: UTF8.self)
+        }
+    }
+
+    private static func quoted(_ string: String) -> String {
+        var result = "\""
+        for scalar in string.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\t": result += "\\t"
+            case "\r": result += "\\r"
+            case "\u{00}"..."\u{1F}", "\u{7F}", "\u{2028}", "\u{2029}": result += escaped(scalar)
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+
+    private static func escaped(_ scalar: Unicode.Scalar) -> String {
+        let digits = String(scalar.value, radix: 16)
+        return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+    }
+}
+
+extension JSON {
+    static func optional(_ string: String?) -> JSON { string.map(JSON.string) ?? .null }
+
+    /// What a store holds, in the order of its keys.
+    static func values(_ values: [Key: PropertyListValue]) -> JSON {
+        .object(values.sorted { $0.key < $1.key }.map { ($0.key.string, .value($0.value)) })
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// What the program says: results on the standard output, everything else on the standard error.
+enum Output {
+    /// A reader that has seen enough (`ubiquity list | head -1`) ends the program, and is no error.
+    static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+
+    /// Prints a result and a line end, at once: what reads from a pipe must not wait.
+    static func print(_ text: String) { write(Array((text + "\n").utf8)) }
+
+    static func print(_ json: JSON) { print(json.text) }
+
+    /// Prints bytes as they are.
+    static func write(_ bytes: [UInt8]) {
+        guard let code = write(bytes, to: STDOUT_FILENO) else { return }
+        if code == EPIPE { exit(0) }
+        note("ubiquity: the output cannot be written: \(String(cString: strerror(code)))")
+        end(.inputOutput)
+    }
+
+    /// Says a line that is no result. If nobody listens, so be it.
+    static func note(_ line: String) { _ = write(Array((line + "\n").utf8), to: STDERR_FILENO) }
+
+    /// Without a line end: for progress.
+    static func noteInPlace(_ text: String) { _ = write(Array(text.utf8), to: STDERR_FILENO) }
+
+    static func end(_ status: Failure.Status) -> Never { exit(status.rawValue) }
+
+    /// - Returns: The value of `errno` if not everything was written.
+    private static func write(_ bytes: [UInt8], to file: Int32) -> Int32? {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }
+            if count >= 0 {
+                rest = rest.dropFirst(count)
+            } else if errno != EINTR {
+                return errno
+            }
+        }
+        return nil
+    }
+}
+
+extension Output {
+    static let isTerminal = isatty(STDOUT_FILENO) == 1
+    static let isErrorTerminal = isatty(STDERR_FILENO) == 1
+
+    /// Colour for people only, and not for those who asked for none.
+    static let hasColour: Bool = {
+        let environment = ProcessInfo.processInfo.environment
+        return isTerminal && (environment["NO_COLOR"] ?? "").isEmpty
+            && environment["TERM"] != "dumb"
+    }()
+
+    enum Style: String {
+        case bold = "1"
+        case dim = "2"
+        case red = "31"
+        case green = "32"
+    }
+
+    static func styled(_ text: String, _ style: Style) -> String {
+        hasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+    }
+
+    /// Columns of the terminal; nil where the output is none.
+    static var columns: Int? {
+        var size = winsize()
+        guard isTerminal, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
+        else { return nil }
+        return Int(size.ws_col)
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+
+/// The program `ubiquity`.
+@main
+struct Program: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ubiquity",
+        abstract: "Small values that follow a person across their devices.",
+        discussion: """
+            Commands that read or write values need a store: give its identifier with --store, or \
+            in the environment as UBIQUITY_KVSTORE_IDENTIFIER. With --json a command prints JSON, \
+            one document on one line, and nothing else on its standard output.
+
+            Errors are one sentence on the standard error, with a status of sysexits.h: 64 wrong \
+            use, 65 unusable input, 66 no such file, 69 server unreachable, 73 or 74 a file cannot \
+            be made or used, 77 not signed in or not allowed.
+            """,
+        version: "0.1.0",
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Values",
+                subcommands: [
+                    SetCommand.self, GetCommand.self, RemoveCommand.self, ListCommand.self,
+                    WatchCommand.self, ImportCommand.self, ExportCommand.self,
+                ]),
+            CommandGroup(
+                name: "This device",
+                subcommands: [
+                    SignInCommand.self, SignOutCommand.self, SyncCommand.self, StatusCommand.self,
+                ]),
+            CommandGroup(
+                name: "The server", subcommands: [ServeCommand.self, AccountCommand.self]),
+            CommandGroup(name: "Seeing it work", subcommands: [DemoCommand.self]),
+        ])
+
+    /// Instead of the argument parser's: its errors are a program's, ours a person's.
+    static func main() async {
+        Output.ignoreBrokenPipes()
+        do {
+            var command = try await asyncParseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            end(for: error)
+        }
+    }
+
+    private static func end(for error: any Error) -> Never {
+        if let failure = Failure(error) {
+            Output.note("ubiquity: \(failure.sentence)")
+            Output.end(failure.status)
+        }
+        let (message, status) = (fullMessage(for: error), exitCode(for: error))
+        if status.isSuccess {
+            Output.print(message)
+        } else if !message.isEmpty {
+            let prefix = "Error: "
+            let sentence =
+                message.hasPrefix(prefix) ? message.dropFirst(prefix.count) : message[...]
+            Output.note("ubiquity: \(sentence)")
+        }
+        Self.exit(withError: ExitCode(status.rawValue))
+    }
+}

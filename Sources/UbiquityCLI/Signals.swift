@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Foundation
+
+/// Turns an interruption (Ctrl-C) or a request to end (SIGTERM) into a call.
+///
+/// `@unchecked Sendable`: the sources are made once and only ever cancelled, which any thread may do.
+final class Signals: @unchecked Sendable {
+    private let sources: [any DispatchSourceSignal]
+
+    /// - Parameter handle: Called on a queue of its own, each time.
+    init(_ numbers: [Int32] = [SIGINT, SIGTERM], handle: @escaping @Sendable () -> Void) {
+        let queue = DispatchQueue(label: "ubiquity.signals")
+        sources = numbers.map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+            source.setEventHandler(handler: handle)
+            source.resume()
+            return source
+        }
+    }
+
+    func cancel() {
+        for source in sources { source.cancel() }
+    }
+}

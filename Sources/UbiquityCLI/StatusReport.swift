@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Ubiquity
+import UbiquityCore
+
+/// What `status` shows.
+struct StatusReport {
+    var home: String
+    var account: SignedInAccount?
+    var store: (identifier: String, status: EngineStatus)?
+    /// False: nobody on this device talks to the server now, and the last word is an old one.
+    var knowsConnection = true
+
+    var text: String {
+        let rows = [("Folder", home)] + accountRows + storeRows
+        let width = rows.map(\.0.count).max() ?? 0
+        return rows.map { name, value in
+            Output.styled(name, .dim) + String(repeating: " ", count: width + 2 - name.count)
+                + value
+        }.joined(separator: "\n")
+    }
+
+    private var accountRows: [(String, String)] {
+        guard let account else {
+            return [("Account", "not signed in; values stay on this device")]
+        }
+        return [
+            ("Account", "\(account.accountName) at \(account.server)"),
+            ("Device", "\(account.deviceName) (\(account.device))"),
+        ]
+    }
+
+    private var storeRows: [(String, String)] {
+        guard let (identifier, status) = store else {
+            return [("Store", "none named; give --store IDENTIFIER to see one")]
+        }
+        let (usage, limits) = (status.usage, status.limits)
+        let rows: [(String, String?)] = [
+            ("Store", identifier), ("Connection", connection(status.link)),
+            ("Waiting", status.pendingKeys == 0 ? "nothing" : Phrase.keys(status.pendingKeys)),
+            ("Keys", "\(Phrase.grouped(usage.keys)) of \(Phrase.grouped(limits.keysMax))"),
+            ("Values", "\(Phrase.grouped(usage.bytes)) of \(Phrase.bytes(limits.storeBytesMax))"),
+            ("First download", status.hasCompletedFirstSync ? "complete" : "not yet complete"),
+            ("Last agreed", status.link.lastSync.map(Phrase.time) ?? "never"),
+            ("Last error", status.link.lastError),
+            ("Next try", status.link.nextRetry.map(Phrase.time)), ("Disk", status.diskFailure),
+        ]
+        return rows.compactMap { name, value in value.map { (name, $0) } }
+    }
+
+    private func connection(_ link: LinkStatus) -> String {
+        if !knowsConnection { return "not asked for" }
+        return switch link.state {
+        case .connected: "connected"
+        case .connecting: "connecting"
+        case .waiting: "not connected; will try again"
+        case .unauthorized: "refused by the server; sign in again"
+        case .signedOut: "none; this device is not signed in"
+        }
+    }
+}
+
+extension StatusReport {
+    var json: JSON {
+        .object([("home", .string(home)), ("account", accountJSON), ("store", storeJSON)])
+    }
+
+    private var accountJSON: JSON { account.map(JSON.account) ?? .null }
+
+    private var storeJSON: JSON {
+        guard let (identifier, status) = store else { return .null }
+        return .object([
+            ("identifier", .string(identifier)),
+            ("connection", .optional(knowsConnection ? status.link.state.rawValue : nil)),
+            ("pendingKeys", .integer(status.pendingKeys)),
+            ("keys", .integer(status.usage.keys)), ("keysMax", .integer(status.limits.keysMax)),
+            ("bytes", .integer(status.usage.bytes)),
+            ("bytesMax", .integer(status.limits.storeBytesMax)),
+            ("firstSyncCompleted", .boolean(status.hasCompletedFirstSync)),
+            ("lastSync", .optional(status.link.lastSync.map(Phrase.isoTime))),
+            ("lastError", .optional(status.link.lastError)),
+            ("nextRetry", .optional(status.link.nextRetry.map(Phrase.isoTime))),
+            ("diskError", .optional(status.diskFailure)),
+        ])
+    }
+}
+
+extension JSON {
+    /// Without the credential.
+    static func account(_ account: SignedInAccount) -> JSON {
+        .object([
+            ("name", .string(account.accountName)), ("id", .string(account.account)),
+            ("server", .string(account.server)), ("device", .string(account.device)),
+            ("deviceName", .string(account.deviceName)),
+        ])
+    }
+}

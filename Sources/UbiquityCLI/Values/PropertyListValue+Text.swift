@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import UbiquityCore
+
+/// Values as people read them.
+extension PropertyListValue {
+    /// The word for the type, as the options of `set` and the protocol have it.
+    var typeName: String {
+        switch self {
+        case .string: "string"
+        case .boolean: "boolean"
+        case .integer, .unsigned: "integer"
+        case .real: "real"
+        case .date: "date"
+        case .data: "data"
+        case .array: "array"
+        case .dictionary: "dictionary"
+        }
+    }
+
+    /// A string as it is, data in base64, containers over several lines.
+    var text: String {
+        switch self {
+        case .string(let string): string.string
+        case .data(let bytes): Data(bytes).base64EncodedString()
+        case .array(let values): Self.lines("[", values.map(\.nestedText), "]")
+        case .dictionary: Self.lines("{", sortedEntries.map { "\($0): \($1.nestedText)" }, "}")
+        default: scalarText
+        }
+    }
+
+    /// On one line, at most so many characters, without anything that moves a terminal's cursor.
+    func line(_ charactersMax: Int) -> String {
+        let text = lineText(charactersMax + 1)
+        return text.count <= charactersMax ? text : text.prefix(charactersMax - 1) + "…"
+    }
+
+    private var scalarText: String {
+        switch self {
+        case .boolean(let boolean): "\(boolean)"
+        case .integer(let integer): "\(integer)"
+        case .unsigned(let unsigned): "\(unsigned)"
+        case .real(let real): "\(real)"
+        case .date(let seconds): DateText.text(of: seconds)
+        default: ""
+        }
+    }
+
+    private var nestedText: String {
+        switch self {
+        case .string(let string): Self.quoted(string.string)
+        case .data(let bytes): "<\(Data(bytes).base64EncodedString())>"
+        default: text
+        }
+    }
+
+    private var sortedEntries: [(String, PropertyListValue)] {
+        guard case .dictionary(let entries) = self else { return [] }
+        return entries.sorted { $0.key < $1.key }.map { (Self.quoted($0.key.string), $0.value) }
+    }
+
+    private static func lines(_ open: String, _ items: [String], _ close: String) -> String {
+        if items.isEmpty { return open + close }
+        let indented = items.map { "    " + $0.replacingOccurrences(of: "\n", with: "\n    ") }
+        return open + "\n" + indented.joined(separator: ",\n") + "\n" + close
+    }
+
+    /// May stop soon after so many characters: a value of a megabyte is not worth formatting.
+    private func lineText(_ enough: Int) -> String {
+        switch self {
+        case .string(let string): Self.quoted(String(string.string.prefix(enough)))
+        case .data(let bytes):
+            "<\(bytes.count) bytes> " + Data(bytes.prefix(enough)).base64EncodedString()
+        case .array(let values):
+            "[" + values.prefix(enough).map { $0.lineText(enough) }.joined(separator: ", ") + "]"
+        case .dictionary:
+            "{"
+                + sortedEntries.prefix(enough).map { "\($0): \($1.lineText(enough))" }
+                .joined(separator: ", ") + "}"
+        default: scalarText
+        }
+    }
+
+    private static func quoted(_ string: String) -> String { JSON.string(string).text }
+}

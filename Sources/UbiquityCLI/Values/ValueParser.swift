@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+/// What a person types for a value of each type.
+enum ValueParser {
+    static func integer(_ text: String) throws(Failure) -> PropertyListValue {
+        if let integer = Int64(text) { return .integer(integer) }
+        if let unsigned = UInt64(text) { return PropertyListValue(unsigned: unsigned) }
+        throw wrong(
+            text, "no whole number between -9223372036854775808 and 18446744073709551615")
+    }
+
+    static func real(_ text: String) throws(Failure) -> PropertyListValue {
+        // Swift takes "0x1p3" and "nan(7)" too; what begins with a blank it does not.
+        guard let real = Double(text) else { throw wrong(text, "no number") }
+        let isFinite = !text.lowercased().contains("inf")
+        guard real.isFinite || real.isNaN || !isFinite else {
+            throw wrong(text, "too large for a real number; write inf for infinity")
+        }
+        return .real(PropertyListValue.canonical(real))
+    }
+
+    static func boolean(_ text: String) throws(Failure) -> PropertyListValue {
+        switch text.lowercased() {
+        case "true", "yes", "1", "on": return .boolean(true)
+        case "false", "no", "0", "off": return .boolean(false)
+        default: throw wrong(text, "neither true nor false")
+        }
+    }
+
+    static func data(_ text: String) throws(Failure) -> PropertyListValue {
+        if text.hasPrefix("@") {
+            return .data([UInt8](try InputFile.read(String(text.dropFirst()))))
+        }
+        guard let data = Data(base64Encoded: text) else {
+            throw wrong(text, "no base64 text; a file is @FILE")
+        }
+        return .data([UInt8](data))
+    }
+
+    static func propertyList(_ text: String) throws(Failure) -> PropertyListValue {
+        let path = text.hasPrefix("@") ? String(text.dropFirst()) : text
+        let data = try InputFile.read(path)
+        let root: Any
+        do {
+            root = try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
+        } catch { throw Failure(.badInput, "\(InputFile.name(path)) is no property list") }
+        do { return try PropertyListValue(root) } catch {
+            throw Failure(.badInput, "\(InputFile.name(path)) cannot be a value: \(error)")
+        }
+    }
+
+    static func date(_ text: String) throws(Failure) -> PropertyListValue {
+        guard let seconds = DateText.seconds(of: text) else {
+            throw wrong(text, "no time of ISO 8601, such as 2026-11-21T10:00:00Z")
+        }
+        return .date(seconds)
+    }
+
+    private static func wrong(_ text: String, _ what: String) -> Failure {
+        Failure(.badInput, "\"\(text)\" is \(what)")
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why the operator's wish was not fulfilled. One sentence for a person.
+package enum AdministrationError: Error, Hashable, Sendable {
+    case nameInvalid(String)
+    case accountExists(String)
+    case noSuchAccount(String)
+    case storage(StorageError)
+
+    init(_ error: StorageError, name: String) {
+        switch error {
+        case .accountExists: self = .accountExists(name)
+        case .noSuchAccount: self = .noSuchAccount(name)
+        default: self = .storage(error)
+        }
+    }
+}
+
+extension AdministrationError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .nameInvalid:
+            "an account's name has 1 to \(AccountName.bytesMax) bytes, no control characters, "
+                + "and no blanks at its ends"
+        case .accountExists(let name):
+            "the account \"\(name)\" exists; ask for a further code to sign in a device"
+        case .noSuchAccount(let name): "there is no account \"\(name)\""
+        case .storage(let error): "\(error)"
+        }
+    }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// What people call an account, unique on a server: 1 to 128 bytes without control characters,
+/// and without blanks at its ends.
+package struct AccountName: Hashable, Sendable, CustomStringConvertible {
+    package let string: String
+    package static let bytesMax = 128
+
+    /// Nil for any other text.
+    package init?(_ text: String) {
+        let isControl = CharacterSet.controlCharacters.contains
+        guard (1...Self.bytesMax).contains(text.utf8.count),
+            !text.unicodeScalars.contains(where: isControl),
+            text.trimmingCharacters(in: .whitespaces) == text
+        else { return nil }
+        string = text
+    }
+
+    package var description: String { string }
+}

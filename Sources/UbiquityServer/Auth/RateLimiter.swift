@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+internal import UbiquityCore
+
+/// A token bucket for each of many: devices, or remote addresses.
+///
+/// State: `buckets`, guarded by its lock. In memory only: a restart fills all buckets.
+final class RateLimiter<Name: Hashable & Sendable>: Sendable {
+    private let buckets = Mutex<[Name: TokenBucket]>([:])
+    private let allowance: Allowance
+    private let clock: ServerClock
+
+    /// Above, all buckets are full again.
+    private static var bucketsMax: Int { 65_536 }
+
+    init(_ allowance: Allowance, clock: ServerClock) {
+        self.allowance = allowance
+        self.clock = clock
+    }
+
+    /// - Throws: ``Problem`` that says when to come again.
+    func take(_ name: Name) throws(Problem) {
+        let now = clock.uptime()
+        let wait = buckets.withLock { buckets in
+            if buckets.count >= Self.bucketsMax, buckets[name] == nil { buckets.removeAll() }
+            return buckets[name, default: TokenBucket(allowance, now: now)].take(now: now)
+        }
+        if let wait { throw .tooManyRequests(afterMilliseconds: wait) }
+    }
+}

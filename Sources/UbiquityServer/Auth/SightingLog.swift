@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+internal import UbiquityCore
+
+/// Collects what is seen of devices, to be stored now and then: a write for every request would
+/// cost more than the request.
+///
+/// State: `state`, guarded by its lock.
+final class SightingLog: Sendable {
+    private struct State {
+        var waiting = Sightings()
+        var lastSeen: [DeviceName: Int64] = [:]
+    }
+
+    /// How exact the time is at which a device was last seen, in milliseconds.
+    static let seenMilliseconds: Int64 = 60_000
+    /// Above, what is remembered begins anew.
+    private static let rememberedMax = 65_536
+
+    private let state = Mutex(State())
+    private let clock: ServerClock
+
+    init(clock: ServerClock) { self.clock = clock }
+
+    func see(_ device: DeviceName) {
+        let now = clock.now()
+        state.withLock { state in
+            if let last = state.lastSeen[device], now - last < Self.seenMilliseconds { return }
+            if state.lastSeen.count >= Self.rememberedMax { state.lastSeen.removeAll() }
+            state.lastSeen[device] = now
+            state.waiting.seen[device] = now
+        }
+    }
+
+    /// The device has the store up to this revision.
+    func pass(_ revision: Int64, of store: StoreKey, by device: DeviceName) {
+        let passage = Sightings.Passage(device: device, store: store)
+        state.withLock { $0.waiting.passed[passage] = revision }
+    }
+
+    /// What waits; it waits no more.
+    func take() -> Sightings {
+        state.withLock { state in
+            defer { state.waiting = Sightings() }
+            return state.waiting
+        }
+    }
+}

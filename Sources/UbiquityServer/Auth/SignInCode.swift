@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a person types on a new device to sign in: twelve letters and digits, `7KQ2-M9XD-4TRW`.
+///
+/// 60 random bits. No 0, O, 1 or I, which people confuse; any case, with or without hyphens.
+struct SignInCode: Hashable, Sendable {
+    let text: String
+
+    private static let alphabet = Array("23456789ABCDEFGHJKLMNPQRSTUVWXYZ")
+    private static let length = 12
+
+    static func random() -> SignInCode {
+        var generator = SystemRandomNumberGenerator()
+        let letters = (0..<length).map { _ in alphabet.randomElement(using: &generator)! }
+        return SignInCode(letters: letters)
+    }
+
+    /// Nil if the text cannot be a code.
+    init?(typed text: String) {
+        guard text.utf8.count <= 64 else { return nil }
+        let letters = text.uppercased().filter { $0 != "-" && !$0.isWhitespace }
+        guard letters.count == Self.length, letters.allSatisfy(Self.alphabet.contains) else {
+            return nil
+        }
+        self.init(letters: Array(letters))
+    }
+
+    private init(letters: [Character]) {
+        text = stride(from: 0, to: letters.count, by: 4)
+            .map { String(letters[$0..<$0 + 4]) }.joined(separator: "-")
+    }
+
+    var hash: SecretHash { SecretHash(of: text) }
+}

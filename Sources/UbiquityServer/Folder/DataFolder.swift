@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// The folder that holds everything a server keeps, and the names of the files in it.
+struct DataFolder: Sendable {
+    let path: String
+
+    init(path: String) {
+        self.path = (path as NSString).expandingTildeInPath
+    }
+
+    var databasePath: String { file("ubiquity.sqlite") }
+    var operatorCredentialPath: String { file("operator-credential") }
+    var lockPath: String { file("lock") }
+
+    private func file(_ name: String) -> String { (path as NSString).appendingPathComponent(name) }
+
+    var hasServerData: Bool { FileManager.default.fileExists(atPath: databasePath) }
+
+    /// Makes the folder, for its owner alone, unless it is there.
+    func make() throws(ServerStartError) {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+        } catch { throw .folderUnusable(path: path, reason: Self.reason(error)) }
+        guard access(path, R_OK | W_OK | X_OK) == 0 else {
+            throw .folderUnusable(path: path, reason: "it is not writable")
+        }
+    }
+
+    /// Makes the database's file, empty and for its owner alone, unless it is there. The files
+    /// that SQLite puts beside it inherit its rights.
+    func makeDatabaseFile() throws(ServerStartError) {
+        let file = open(databasePath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            throw .fileUnusable(path: databasePath, reason: Self.systemReason())
+        }
+        close(file)
+    }
+
+    /// What the system says to its error, the last one by default.
+    static func systemReason(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
+
+    private static func reason(_ error: any Error) -> String {
+        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+        guard let cause, cause.domain == NSPOSIXErrorDomain else {
+            return error.localizedDescription
+        }
+        return String(cString: strerror(Int32(cause.code)))
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// Keeps a second server off a data folder. The kernel unlocks when the process ends, however it
+/// ends; the file stays, and is empty.
+final class FolderLock: Sendable {
+    private let file: Int32
+
+    /// - Throws: ``ServerStartError/folderInUse(path:)`` while another server has it.
+    init(_ folder: DataFolder) throws(ServerStartError) {
+        file = open(folder.lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            throw .fileUnusable(path: folder.lockPath, reason: DataFolder.systemReason())
+        }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+            close(file)
+            throw .folderInUse(path: folder.path)
+        }
+    }
+
+    deinit { close(file) }
+}

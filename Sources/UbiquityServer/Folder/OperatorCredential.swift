@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// The credential of who runs the server: a file that whoever can read the data folder can read.
+///
+/// The file decides; the database keeps a hash, so that the file may be moved to a safer place.
+/// To renew the credential, write `ubo_` and a long random text to the file and restart.
+enum OperatorCredential {
+    /// Adopts the file's credential, or makes one where there never was any.
+    /// - Returns: The hash to compare with.
+    static func prepare(
+        in folder: DataFolder, storage: some ServerStorage
+    ) throws(ServerStartError) -> SecretHash {
+        do {
+            let known = try storage.operatorHash()
+            guard let text = try read(folder.operatorCredentialPath) else {
+                return try known ?? make(in: folder, storage)
+            }
+            let hash = SecretHash(of: text)
+            if hash != known { try storage.setOperatorHash(hash) }
+            return hash
+        } catch let error as ServerStartError {
+            throw error
+        } catch {
+            throw .fileUnusable(path: folder.databasePath, reason: "\(error)")
+        }
+    }
+
+    /// Nil if there is no file.
+    private static func read(_ path: String) throws(ServerStartError) -> String? {
+        guard FileManager.default.fileExists(atPath: path) else { return nil }
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+            throw .fileUnusable(path: path, reason: "it cannot be read")
+        }
+        let credential = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard credential.hasPrefix(Secret.operatorPrefix), credential.utf8.count >= 24 else {
+            throw .fileUnusable(path: path, reason: "it does not hold an operator's credential")
+        }
+        return credential
+    }
+
+    private static func make(
+        in folder: DataFolder, _ storage: some ServerStorage
+    ) throws -> SecretHash {
+        let credential = Secret.random(prefix: Secret.operatorPrefix)
+        try write(credential + "\n", to: folder.operatorCredentialPath)
+        let hash = SecretHash(of: credential)
+        try storage.setOperatorHash(hash)
+        return hash
+    }
+
+    private static func write(_ text: String, to path: String) throws(ServerStartError) {
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            throw .fileUnusable(path: path, reason: DataFolder.systemReason())
+        }
+        defer { close(file) }
+        let bytes = Array(text.utf8)
+        guard Foundation.write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0 else {
+            throw .fileUnusable(path: path, reason: DataFolder.systemReason())
+        }
+    }
+}

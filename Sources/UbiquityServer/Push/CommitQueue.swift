@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Logging
+internal import Synchronization
+internal import UbiquityCore
+
+/// Commits pushes in groups: all that wait go into one transaction with one flush of the disk,
+/// and are answered after it. The more come, the larger the groups.
+///
+/// State: `state` is what waits, guarded by its lock, since requests come from everywhere.
+/// `hasTooManyDeletions` is atomic. The rest is done on the one thread of `writer`.
+final class CommitQueue: Sendable {
+    private struct Waiting: Sendable {
+        var push: WaitingPush
+        var bytes: Int
+        var answer: @Sendable (Result<PushOutcome, any Error>) -> Void
+    }
+
+    private struct State {
+        var waiting: [Waiting] = []
+        var bytes = 0
+        var isScheduled = false
+    }
+
+    /// A larger group would not be faster, and would keep its first push waiting.
+    private static let groupMax = 512
+
+    /// A store remembers more deletions than it may; cleared by who forgets them.
+    let hasTooManyDeletions = Atomic(false)
+    private let state = Mutex(State())
+    private let storage: any ServerStorage
+    private let writer: BlockingThreads
+    private let hub: PushHub
+    private let settings: ServerSettings
+    private let logger: Logger
+    /// This run of the server.
+    private let epoch = UInt64.random(in: 1 ... .max)
+
+    init(
+        storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
+        settings: ServerSettings, logger: Logger
+    ) {
+        self.storage = storage
+        self.writer = writer
+        self.hub = hub
+        self.settings = settings
+        self.logger = logger
+    }
+
+    /// Returns when the push is on stable storage.
+    /// - Parameter bytes: What it takes of the queue's limit.
+    /// - Throws: ``Busy``, ``StorageError``; then nothing of it was stored.
+    func commit(_ push: WaitingPush, bytes: Int) async throws -> PushOutcome {
+        try await withCheckedThrowingContinuation { continuation in
+            let waiting = Waiting(push: push, bytes: bytes) { continuation.resume(with: $0) }
+            if !enqueue(waiting) { continuation.resume(throwing: Busy()) }
+        }
+    }
+
+    private func enqueue(_ waiting: Waiting) -> Bool {
+        state.withLock { state in
+            guard state.waiting.count < settings.waitingPushesMax,
+                state.bytes + waiting.bytes <= settings.waitingPushBytesMax || state.bytes == 0
+            else { return false }
+            if !state.isScheduled {
+                guard writer.submit({ [self] in commitWaiting() }) else { return false }
+                state.isScheduled = true
+            }
+            state.waiting.append(waiting)
+            state.bytes += waiting.bytes
+            return true
+        }
+    }
+
+    private func commitWaiting() {
+        let group = takeGroup()
+        guard !group.isEmpty else { return }
+        let admission = PushAdmission(limits: settings.limits, now: settings.clock.now())
+        let rules = CommitRules(
+            admission: admission, epoch: epoch, storesPerAccountMax: settings.storesPerAccountMax)
+        do throws(StorageError) {
+            let outcomes = try storage.commit(group.map(\.push), rules: rules)
+            for (waiting, outcome) in zip(group, outcomes) {
+                publish(outcome, of: waiting.push.store)
+                waiting.answer(.success(outcome))
+            }
+        } catch {
+            logger.error("A commit failed.", metadata: ["reason": "\(error)"])
+            for waiting in group { waiting.answer(.failure(error)) }
+        }
+        commitMore()
+    }
+
+    private func takeGroup() -> [Waiting] {
+        state.withLock { state in
+            let group = Array(state.waiting.prefix(Self.groupMax))
+            state.waiting.removeFirst(group.count)
+            state.bytes -= group.reduce(0) { $0 + $1.bytes }
+            return group
+        }
+    }
+
+    /// What came meanwhile is a job of its own, so that others for this thread get their turn.
+    private func commitMore() {
+        let stranded: [Waiting] = state.withLock { state in
+            state.isScheduled = !state.waiting.isEmpty
+            guard state.isScheduled, !writer.submit({ [self] in commitWaiting() }) else {
+                return []
+            }
+            defer { state = State() }
+            return state.waiting
+        }
+        for waiting in stranded { waiting.answer(.failure(Busy())) }
+    }
+
+    private func publish(_ outcome: PushOutcome, of store: StoreKey) {
+        guard case .committed(let commit) = outcome, !commit.writes.isEmpty else { return }
+        hub.publish(commit, of: store)
+        if commit.deletions > settings.deletionsPerStoreMax {
+            hasTooManyDeletions.store(true, ordering: .relaxed)
+        }
+    }
+}

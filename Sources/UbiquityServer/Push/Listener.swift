@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+internal import Synchronization
+
+/// One open stream: what waits for it, up to a bound.
+///
+/// State: `state`, guarded by its lock: the hub offers from the writer's thread, the stream takes
+/// from its own task. `onEnd` is set once, by the stream, and guarded by its own lock.
+final class Listener: Sendable {
+    let number: UInt64
+    let device: DeviceName
+    let store: StoreKey
+    private let bytesMax: Int
+    private let state = Mutex(State.idle)
+    private let onEnd = Mutex<(@Sendable (End) -> Void)?>(nil)
+
+    /// `idle` → `buffered` (offer), `waiting` (next); `buffered` → `idle` (next); `waiting` →
+    /// `idle` (offer); each → `ended`, which stays.
+    private enum State {
+        case idle
+        case waiting(CheckedContinuation<Delivery, Never>)
+        case buffered([Event], bytes: Int)
+        case ended(End)
+    }
+
+    struct Event: Sendable {
+        /// Nil: a sign of life.
+        var revision: Int64?
+        var bytes: ByteBuffer
+    }
+
+    enum Delivery: Sendable {
+        case events([Event])
+        case end(End)
+    }
+
+    enum End: Sendable {
+        /// More waited than may: what waited is dropped.
+        case overflow
+        /// The server shuts down, the device was revoked, or the connection is gone.
+        case closed
+    }
+
+    init(number: UInt64, device: DeviceName, store: StoreKey, bytesMax: Int) {
+        self.number = number
+        self.device = device
+        self.store = store
+        self.bytesMax = bytesMax
+    }
+
+    /// Never waits.
+    func offer(_ event: Event) {
+        if !accept(event) { end(.overflow) }
+    }
+
+    private func accept(_ event: Event) -> Bool {
+        state.withLock { state in
+            switch state {
+            case .idle: state = .buffered([event], bytes: event.bytes.readableBytes)
+            case .waiting(let continuation):
+                state = .idle
+                continuation.resume(returning: .events([event]))
+            case .buffered(_, let bytes) where bytes + event.bytes.readableBytes > bytesMax:
+                return false
+            case .buffered(var events, let bytes):
+                state = .idle
+                events.append(event)
+                state = .buffered(events, bytes: bytes + event.bytes.readableBytes)
+            case .ended: break
+            }
+            return true
+        }
+    }
+
+    /// A sign of life, where nothing else waits.
+    func offerKeepAlive() {
+        let isIdle = state.withLock { state in
+            switch state {
+            case .idle, .waiting: true
+            case .buffered, .ended: false
+            }
+        }
+        if isIdle { offer(Event(revision: nil, bytes: ServerSentEvent.keepAlive)) }
+    }
+
+    /// The first end is what the stream is told.
+    func end(_ end: End) {
+        let isFirst = state.withLock { state in
+            if case .ended = state { return false }
+            if case .waiting(let continuation) = state {
+                continuation.resume(returning: .end(end))
+            }
+            state = .ended(end)
+            return true
+        }
+        // After an overflow, a close is still news: there is less time now.
+        if isFirst || end == .closed { onEnd.withLock { $0 }?(end) }
+    }
+
+    /// Calls when the listener ends; at once if it has.
+    func whenEnded(_ body: @escaping @Sendable (End) -> Void) {
+        onEnd.withLock { $0 = body }
+        let ended: End? = state.withLock { state in
+            if case .ended(let end) = state { end } else { nil }
+        }
+        if let ended { body(ended) }
+    }
+
+    /// All that waits, or waits for something. To be called by one task.
+    func next() async -> Delivery {
+        await withCheckedContinuation { continuation in
+            state.withLock { state in
+                switch state {
+                case .idle: state = .waiting(continuation)
+                case .waiting: preconditionFailure("Two tasks read one listener.")
+                case .buffered(let events, _):
+                    state = .idle
+                    continuation.resume(returning: .events(events))
+                case .ended(let end): continuation.resume(returning: .end(end))
+                }
+            }
+        }
+    }
+}

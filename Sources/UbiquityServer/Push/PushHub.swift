@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+internal import UbiquityCore
+
+/// Knows who listens to which store, and tells them what was committed.
+///
+/// State: `state`, guarded by its lock; it is held for look-ups only.
+final class PushHub: Sendable {
+    private struct State {
+        var listeners: [StoreKey: [UInt64: Listener]] = [:]
+        var counts: [AccountID: Int] = [:]
+        var lastNumber: UInt64 = 0
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+    private let settings: ServerSettings
+
+    init(settings: ServerSettings) { self.settings = settings }
+
+    /// The listener gets every push that is committed from now on.
+    /// - Throws: ``HubError``.
+    func subscribe(_ device: DeviceName, to store: StoreKey) throws(HubError) -> Listener {
+        try state.withLock { state throws(HubError) in
+            guard !state.isClosed else { throw .closed }
+            guard state.counts[device.account, default: 0] < settings.listenersPerAccountMax
+            else { throw .tooMany }
+            state.lastNumber += 1
+            let listener = Listener(
+                number: state.lastNumber, device: device, store: store,
+                bytesMax: settings.listenerBufferBytesMax)
+            state.listeners[store, default: [:]][listener.number] = listener
+            state.counts[device.account, default: 0] += 1
+            return listener
+        }
+    }
+
+    /// Does nothing for one that is not subscribed any more.
+    func unsubscribe(_ listener: Listener) {
+        listener.end(.closed)
+        state.withLock { state in
+            let account = listener.device.account
+            let found = state.listeners[listener.store]?.removeValue(forKey: listener.number)
+            guard found != nil else { return }
+            if state.listeners[listener.store]?.isEmpty == true {
+                state.listeners[listener.store] = nil
+            }
+            state.counts[account, default: 1] -= 1
+            if state.counts[account] == 0 { state.counts[account] = nil }
+        }
+    }
+
+    /// To be called in the order of the revisions. The event's bytes are made once, for all.
+    func publish(_ commit: CommittedPush, of store: StoreKey) {
+        let listeners = state.withLock { $0.listeners[store].map { Array($0.values) } ?? [] }
+        guard !listeners.isEmpty else { return }
+        let changes = ChangeSet(
+            records: commit.writes, cursor: commit.position.cursor,
+            serverMilliseconds: commit.serverMilliseconds, isWhole: false)
+        let event = Listener.Event(
+            revision: commit.position.revision, bytes: ServerSentEvent.changes(changes))
+        for listener in listeners { listener.offer(event) }
+    }
+
+    /// Gives a sign of life to each listener whose turn it is: not all in the same second.
+    /// - Parameter tick: Counts the seconds.
+    func keepAlive(tick: Int) {
+        let interval = UInt64(max(1, settings.keepAliveSeconds))
+        let turn = UInt64(tick) % interval
+        for listener in all() where listener.number % interval == turn {
+            listener.offerKeepAlive()
+        }
+    }
+
+    func devices() -> Set<DeviceName> { Set(all().map(\.device)) }
+
+    func end(_ device: DeviceName) {
+        for listener in all() where listener.device == device { listener.end(.closed) }
+    }
+
+    /// Ends all, and takes no more.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        for listener in all() { listener.end(.closed) }
+    }
+
+    private func all() -> [Listener] {
+        state.withLock { $0.listeners.values.flatMap(\.values) }
+    }
+}
+
+enum HubError: Error, Hashable, Sendable {
+    case closed
+    case tooMany
+}

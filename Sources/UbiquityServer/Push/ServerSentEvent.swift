@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// The lines of an event stream.
+enum ServerSentEvent {
+    /// A comment, as a sign of life.
+    static let keepAlive = ByteBuffer(string: ":\n\n")
+    /// The listener missed something and must pull again.
+    static let resync = ByteBuffer(string: "event: resync\ndata: {}\n\n")
+
+    static func changes(_ changes: ChangeSet) -> ByteBuffer {
+        event("changes", id: changes.cursor, WireFormat.json.encode(WireChanges(changes)))
+    }
+
+    /// The listener has all that there was when it came.
+    static func ready(_ cursor: Cursor, _ config: ServerConfig) -> ByteBuffer {
+        var ready = WireReady()
+        ready.cursor = cursor.text
+        ready.config = WireConfig(config)
+        return event("ready", id: nil, WireFormat.json.encode(ready))
+    }
+
+    /// - Parameter json: One line.
+    private static func event(_ name: String, id: Cursor?, _ json: [UInt8]) -> ByteBuffer {
+        var buffer = ByteBuffer()
+        buffer.reserveCapacity(json.count + 96)
+        buffer.writeString("event: \(name)\n")
+        if let id { buffer.writeString("id: \(id.text)\n") }
+        buffer.writeString("data: ")
+        buffer.writeBytes(json)
+        buffer.writeString("\n\n")
+        return buffer
+    }
+}

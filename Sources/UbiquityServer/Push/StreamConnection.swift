@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+internal import Synchronization
+
+/// Ties a listener to its connection: it ends when the other side closes, and a stream that
+/// was ended closes its connection soon, even if the other side does not read.
+///
+/// State: `isDone`, guarded by being atomic.
+final class StreamConnection: ChannelInboundHandler, Sendable {
+    typealias InboundIn = Any
+
+    /// How long a stream that was ended may take to send what it was about to send.
+    private static let closedSeconds: Int64 = 1
+    /// The same after an overflow, which only concerns the one who reads slowly.
+    private static let overflowSeconds: Int64 = 5
+
+    private let listener: Listener
+    private let isDone = Atomic(false)
+
+    init(_ listener: Listener) { self.listener = listener }
+
+    /// The other side sends nothing more: who listens to a stream has then gone.
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case ChannelEvent.inputClosed? = event as? ChannelEvent { listener.end(.closed) }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { listener.end(.closed) }
+
+    /// The stream was written to its end.
+    func finish() { isDone.store(true, ordering: .relaxed) }
+
+    func closeSoon(_ channel: any Channel, after end: Listener.End) {
+        guard !isDone.load(ordering: .relaxed) else { return }
+        let seconds = end == .closed ? Self.closedSeconds : Self.overflowSeconds
+        channel.eventLoop.scheduleTask(in: .seconds(seconds)) { [self] in
+            if !isDone.load(ordering: .relaxed) { channel.close(promise: nil) }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Hummingbird
+internal import NIOCore
+
+/// A listener as long as someone holds it: the hub forgets it when this is released, also where
+/// the stream never came to be written.
+final class Subscription: Sendable {
+    let listener: Listener
+    private let hub: PushHub
+
+    init(_ listener: Listener, _ hub: PushHub) {
+        self.listener = listener
+        self.hub = hub
+    }
+
+    deinit { hub.unsubscribe(listener) }
+
+    /// Returns when the listener ends. Throws when the connection does.
+    @concurrent func write(
+        from start: StreamRoute.Start, to writer: inout any ResponseBodyWriter
+    ) async throws {
+        defer { hub.unsubscribe(listener) }
+        try await writer.write(start.bytes)
+        while true {
+            switch await listener.next() {
+            case .events(let events):
+                let isNew: (Listener.Event) -> Bool = { $0.revision ?? .max > start.revision }
+                try await writer.write(contentsOf: events.filter(isNew).map(\.bytes))
+            case .end(.overflow): return try await writer.write(ServerSentEvent.resync)
+            case .end(.closed): return
+            }
+        }
+    }
+}

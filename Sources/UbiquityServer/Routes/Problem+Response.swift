@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import NIOCore
+internal import SwiftProtobuf
+internal import UbiquityWire
+
+extension Problem {
+    /// Problem details as of RFC 9457, in JSON whatever the request accepts.
+    var response: Response {
+        var headers: HTTPFields = [
+            .contentType: "application/problem+json", .cacheControl: "no-store",
+        ]
+        if let retryAfterSeconds { headers[.retryAfter] = "\(retryAfterSeconds)" }
+        if let allow { headers[.allow] = allow }
+        if status == .unauthorized { headers[.wwwAuthenticate] = "Bearer" }
+        let body = ByteBuffer(bytes: WireFormat.json.encode(message))
+        return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: body))
+    }
+
+    private var message: WireProblem {
+        .with {
+            $0.type = "urn:ubiquity:problem:\(code)"
+            $0.title = status.reasonPhrase
+            $0.status = UInt32(status.code)
+            $0.detail = detail
+            $0.code = code
+            $0.serverMilliseconds = UInt64(clamping: serverMilliseconds ?? 0)
+        }
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import NIOCore
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// Why a request was refused, as the answer says it. The one place where errors become statuses.
+struct Problem: Error, Sendable {
+    var status: HTTPResponse.Status
+    /// A word for programs.
+    var code: String
+    /// One sentence: what, and what to do.
+    var detail: String
+    var retryAfterSeconds: Int64?
+    /// Nil: it does not matter for this problem.
+    var serverMilliseconds: Int64?
+    /// The methods that the path has, for 405.
+    var allow: String?
+
+    init(_ status: HTTPResponse.Status, _ code: String, _ detail: String) {
+        self.status = status
+        self.code = code
+        self.detail = detail
+    }
+
+    /// What any error means to who asked.
+    init(_ error: any Error) {
+        switch error {
+        case let problem as Problem: self = problem
+        case let error as WireError: self = .malformed("\(error).")
+        case let error as StorageError: self.init(error)
+        case let error as ClockAhead: self = .clockAhead(error)
+        case is Busy: self = .unavailable("The server has too much to do. Try again soon.")
+        case HubError.tooMany: self = .tooManyListeners
+        case HubError.closed: self = .unavailable("The server is shutting down. Try again soon.")
+        case is NIOTooManyBytesError: self = .bodyTooLarge()
+        case let error as HTTPError where error.status == .notFound: self = .notFound
+        case is any HTTPResponseError: self = .malformed("The request could not be understood.")
+        default: self = .unavailable("Something went wrong on the server. Try again later.")
+        }
+    }
+
+    private init(_ error: StorageError) {
+        switch error {
+        case .accountExists:
+            self.init(
+                .conflict, "account-exists",
+                "An account of this name exists. Ask for a further code to sign in a device.")
+        case .noSuchAccount:
+            self.init(.notFound, "not-found", "There is no account of this name.")
+        case .codeInvalid:
+            self.init(
+                .unauthorized, "code-invalid",
+                "The code is wrong, was used already, or has expired. Ask for a new one.")
+        case .tooMany(let things):
+            self.init(.contentTooLarge, "too-many", "There are too many \(things). Remove some.")
+        case .full:
+            self.init(
+                HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage"),
+                "storage-full",
+                "The server's disk is full, and nothing was stored. Try again later.")
+            retryAfterSeconds = 30
+        case .failed:
+            self = .unavailable("The server could not use its disk. Try again later.")
+        }
+    }
+}
+
+extension Problem {
+    static let credentialMissing = Problem(
+        .unauthorized, "credential-missing",
+        "The request has no credential. Send the device's in the Authorization header.")
+    static let credentialInvalid = Problem(
+        .unauthorized, "credential-invalid",
+        "The credential is unknown or was revoked. Sign in again.")
+    static let onlyForOperator = Problem(
+        .forbidden, "not-yours", "Only the operator's credential may do this.")
+    static let notForOperator = Problem(
+        .forbidden, "not-yours",
+        "The operator's credential reaches no stores. Sign in as a device.")
+    static let notFound = Problem(.notFound, "not-found", "There is nothing at this address.")
+    static let unsupportedMediaType = Problem(
+        .unsupportedMediaType, "unsupported-media-type",
+        "The body must be application/json or application/x-protobuf.")
+    static let notAcceptable = Problem(
+        .notAcceptable, "not-acceptable",
+        "The answer can be application/json or application/x-protobuf only.")
+    static let cursorOtherHistory = Problem(
+        .gone, "cursor-other-history",
+        "The cursor belongs to another history of this store. Pull the whole store.")
+    static let cursorForgotten = Problem(
+        .gone, "cursor-forgotten",
+        "Deletions since the cursor are forgotten. Pull the whole store.")
+    static let cursorInvalid = Problem(
+        .badRequest, "malformed", "The cursor is none that this server gave.")
+    static let tooManyStores = Problem(
+        .contentTooLarge, "too-many", "The account has as many stores as it may have.")
+    static let tooManyListeners = Problem(
+        tooMany: "The account has too many open streams. Close some, or try again later.", 30)
+
+    static func malformed(_ detail: String) -> Problem {
+        Problem(.badRequest, "malformed", detail)
+    }
+
+    static func methodNotAllowed(_ allow: String) -> Problem {
+        var problem = Problem(
+            .methodNotAllowed, "method-not-allowed", "This address knows \(allow) only.")
+        problem.allow = allow
+        return problem
+    }
+
+    static func clockAhead(_ error: ClockAhead) -> Problem {
+        var problem = Problem(
+            .conflict, "clock-ahead",
+            "A write is stamped too far into the future. Correct it by the server's time.")
+        problem.serverMilliseconds = error.serverMilliseconds
+        return problem
+    }
+
+    static func bodyTooLarge(max: Int? = nil) -> Problem {
+        let limit = max.map { " It may have at most \($0) bytes." } ?? ""
+        return Problem(.contentTooLarge, "body-too-large", "The body is too large.\(limit)")
+    }
+
+    static func tooManyRequests(afterMilliseconds milliseconds: Int64) -> Problem {
+        Problem(
+            tooMany: "Too many requests. Wait as long as Retry-After says.",
+            max(1, (milliseconds + 999) / 1_000))
+    }
+
+    static func unavailable(_ detail: String) -> Problem {
+        var problem = Problem(.serviceUnavailable, "unavailable", detail)
+        problem.retryAfterSeconds = 1
+        return problem
+    }
+
+    private init(tooMany detail: String, _ retryAfterSeconds: Int64) {
+        self.init(.tooManyRequests, "too-many-requests", detail)
+        self.retryAfterSeconds = retryAfterSeconds
+    }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Hummingbird
+internal import Logging
+
+/// Turns every error into problem details.
+struct ProblemMiddleware: RouterMiddleware {
+    typealias Context = ServerContext
+
+    func handle(
+        _ request: Request, context: ServerContext,
+        next: @concurrent (Request, ServerContext) async throws -> Response
+    ) async throws -> Response {
+        do { return try await next(request, context) } catch {
+            let problem = Problem(error)
+            if problem.status.kind == .serverError {
+                context.logger.error(
+                    "A request failed.",
+                    metadata: ["path": "\(context.endpointPath ?? "")", "code": "\(problem.code)"])
+            }
+            return problem.response
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Hummingbird
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// Taking pushes.
+struct PushRoute: Sendable {
+    let commits: CommitQueue
+    let threads: BlockingThreads
+    let authenticator: Authenticator
+    let pushes: RateLimiter<DeviceName>
+    let settings: ServerSettings
+
+    /// A value in so few bytes cannot nest deeply enough to need a thread with a deep stack.
+    private static let shallowBytesMax = 512
+    /// No setting of the key's length lets a longer one in. Deletions are checked by it too.
+    private static let keyBytesMax = 1_024
+
+    @Sendable func commit(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let device = try await authenticator.device(request.bearer)
+        try pushes.take(device)
+        let format = try request.answerFormat
+        let store = try StoreKey(context, of: device.account)
+        let bodyFormat = try request.bodyFormat
+        let body = try await request.readBody(bytesMax: settings.limits.pushBytesMax).bytes
+        let push = try await onFittingThread(isShallow: body.count <= Self.shallowBytesMax) {
+            try Self.decode(body, bodyFormat, author: device.id)
+        }
+        let waiting = WaitingPush(store: store, push: push)
+        return try await answer(try await commits.commit(waiting, bytes: body.count), format)
+    }
+
+    private static func decode(
+        _ body: [UInt8], _ format: WireFormat, author: DeviceID
+    ) throws -> Push {
+        let push = try Push(format.decode(WirePush.self, from: body), author: author)
+        for transaction in push.transactions {
+            for write in transaction.writes where write.key.string.utf8.count > keyBytesMax {
+                throw Problem.malformed("A key has more than \(keyBytesMax) bytes.")
+            }
+        }
+        return push
+    }
+
+    private func answer(_ outcome: PushOutcome, _ format: WireFormat) async throws -> Response {
+        switch outcome {
+        case .clockAhead(let error): throw error
+        case .tooManyStores: throw Problem.tooManyStores
+        case .committed(let commit):
+            let answer = PushAnswer(
+                cursor: commit.position.cursor, serverMilliseconds: commit.serverMilliseconds,
+                results: commit.results)
+            let bytes = try await onFittingThread(isShallow: !answer.hasRecords) {
+                format.encode(WirePushAnswer(answer))
+            }
+            return Response(bytes: bytes, format)
+        }
+    }
+
+    private func onFittingThread<T: Sendable>(
+        isShallow: Bool, _ body: @escaping @Sendable () throws -> T
+    ) async throws -> T {
+        isShallow ? try body() : try await threads.run(body)
+    }
+}
+
+extension PushAnswer {
+    fileprivate var hasRecords: Bool {
+        results.contains { result in
+            guard case .committed(let writes) = result else { return false }
+            return writes.contains { if case .superseded = $0 { true } else { false } }
+        }
+    }
+}

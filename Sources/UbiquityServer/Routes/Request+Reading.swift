@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import HTTPTypes
+internal import Hummingbird
+internal import NIOCore
+internal import SwiftProtobuf
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// What a request says, checked.
+extension Request {
+    /// Nil: there is none.
+    var bearer: String? {
+        guard let field = headers[.authorization] else { return nil }
+        let parts = field.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        return parts[1].trimmingCharacters(in: .whitespaces)
+    }
+
+    /// The first form that the request accepts; JSON if it does not say.
+    var answerFormat: WireFormat {
+        get throws(Problem) {
+            let accepted = acceptedTypes
+            if accepted.isEmpty { return .json }
+            for type in accepted {
+                if let format = WireFormat(mediaType: type) { return format }
+                if type == "*/*" || type == "application/*" { return .json }
+            }
+            throw .notAcceptable
+        }
+    }
+
+    var acceptsEventStream: Bool { acceptedTypes.contains("text/event-stream") }
+
+    private var acceptedTypes: [String] {
+        headers[values: .accept].flatMap { $0.split(separator: ",") }.compactMap { item in
+            item.split(separator: ";").first.map {
+                $0.trimmingCharacters(in: .whitespaces).lowercased()
+            }
+        }
+    }
+
+    var bodyFormat: WireFormat {
+        get throws(Problem) {
+            guard let format = headers[.contentType].flatMap({ WireFormat(mediaType: $0) }) else {
+                throw .unsupportedMediaType
+            }
+            return format
+        }
+    }
+
+    /// Refuses before it reads more than it may.
+    /// - Throws: ``Problem``.
+    func readBody(bytesMax: Int) async throws -> ByteBuffer {
+        if let length = headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
+            throw Problem.bodyTooLarge(max: bytesMax)
+        }
+        do { return try await body.collect(upTo: bytesMax) } catch is NIOTooManyBytesError {
+            throw Problem.bodyTooLarge(max: bytesMax)
+        }
+    }
+
+    /// A small message that does not nest.
+    /// - Throws: ``Problem``, ``WireError``.
+    func readMessage<M: Message>(_ type: M.Type) async throws -> M {
+        let format = try bodyFormat
+        let body = try await readBody(bytesMax: 16_384)
+        return try format.decode(type, from: body.bytes)
+    }
+
+    /// Nil: the whole store is asked for. The header wins, for it is what a browser sends when
+    /// it comes again.
+    func position(orLastEvent: Bool) throws(Problem) -> Position? {
+        let last = orLastEvent ? headers[.lastEventID] : nil
+        guard let text = last ?? uri.queryParameters["since"].map({ String($0) }) else {
+            return nil
+        }
+        guard let cursor = Cursor(text), let position = Position(cursor) else {
+            throw .cursorInvalid
+        }
+        return position
+    }
+}
+
+extension ByteBuffer {
+    var bytes: [UInt8] { Array(readableBytesView) }
+}
+
+extension HTTPField.Name {
+    static let lastEventID = HTTPField.Name("Last-Event-ID")!
+    static let retryAfter = HTTPField.Name("Retry-After")!
+    static let accelBuffering = HTTPField.Name("X-Accel-Buffering")!
+}
+
+extension Parameters {
+    /// A part of the path, as it was meant.
+    func text(_ name: String) throws(Problem) -> String {
+        guard let text = get(name)?.removingPercentEncoding else { throw .notFound }
+        return text
+    }
+}

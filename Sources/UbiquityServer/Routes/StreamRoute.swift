@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import NIOCore
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// Event streams: what changed since a cursor, then every push as it is committed.
+struct StreamRoute: Sendable {
+    let reader: StoreReader
+    let hub: PushHub
+    let authenticator: Authenticator
+    let settings: ServerSettings
+
+    func open(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let device = try await authenticator.device(request.bearer)
+        let store = try StoreKey(context, of: device.account)
+        let since = try request.position(orLastEvent: true)
+        // First the subscription, then the reading: what is committed between them comes twice,
+        // and the revision tells; the other way round it would not come at all.
+        let subscription = Subscription(try hub.subscribe(device, to: store), hub)
+        // A device revoked just before it subscribed was not there to be ended.
+        _ = try await authenticator.device(request.bearer)
+        let start = try await reader.changes(of: store, since: since, for: device) {
+            [settings] changes in
+            Start(changes, isResumed: since != nil, ServerConfig(settings))
+        }
+        let connection = try await tie(subscription.listener, to: context.channel)
+        return Response(
+            status: .ok, headers: Self.headers,
+            body: ResponseBody { writer in
+                defer { connection.finish() }
+                try await subscription.write(from: start, to: &writer)
+                try await writer.finish(nil)
+            })
+    }
+
+    private static let headers: HTTPFields = [
+        .contentType: "text/event-stream", .cacheControl: "no-store", .accelBuffering: "no",
+    ]
+
+    private func tie(
+        _ listener: Listener, to channel: any Channel
+    ) async throws -> StreamConnection {
+        let connection = StreamConnection(listener)
+        try await channel.pipeline.addHandler(connection, position: .first)
+        listener.whenEnded { connection.closeSoon(channel, after: $0) }
+        return connection
+    }
+
+    /// What a stream begins with.
+    struct Start: Sendable {
+        /// What comes after this revision is new to the listener.
+        var revision: Int64
+        var bytes: ByteBuffer
+
+        init(_ changes: ChangeSet, isResumed: Bool, _ config: ServerConfig) {
+            revision = Position(changes.cursor)?.revision ?? 0
+            bytes = ByteBuffer()
+            if !isResumed || !changes.records.isEmpty {
+                bytes.writeImmutableBuffer(ServerSentEvent.changes(changes))
+            }
+            bytes.writeImmutableBuffer(ServerSentEvent.ready(changes.cursor, config))
+        }
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// The server's two times. A value, so that a test brings its own.
+package struct ServerClock: Sendable {
+    /// Milliseconds since 1970-01-01 00:00:00 UTC.
+    package var now: @Sendable () -> Int64
+    /// Milliseconds of a clock that is never set.
+    package var uptime: @Sendable () -> Int64
+
+    package init(now: @escaping @Sendable () -> Int64, uptime: @escaping @Sendable () -> Int64) {
+        self.now = now
+        self.uptime = uptime
+    }
+
+    package static let system = ServerClock(
+        now: { Int64(Date().timeIntervalSince1970 * 1_000) },
+        uptime: { Int64(ProcessInfo.processInfo.systemUptime * 1_000) })
+}

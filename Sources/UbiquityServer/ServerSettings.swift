@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// What an operator can set. Every limit has a default that suits a server of a few thousand
+/// devices on a small machine.
+package struct ServerSettings: Sendable {
+    /// The path of the folder that holds everything the server keeps. Made at the first start.
+    package var dataFolder: String
+    /// The address to listen on: a name or a number.
+    package var host = "127.0.0.1"
+    /// 0: any free port.
+    package var port = 7717
+
+    package var limits = StoreLimits()
+    /// How often one device may push.
+    package var allowance = Allowance()
+    /// How often one remote address may try to sign in.
+    package var signInAllowance = Allowance(burst: 60, perSecond: 1)
+
+    /// How long deletions are remembered at least, as long as there are no more than
+    /// ``deletionsPerStoreMax``.
+    package var deletionsRememberedSeconds: Int64 = 30 * 86_400
+    package var deletionsPerStoreMax = 16_384
+    /// A device that was not seen for so long does not hold up the forgetting of deletions.
+    package var deviceLiveSeconds: Int64 = 90 * 86_400
+    package var signInCodeSeconds: Int64 = 600
+
+    package var accountsMax = 100_000
+    package var devicesPerAccountMax = 256
+    package var storesPerAccountMax = 256
+    package var listenersPerAccountMax = 64
+    /// What waits for one listener that reads slowly; above, it is told to pull again.
+    package var listenerBufferBytesMax = 4 << 20
+    /// An idle listener gets a sign of life so often. At least 1.
+    package var keepAliveSeconds = 20
+
+    package var connectionsMax = 16_384
+    package var idleConnectionSeconds: Int64 = 120
+    /// Pushes that wait for the disk; above, devices are asked to come again.
+    package var waitingPushesMax = 4_096
+    package var waitingPushBytesMax = 64 << 20
+    /// Reads that wait for a thread; above, devices are asked to come again.
+    package var waitingReadsMax = 4_096
+
+    /// How long a shutdown waits for requests under way.
+    package var shutdownSeconds: Int64 = 10
+
+    package var clock = ServerClock.system
+
+    package init(dataFolder: String) { self.dataFolder = dataFolder }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why a server cannot start, or an administration cannot begin. One sentence for a person.
+package enum ServerStartError: Error, Equatable, Sendable {
+    case portTaken(host: String, port: Int)
+    case addressUnusable(host: String, port: Int, reason: String)
+    case folderUnusable(path: String, reason: String)
+    case folderInUse(path: String)
+    case noServerData(path: String)
+    case databaseDamaged(path: String, reason: String)
+    case databaseForeign(path: String)
+    case databaseNewer(path: String, version: Int, known: Int)
+    case diskFull(path: String)
+    case fileUnusable(path: String, reason: String)
+}
+
+extension ServerStartError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .portTaken(let host, let port):
+            "port \(port) on \(host) is taken by another program; choose another port"
+        case .addressUnusable(let host, let port, let reason):
+            "the server cannot listen on \(host), port \(port): \(reason)"
+        case .folderUnusable(let path, let reason):
+            "the data folder \(path) cannot be used: \(reason)"
+        case .folderInUse(let path):
+            "another server is running on the data folder \(path)"
+        case .noServerData(let path):
+            "\(path) has no server data; start a server on it with `ubiquity serve`"
+        case .databaseDamaged(let path, let reason):
+            "the database \(path) is damaged (\(reason)); nothing was changed: restore it from a "
+                + "copy, and the devices bring back what the copy lacks"
+        case .databaseForeign(let path):
+            "the database \(path) belongs to another program; choose another data folder"
+        case .databaseNewer(let path, let version, let known):
+            "the database \(path) has format \(version), and this program knows formats up to "
+                + "\(known); use a newer version of the program"
+        case .diskFull(let path):
+            "the disk of \(path) is full; make room and start again"
+        case .fileUnusable(let path, let reason):
+            "the file \(path) cannot be used: \(reason)"
+        }
+    }
+}

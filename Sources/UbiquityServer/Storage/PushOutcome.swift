@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// What became of one push of a batch.
+package enum PushOutcome: Hashable, Sendable {
+    case committed(CommittedPush)
+    /// A write was stamped too far ahead; nothing of the push applies.
+    case clockAhead(ClockAhead)
+    /// The account has as many stores as it may, and this would be one more.
+    case tooManyStores
+}
+
+/// What a push did.
+package struct CommittedPush: Hashable, Sendable {
+    /// The store's position after the push.
+    package var position: Position
+    package var results: [TransactionResult]
+    /// What listeners are told; empty if the push changed nothing, and then it made no revision.
+    package var writes: [Record]
+    package var serverMilliseconds: Int64
+    /// Deletions that the store remembers now.
+    package var deletions: Int
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+
+/// How a server's database is opened.
+enum SQLiteFile {
+    static let busySecondsMax: TimeInterval = 5
+    static let readersMax = 4
+    /// Larger files are not read through at the start, for that would take long; what is damaged
+    /// in them is found when it is used.
+    static let checkedBytesMax = 256 << 20
+
+    /// For the server: one writer, and readers that do not wait for it.
+    static func openPool(_ path: String) throws(ServerStartError) -> DatabasePool {
+        do {
+            try check(path, isThorough: true)
+            let pool = try DatabasePool(path: path, configuration: configuration)
+            try pool.writeWithoutTransaction { try prepare($0, path) }
+            return pool
+        } catch { throw startError(error, path) }
+    }
+
+    /// For administration beside a server, in a process of its own.
+    static func openQueue(_ path: String) throws(ServerStartError) -> DatabaseQueue {
+        do {
+            try check(path, isThorough: false)
+            var configuration = Self.configuration
+            configuration.journalMode = .wal
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            try queue.writeWithoutTransaction { try prepare($0, path) }
+            return queue
+        } catch { throw startError(error, path) }
+    }
+
+    /// Before anything is written, for even the way to the log's mode writes: a file that is
+    /// damaged, or another program's, stays as it is.
+    private static func check(_ path: String, isThorough: Bool) throws {
+        guard FileManager.default.fileExists(atPath: path) else { return }
+        var configuration = Self.configuration
+        configuration.readonly = true
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+        try queue.read { db in
+            _ = try SQLiteSchema.check(db, path: path)
+            guard isThorough, size <= checkedBytesMax else { return }
+            let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
+            guard verdict == "ok" else {
+                throw ServerStartError.databaseDamaged(path: path, reason: verdict)
+            }
+        }
+        try queue.close()
+    }
+
+    private static func prepare(_ db: Database, _ path: String) throws {
+        try SQLiteSchema.migrate(db, path: path)
+        try db.execute(sql: durability)
+    }
+
+    /// FULL: an answer follows the flush of the log. On Apple's systems a mere fsync leaves the
+    /// data in the drive's cache. Set after the connection is made: GRDB sets NORMAL with WAL.
+    private static let durability = """
+        PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON
+        """
+
+    private static var configuration: Configuration {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(busySecondsMax)
+        configuration.maximumReaderCount = readersMax
+        configuration.foreignKeysEnabled = false
+        configuration.label = "ubiquity.server"
+        return configuration
+    }
+
+    private static func startError(_ error: any Error, _ path: String) -> ServerStartError {
+        if let error = error as? ServerStartError { return error }
+        guard let error = error as? DatabaseError else {
+            return .fileUnusable(path: path, reason: "\(error)")
+        }
+        let reason = error.message ?? "error \(error.extendedResultCode.rawValue)"
+        return switch error.resultCode {
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB: .databaseDamaged(path: path, reason: reason)
+        case .SQLITE_FULL: .diskFull(path: path)
+        default: .fileUnusable(path: path, reason: reason)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+
+/// The tables of the database, and how a file of an older format becomes one of this.
+enum SQLiteSchema {
+    /// "UbSv" in ASCII: tells a server's database from other programs'.
+    static let applicationID: Int64 = 0x5562_5376
+
+    /// One step a format; the first makes format 1 of an empty file.
+    private static let migrations = [format1]
+    static var version: Int { migrations.count }
+
+    /// Brings the file to this program's format.
+    /// - Throws: ``ServerStartError`` if it is another program's or a newer one's; then it was
+    ///   not touched.
+    static func migrate(_ db: Database, path: String) throws {
+        guard try check(db, path: path) < version else { return }
+        try db.inTransaction(.immediate) {
+            // Another process may have been first.
+            let from = try check(db, path: path)
+            for migration in migrations.dropFirst(from) { try db.execute(sql: migration) }
+            try db.execute(
+                sql: """
+                    PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version)
+                    """)
+            return .commit
+        }
+    }
+
+    /// - Returns: The file's format; 0 for an empty file.
+    static func check(_ db: Database, path: String) throws -> Int {
+        let owner = try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+        let found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        if owner == applicationID {
+            guard found <= version else {
+                throw ServerStartError.databaseNewer(path: path, version: found, known: version)
+            }
+            return found
+        }
+        let objects = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
+        guard owner == 0, found == 0, objects == 0 else {
+            throw ServerStartError.databaseForeign(path: path)
+        }
+        return 0
+    }
+
+    /// Times of people and machines are milliseconds since 1970 by the server's clock, except
+    /// `record.time`, a hybrid timestamp. What is unsigned in the program is stored bit by bit.
+    /// Keys are blobs: a text of SQLite ends at the first zero byte, and a key may have one. A
+    /// record without a value is a deletion; values are the protocol's messages.
+    private static let format1 = """
+        CREATE TABLE secret (name TEXT PRIMARY KEY NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE account (
+            id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL UNIQUE, created INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE device (
+            account TEXT NOT NULL, id INTEGER NOT NULL, title TEXT NOT NULL,
+            credential BLOB NOT NULL UNIQUE, created INTEGER NOT NULL, seen INTEGER NOT NULL,
+            revoked INTEGER, PRIMARY KEY (account, id)) WITHOUT ROWID;
+        CREATE TABLE code (
+            hash BLOB PRIMARY KEY NOT NULL, account TEXT NOT NULL, expires INTEGER NOT NULL,
+            used INTEGER) WITHOUT ROWID;
+        CREATE TABLE store (
+            id INTEGER PRIMARY KEY, account TEXT NOT NULL, identifier TEXT NOT NULL,
+            revision INTEGER NOT NULL, bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
+            deletions INTEGER NOT NULL, newest INTEGER NOT NULL,
+            newest_forgotten INTEGER NOT NULL, forgotten_revision INTEGER NOT NULL,
+            UNIQUE (account, identifier));
+        CREATE TABLE span (
+            store INTEGER NOT NULL, first_revision INTEGER NOT NULL, epoch INTEGER NOT NULL,
+            PRIMARY KEY (store, first_revision)) WITHOUT ROWID;
+        CREATE TABLE record (
+            store INTEGER NOT NULL, key BLOB NOT NULL, time INTEGER NOT NULL,
+            device INTEGER NOT NULL, revision INTEGER NOT NULL, committed INTEGER NOT NULL,
+            value BLOB, PRIMARY KEY (store, key)) WITHOUT ROWID;
+        CREATE INDEX record_revision ON record (store, revision);
+        CREATE INDEX deletion ON record (store, revision, committed) WHERE value IS NULL;
+        CREATE TABLE passed (
+            store INTEGER NOT NULL, device INTEGER NOT NULL, revision INTEGER NOT NULL,
+            PRIMARY KEY (store, device)) WITHOUT ROWID;
+        """
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import Synchronization
+internal import UbiquityCore
+
+extension SQLiteServerStorage {
+    func commit(
+        _ pushes: [WaitingPush], rules: CommitRules
+    ) throws(StorageError) -> [PushOutcome] {
+        let batch = try writing { db in
+            var batch = SQLiteBatch(db: db, rules: rules, storage: self)
+            for push in pushes { batch.outcomes.append(try batch.commit(push)) }
+            try batch.finish()
+            return (outcomes: batch.outcomes, touched: batch.touched)
+        }
+        states.withLock { states in
+            if states.count + batch.touched.count > Self.rememberedStoresMax { states.removeAll() }
+            states.merge(batch.touched) { $1 }
+        }
+        return batch.outcomes
+    }
+}
+
+/// The pushes of one transaction. What it learns of stores is kept only if it commits.
+private struct SQLiteBatch {
+    let db: Database
+    let rules: CommitRules
+    let storage: SQLiteServerStorage
+    var touched: [StoreKey: SQLiteStore] = [:]
+    var outcomes: [PushOutcome] = []
+
+    mutating func commit(_ waiting: WaitingPush) throws -> PushOutcome {
+        var store = try known(waiting.store)
+        let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
+        let records = try store.id.map { try SQLiteRecord.fetch(keys, of: $0, db) } ?? [:]
+        let admitted: StoreState.Admitted
+        do {
+            admitted = try store.state.admit(waiting.push, records: records, rules: rules)
+        } catch { return .clockAhead(error) }
+        if !admitted.writes.isEmpty {
+            guard try makeSure(of: waiting.store, &store) else { return .tooManyStores }
+            try write(admitted, to: store.id!)
+            touched[waiting.store] = store
+        }
+        return .committed(
+            CommittedPush(
+                position: admitted.position, results: admitted.results, writes: admitted.writes,
+                serverMilliseconds: rules.admission.now, deletions: store.state.deletions))
+    }
+
+    func finish() throws {
+        for store in touched.values { try store.update(db) }
+    }
+
+    private func known(_ store: StoreKey) throws -> SQLiteStore {
+        try touched[store] ?? storage.states.withLock { $0[store] }
+            ?? SQLiteStore.fetch(store, db) ?? SQLiteStore()
+    }
+
+    /// - Returns: Whether the store has a row now.
+    private func makeSure(of key: StoreKey, _ store: inout SQLiteStore) throws -> Bool {
+        guard store.id == nil else { return true }
+        let count = try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM store WHERE account = ?",
+            arguments: [key.account.string])
+        guard count ?? 0 < rules.storesPerAccountMax else { return false }
+        store.id = try SQLiteStore.insert(key, db).id
+        return true
+    }
+
+    private func write(_ admitted: StoreState.Admitted, to store: Int64) throws {
+        for record in admitted.writes {
+            try SQLiteRecord.write(
+                record, of: store, revision: admitted.position.revision,
+                now: rules.admission.now, db)
+        }
+        guard let span = admitted.span else { return }
+        try db.execute(
+            sql: "INSERT INTO span (store, first_revision, epoch) VALUES (?, ?, ?)",
+            arguments: [store, span.firstRevision, Int64(bitPattern: span.epoch)])
+    }
+}

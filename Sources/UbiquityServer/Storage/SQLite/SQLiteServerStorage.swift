@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import Synchronization
+internal import UbiquityCore
+
+/// The storage in one SQLite file.
+///
+/// State: the connections guard themselves. `states` is the writer's memory of stores, so that a
+/// push need not read their rows; only ``commit(_:rules:)`` and ``forget(_:now:)`` use it, which
+/// come from one caller, and the lock is there for the compiler. `foreignVersion` likewise.
+final class SQLiteServerStorage: Sendable {
+    let database: any DatabaseWriter
+    let states = Mutex<[StoreKey: SQLiteStore]>([:])
+    private let foreignVersion = Mutex<Int64?>(nil)
+
+    /// Above, the writer's memory of stores begins anew.
+    static let rememberedStoresMax = 16_384
+
+    init(_ database: any DatabaseWriter) { self.database = database }
+
+    static func openForServer(_ path: String) throws(ServerStartError) -> SQLiteServerStorage {
+        SQLiteServerStorage(try SQLiteFile.openPool(path))
+    }
+
+    static func openForAdministration(
+        _ path: String
+    ) throws(ServerStartError) -> SQLiteServerStorage {
+        SQLiteServerStorage(try SQLiteFile.openQueue(path))
+    }
+
+    func reading<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {
+        do { return try database.read(body) } catch { throw StorageError(error) }
+    }
+
+    /// In one transaction, which the error of the body rolls back.
+    func writing<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {
+        do {
+            return try database.writeWithoutTransaction { db in
+                var result: T?
+                try db.inTransaction(.immediate) {
+                    result = try body(db)
+                    return .commit
+                }
+                return result!
+            }
+        } catch { throw StorageError(error) }
+    }
+
+    /// The version changes with every commit of another connection. Asked on the connection that
+    /// writes, these are other processes.
+    func hasForeignWrites() throws(StorageError) -> Bool {
+        do {
+            let version = try database.writeWithoutTransaction { db in
+                try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA data_version")) ?? 0
+            }
+            return foreignVersion.withLock { known in
+                defer { known = version }
+                return known != nil && known != version
+            }
+        } catch { throw StorageError(error) }
+    }
+
+    /// Leaves the log empty, so that the file alone is a whole copy.
+    func close() throws(StorageError) {
+        do {
+            try database.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+            try database.close()
+        } catch { throw StorageError(error) }
+    }
+}
+
+extension StorageError {
+    init(_ error: any Error) {
+        switch error {
+        case let error as StorageError: self = error
+        case let error as DatabaseError where error.resultCode == .SQLITE_FULL: self = .full
+        case let error as DatabaseError:
+            // Not the error's own description, which may quote arguments.
+            let code = error.extendedResultCode.rawValue
+            self = .failed("SQLite error \(code), \(error.message ?? "no message")")
+        default: self = .failed("\(type(of: error))")
+        }
+    }
+}

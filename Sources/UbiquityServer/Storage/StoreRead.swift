@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// What a store has for a device: one moment of it.
+package enum StoreRead: Hashable, Sendable {
+    /// In no particular order.
+    case changes([Record], position: Position, isWhole: Bool)
+    case otherHistory
+    case forgotten
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// Reads stores on threads that may block, and notes who has read how far.
+struct StoreReader: Sendable {
+    let storage: any ServerStorage
+    let threads: BlockingThreads
+    let sightings: SightingLog
+    let clock: ServerClock
+
+    /// - Throws: ``StorageError``, ``Busy``.
+    func stores(of account: AccountID) async throws -> [StoreSummary] {
+        try await threads.run { [storage] in try storage.stores(of: account) }
+    }
+
+    /// - Parameters:
+    ///   - since: Nil: the whole store.
+    ///   - encode: Runs on the same thread, which has room for values that nest.
+    /// - Throws: ``Problem`` if the cursor does not hold any more, ``StorageError``, ``Busy``.
+    func changes<T: Sendable>(
+        of store: StoreKey, since: Position?, for device: DeviceName,
+        encode: @escaping @Sendable (ChangeSet) -> T
+    ) async throws -> T {
+        try await threads.run { [self] in
+            let changes = try read(store, since: since)
+            let passed = since?.revision ?? Position(changes.cursor)?.revision
+            if let passed { sightings.pass(passed, of: store, by: device) }
+            return encode(changes)
+        }
+    }
+
+    private func read(_ store: StoreKey, since: Position?) throws -> ChangeSet {
+        switch try storage.read(store, since: since) {
+        case .changes(let records, let position, let isWhole):
+            return ChangeSet(
+                records: records, cursor: position.cursor, serverMilliseconds: clock.now(),
+                isWhole: isWhole)
+        case .otherHistory: throw Problem.cursorOtherHistory
+        case .forgotten: throw Problem.cursorForgotten
+        }
+    }
+}

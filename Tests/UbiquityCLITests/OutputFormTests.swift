@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import UbiquityCore
+
+@testable import UbiquityCLI
+
+struct OutputFormTests {
+    @Test func `the types of numbers stay apart in JSON`() {
+        let values: [PropertyListValue] = [.integer(1), .real(1), .boolean(true), .date(1)]
+        let texts = values.map { JSON.value($0).text }
+        #expect(Set(texts).count == 4)
+        #expect(texts[0] == #"{"integer":"1"}"#)
+    }
+
+    @Test func `a JSON string holds no control character as it is`() {
+        #expect(JSON.string("a\"\\\n\u{1B}").text == #""a\"\\\n\u001b""#)
+    }
+
+    @Test func `a string is printed as it is, and quoted inside of a container`() {
+        #expect(PropertyListValue.string("a\nb").text == "a\nb")
+        #expect(PropertyListValue.array([.string("a")]).text == "[\n    \"a\"\n]")
+        #expect(PropertyListValue.dictionary([:]).text == "{}")
+    }
+
+    @Test func `a table's value stays on its line and within its length`() {
+        let long = PropertyListValue.string(String(repeating: "x", count: 1_000_000))
+        #expect(long.line(20).count == 20)
+        #expect(PropertyListValue.string("a\nb\u{1B}[2J").line(40) == #""a\nb\u001b[2J""#)
+    }
+
+    @Test func `columns are aligned by what a terminal shows`() throws {
+        let values = [try Key("京都"): PropertyListValue.integer(1), try Key("ab"): .real(2)]
+        let lines = ListCommand.table(of: values, columns: nil)
+        #expect(lines == ["KEY   TYPE     VALUE", "ab    real     2.0", "京都  integer  1"])
+    }
+
+    @Test func `numbers are grouped and nouns agree`() {
+        #expect(Phrase.keys(1) == "1 key")
+        #expect(Phrase.keys(1_048_576) == "1,048,576 keys")
+        #expect(Phrase.grouped(-1_000) == "-1,000")
+    }
+}
+
+struct WatchTests {
+    @Test func `what was shown already is not shown again, except a refusal`() throws {
+        let key = try Key("a")
+        var watch = Watch(known: [key: .integer(1)], count: nil, until: nil)
+        let same = ChangeFeed.Event(reason: .serverChange, keys: ["a"])
+        #expect(watch.changes(same, in: [key: .integer(1)]).isEmpty)
+        #expect(watch.changes(same, in: [:]).map(\.value) == [nil])
+        let refusal = ChangeFeed.Event(reason: .quotaViolation, keys: ["a"])
+        #expect(watch.changes(refusal, in: [:]).count == 1)
+    }
+
+    @Test func `a watch is over after its count, and in the middle of an event`() throws {
+        var watch = Watch(known: [:], count: 1, until: nil)
+        let event = ChangeFeed.Event(reason: .serverChange, keys: ["a", "b"])
+        let values = [try Key("a"): PropertyListValue.integer(1), try Key("b"): .integer(2)]
+        #expect(watch.changes(event, in: values).count == 1)
+        #expect(watch.isOver)
+    }
+
+    @Test func `a watch is over when its last key changes`() throws {
+        var watch = Watch(known: [:], count: nil, until: "b")
+        let event = ChangeFeed.Event(reason: .serverChange, keys: ["b"])
+        _ = watch.changes(event, in: [try Key("b"): .integer(1)])
+        #expect(watch.isOver)
+    }
+}

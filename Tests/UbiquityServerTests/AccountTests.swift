@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+internal import UbiquityCore
+internal import UbiquityServer
+internal import UbiquityWire
+
+struct AccountTests {
+    @Test func `a code signs a device in, in any case and without its hyphens`() async throws {
+        try await withServer { server in
+            let invitation = try await server.invite("ada")
+            let typed = invitation.code.lowercased().replacingOccurrences(of: "-", with: "")
+            let answer = try await server.signIn(code: typed, name: "Ada's laptop")
+            #expect(answer.status == 200)
+            let device = try answer.message(WireSignInAnswer.self)
+            #expect(device.account == invitation.account)
+            #expect(device.accountName == "ada")
+            #expect(device.device.utf8.count == 16)
+            let account = try await server.send(
+                "GET", "/v1/account", credential: device.credential
+            ).message(WireAccount.self)
+            #expect(account.name == "ada")
+            #expect(account.devices.map(\.name) == ["Ada's laptop"])
+        }
+    }
+
+    @Test func `a code is good once`() async throws {
+        try await withServer { server in
+            let code = try await server.invite("ada").code
+            #expect(try await server.signIn(code: code).status == 200)
+            let again = try await server.signIn(code: code)
+            #expect(again.status == 401)
+            #expect(try again.problem.code == "code-invalid")
+        }
+    }
+
+    @Test func `an expired code is refused as a wrong one is`() async throws {
+        try await withServer({ $0.signInCodeSeconds = 0 }) { server in
+            let expired = try await server.signIn(code: server.invite("ada").code)
+            let wrong = try await server.signIn(code: "2222-2222-2222")
+            #expect(expired.status == 401)
+            #expect(expired.body == wrong.body)
+        }
+    }
+
+    @Test func `sign-in attempts are throttled`() async throws {
+        try await withServer({ $0.signInAllowance = .init(burst: 2, perSecond: 0.5) }) { server in
+            _ = try await server.signIn(code: "2222-2222-2222")
+            _ = try await server.signIn(code: "2222-2222-2222")
+            let third = try await server.signIn(code: "2222-2222-2222")
+            #expect(third.status == 429)
+            #expect(third.headers["retry-after"] == "2")
+        }
+    }
+
+    @Test func `an account's name is given once, and a further code signs in a further device`()
+        async throws
+    {
+        try await withServer { server in
+            let first = try await server.newDevice(account: "Ada Lovelace")
+            var account = WireNewAccount()
+            account.name = "Ada Lovelace"
+            let again = try await server.send(
+                "POST", "/v1/accounts", credential: server.operatorCredential, account)
+            #expect(again.status == 409)
+            #expect(try again.problem.code == "account-exists")
+            let second = try await server.furtherDevice(account: "Ada%20Lovelace")
+            #expect(second.account == first.account)
+            #expect(second.id != first.id)
+        }
+    }
+
+    @Test func `a request without a credential is refused, and one with a wrong one too`()
+        async throws
+    {
+        try await withServer { server in
+            for path in ["/v1/account", "/v1/stores", "/v1/stores/notes/changes"] {
+                let none = try await server.send("GET", path)
+                #expect(none.status == 401)
+                #expect(try none.problem.code == "credential-missing")
+                #expect(none.headers["content-type"] == "application/problem+json")
+                let wrong = try await server.send("GET", path, credential: "ubd_wrong")
+                #expect(wrong.status == 401)
+                #expect(try wrong.problem.code == "credential-invalid")
+            }
+            #expect(try await server.send("GET", "/v1/config").status == 200)
+        }
+    }
+
+    @Test func `the operator reaches no stores, and a device makes no accounts`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let stores = try await server.send(
+                "GET", "/v1/stores", credential: server.operatorCredential)
+            #expect(stores.status == 403)
+            let account = try await server.send(
+                "POST", "/v1/accounts", credential: device.credential, WireNewAccount())
+            #expect(account.status == 403)
+            #expect(try account.problem.code == "not-yours")
+        }
+    }
+
+    @Test func `a device reaches its own account only`() async throws {
+        try await withServer { server in
+            let ada = try await server.newDevice(account: "ada")
+            let eve = try await server.newDevice(account: "eve")
+            try await ada.set("color", "blue")
+            #expect(try await eve.pull().message(WireChanges.self).records.isEmpty)
+            #expect(try await eve.get("/v1/devices/\(ada.id)").status == 404)
+            let revoked = try await server.send(
+                "DELETE", "/v1/devices/\(ada.id)", credential: eve.credential)
+            #expect(revoked.status == 404)
+            #expect(try await ada.get("/v1/devices/\(ada.id)").status == 200)
+        }
+    }
+
+    @Test func `a revoked device is refused at once, and its streams end`() async throws {
+        try await withServer { server in
+            let lost = try await server.newDevice()
+            let owner = try await server.furtherDevice()
+            var stream = try await server.listen(lost)
+            #expect(try await stream.nextEvent()?.name == "changes")
+            #expect(try await stream.nextEvent()?.name == "ready")
+            let answer = try await server.send(
+                "DELETE", "/v1/devices/\(lost.id)", credential: owner.credential)
+            #expect(answer.status == 204)
+            #expect(try await stream.nextEvent() == nil)
+            let refused = try await lost.pull()
+            #expect(refused.status == 401)
+            #expect(try refused.problem.code == "credential-invalid")
+        }
+    }
+
+    @Test func `a device that another process revoked is refused within two seconds`()
+        async throws
+    {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            #expect(try await device.pull().status == 200)
+            var stream = try await server.listen(device)
+            let administration = try Administration(dataFolder: server.folder.file("data"))
+            try await Task.sleep(for: .milliseconds(1_200))
+            let devices = try administration.devices(accountName: "ada")
+            #expect(try administration.revoke(#require(devices.first).name))
+            try await Task.sleep(for: .milliseconds(2_000))
+            #expect(try await device.pull().status == 401)
+            while try await stream.next() != nil {}
+        }
+    }
+
+    @Test func `the database knows hashes of credentials and codes only`() async throws {
+        let folder = try TemporaryFolder()
+        var secrets: [String] = []
+        try await withServer(in: folder) { server in
+            let used = try await server.invite("ada").code
+            let signedIn = try await server.signIn(code: used).message(WireSignInAnswer.self)
+            let unused = try await server.invite("eve").code
+            secrets = [used, unused, signedIn.credential, try server.operatorCredential]
+            try await expectNone(of: secrets, in: folder)
+        }
+        try await expectNone(of: secrets, in: folder)
+    }
+
+    private func expectNone(of secrets: [String], in folder: TemporaryFolder) async throws {
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.file("data"))
+        #expect(names.contains("ubiquity.sqlite"))
+        for name in names where name != "operator-credential" {
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: folder.file("data/\(name)")))
+            for secret in secrets {
+                #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(name)")
+                let bare = secret.replacingOccurrences(of: "-", with: "")
+                #expect(bytes.range(of: Data(bare.utf8)) == nil, "\(name)")
+            }
+        }
+    }
+}

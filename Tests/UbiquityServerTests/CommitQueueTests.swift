@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import HTTPTypes
+internal import Logging
+internal import Synchronization
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+struct CommitQueueTests {
+    private let storage = MemoryServerStorage()
+    private let writer = BlockingThreads(name: "test", count: 1, waitingMax: 100)
+
+    private func queue(_ configure: (inout ServerSettings) -> Void = { _ in }) -> CommitQueue {
+        var settings = ServerSettings(dataFolder: "")
+        settings.clock = ServerClock(now: { 1_000 }, uptime: { 0 })
+        configure(&settings)
+        return CommitQueue(
+            storage: storage, writer: writer, hub: PushHub(settings: settings),
+            settings: settings, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    private func push(_ key: String) -> WaitingPush {
+        Sample.push(Sample.record(key, .integer(1), at: 500))
+    }
+
+    @Test func `a commit that fails is told to all, and later ones succeed`() async throws {
+        let queue = queue()
+        storage.failure.withLock { $0 = .full }
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<10 {
+                group.addTask {
+                    await #expect(throws: StorageError.full) {
+                        try await queue.commit(push("key\(number)"), bytes: 1)
+                    }
+                }
+            }
+        }
+        storage.failure.withLock { $0 = nil }
+        #expect(storage.stores(of: Sample.account.id).isEmpty)
+        _ = try await queue.commit(push("a"), bytes: 1)
+        #expect(try storage.keys(since: nil) == ["a"])
+        writer.close()
+    }
+
+    @Test func `what does not fit the queue is asked to come again`() async throws {
+        let queue = queue {
+            $0.waitingPushesMax = 2
+            $0.waitingPushBytesMax = 10
+        }
+        let gate = DispatchSemaphore(value: 0)
+        #expect(writer.submit { gate.wait() })
+        async let first = queue.commit(push("a"), bytes: 10)
+        try await Task.sleep(for: .milliseconds(50))
+        await #expect(throws: Busy.self) { try await queue.commit(push("b"), bytes: 1) }
+        gate.signal()
+        _ = try await first
+        _ = try await queue.commit(push("b"), bytes: 1)
+        #expect(try storage.keys(since: nil) == ["a", "b"])
+        writer.close()
+    }
+
+    @Test func `a problem says what the client is to do`() {
+        let full = Problem(StorageError.full)
+        #expect(full.status.code == 507 && full.code == "storage-full")
+        let failed = Problem(StorageError.failed("secret"))
+        #expect(failed.status.code == 503 && failed.retryAfterSeconds == 1)
+        #expect(!failed.detail.contains("secret"))
+        #expect(Problem(Busy()).status.code == 503)
+        #expect(Problem(CancellationError()).status.code == 503)
+    }
+}

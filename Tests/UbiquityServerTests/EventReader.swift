@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import AsyncHTTPClient
+internal import Foundation
+internal import NIOCore
+internal import NIOHTTP1
+internal import UbiquityWire
+
+/// Reads an event stream. Comments are events named ":".
+struct EventReader {
+    struct Event: Equatable {
+        var name = ""
+        var id: String?
+        var data = ""
+
+        var changes: WireChanges {
+            get throws { try WireFormat.json.decode(WireChanges.self, from: Array(data.utf8)) }
+        }
+
+        var keys: [String] {
+            get throws { try changes.records.map(\.key) }
+        }
+    }
+
+    let status: Int
+    let headers: [String: String]
+    private var body: HTTPClientResponse.Body.AsyncIterator
+    private var text = ""
+
+    init(_ response: HTTPClientResponse) {
+        status = Int(response.status.code)
+        headers = Dictionary(response.headers.map { ($0.name.lowercased(), $0.value) }) { $1 }
+        body = response.body.makeAsyncIterator()
+    }
+
+    /// Nil at the end.
+    mutating func next() async throws -> Event? {
+        while true {
+            if let end = text.range(of: "\n\n") {
+                let event = Self.parse(text[..<end.lowerBound])
+                text.removeSubrange(..<end.upperBound)
+                return event
+            }
+            guard let buffer = try await body.next(isolation: #isolation) else { return nil }
+            text += String(buffer: buffer)
+        }
+    }
+
+    /// The next that is no comment.
+    mutating func nextEvent() async throws -> Event? {
+        while let event = try await next() {
+            if event.name != ":" { return event }
+        }
+        return nil
+    }
+
+    private static func parse(_ lines: Substring) -> Event {
+        var event = Event()
+        for line in lines.split(separator: "\n") {
+            if line.hasPrefix(":") { event.name = ":" }
+            if line.hasPrefix("event: ") { event.name = String(line.dropFirst(7)) }
+            if line.hasPrefix("id: ") { event.id = String(line.dropFirst(4)) }
+            if line.hasPrefix("data: ") { event.data = String(line.dropFirst(6)) }
+        }
+        return event
+    }
+}

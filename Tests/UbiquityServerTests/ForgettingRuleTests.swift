@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Testing
+
+@testable internal import UbiquityServer
+
+struct ForgettingRuleTests {
+    private let rule = ForgettingRule(
+        rememberedMilliseconds: 100, liveMilliseconds: 1_000, deletionsMax: 3)
+
+    private func horizon(_ deletions: [(Int64, Int64)], passed: Int64?) -> Int64? {
+        let deletions = deletions.map {
+            ForgettingRule.Deletion(revision: $0.0, committed: $0.1)
+        }
+        return rule.horizon(of: deletions, passed: passed, now: 1_000)
+    }
+
+    @Test func `what is old enough and passed by all is forgotten`() {
+        #expect(horizon([(1, 800), (2, 900), (3, 901)], passed: 9) == 2)
+    }
+
+    @Test func `what a live device has not passed is kept`() {
+        #expect(horizon([(1, 800), (2, 900)], passed: 1) == 1)
+        #expect(horizon([(1, 800), (2, 900)], passed: 0) == nil)
+    }
+
+    @Test func `without devices the age alone decides`() {
+        #expect(horizon([(1, 800), (2, 900)], passed: nil) == 2)
+    }
+
+    @Test func `too many are forgotten, the oldest first, whoever waits for them`() {
+        #expect(horizon([(1, 990), (2, 991), (3, 992), (4, 993), (5, 994)], passed: 0) == 2)
+    }
+
+    @Test func `a clock that was set back does not make younger ones forgotten`() {
+        #expect(horizon([(1, 800), (2, 990), (3, 850)], passed: nil) == 1)
+    }
+
+    @Test func `without deletions there is nothing to forget`() {
+        #expect(horizon([], passed: nil) == nil)
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Testing
+internal import UbiquityCore
+internal import UbiquityServer
+internal import UbiquityWire
+
+struct RefusalTests {
+    private static let path = "/v1/stores/notes/changes"
+
+    @Test(arguments: WireFormat.allCases)
+    func `a body that is none is malformed`(format: WireFormat) async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let bodies: [[UInt8]] = [
+                Array("{\"transactions\": [".utf8), [0xFF, 0xFF, 0xFF], Array("[]]".utf8),
+                [0x0A, 0x7F],
+            ]
+            for body in bodies {
+                let answer = try await server.send(
+                    "POST", Self.path, credential: device.credential, body: body,
+                    headers: ["Content-Type": format.rawValue])
+                #expect(answer.status == 400)
+                #expect(try answer.problem.code == "malformed")
+            }
+        }
+    }
+
+    @Test(arguments: WireFormat.allCases)
+    func `a message that means nothing is malformed`(format: WireFormat) async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            var empty = WireRecord()
+            empty.key = "a"
+            empty.milliseconds = 1
+            let wrong: [[WireRecord]] = [
+                [], [empty], [.write("", "1")], [.write("a", "1"), .write("a", "2")],
+                [.write("a", .integer(1), at: 0)],
+                [.write(String(repeating: "k", count: 2_000), PropertyListValue?.none)],
+            ]
+            for writes in wrong {
+                let answer = try await device.push(writes, format)
+                #expect(answer.status == 400)
+                #expect(try answer.problem.code == "malformed")
+            }
+            #expect(try await device.get("/v1/stores").message(WireStoreList.self).stores.isEmpty)
+        }
+    }
+
+    @Test func `a body over the limit is refused, with and without its length`() async throws {
+        try await withServer({ $0.limits.pushBytesMax = 1_000 }) { server in
+            let device = try await server.newDevice()
+            let answer = try await device.push([.write("a", String(repeating: "x", count: 1_000))])
+            #expect(answer.status == 413)
+            #expect(try answer.problem.code == "body-too-large")
+            let chunked = try await server.sendChunks(
+                "POST", Self.path, credential: device.credential,
+                chunks: Array(repeating: Array(repeating: 0x0A, count: 100), count: 20))
+            #expect(chunked == 413)
+            #expect(try await device.push([.write("a", "small")]).status == 200)
+        }
+    }
+
+    @Test func `a device over its allowance is asked to wait`() async throws {
+        try await withServer({ $0.allowance = .init(burst: 2, perSecond: 0.1) }) { server in
+            let device = try await server.newDevice()
+            try await device.set("a", "1")
+            try await device.set("a", "2")
+            let third = try await device.push([.write("a", "3")])
+            #expect(third.status == 429)
+            #expect(try third.problem.code == "too-many-requests")
+            #expect(third.headers["retry-after"].flatMap { Int($0) } ?? 0 >= 9)
+            #expect(try await server.furtherDevice().push([.write("a", "3")]).status == 200)
+        }
+    }
+
+    @Test func `unknown forms, paths, methods and stores are named`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            func status(
+                _ method: String, _ path: String, _ headers: [String: String] = [:]
+            ) async throws -> String {
+                let answer = try await server.send(
+                    method, path, credential: device.credential,
+                    body: method == "POST" ? [] : nil, headers: headers)
+                return "\(answer.status) \(try answer.problem.code)"
+            }
+            let xml = ["Content-Type": "text/xml"]
+            #expect(try await status("POST", Self.path, xml) == "415 unsupported-media-type")
+            let image = ["Accept": "image/png"]
+            #expect(try await status("GET", Self.path, image) == "406 not-acceptable")
+            #expect(try await status("GET", "/v1/nothing") == "404 not-found")
+            #expect(try await status("GET", "/") == "404 not-found")
+            #expect(try await status("PUT", Self.path) == "405 method-not-allowed")
+            #expect(try await status("GET", "/v1/stores/.x/changes") == "400 malformed")
+            #expect(try await status("GET", Self.path + "?since=x") == "400 malformed")
+        }
+    }
+
+    @Test func `an account has so many stores and no more`() async throws {
+        try await withServer({ $0.storesPerAccountMax = 1 }) { server in
+            let device = try await server.newDevice()
+            try await device.set("a", "1", store: "one")
+            let second = try await device.push([.write("a", "1")], store: "two")
+            #expect(second.status == 413)
+            #expect(try second.problem.code == "too-many")
+            try await device.set("b", "1", store: "one")
+        }
+    }
+}

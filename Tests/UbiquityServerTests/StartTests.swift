@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import Logging
+internal import Testing
+internal import UbiquityServer
+internal import UbiquityWire
+
+struct StartTests {
+    private func expectStart(
+        in folder: TemporaryFolder, toThrow expected: (ServerStartError) -> Bool,
+        _ configure: (inout ServerSettings) -> Void = { _ in }
+    ) async throws {
+        let error = await #expect(throws: ServerStartError.self) {
+            try await TestServer.start(in: folder, configure).stop()
+        }
+        let found = try #require(error)
+        #expect(expected(found), "\(found)")
+    }
+
+    private func execute(_ sql: String, in path: String) throws {
+        let queue = try DatabaseQueue(path: path)
+        try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+        try queue.close()
+    }
+
+    @Test func `a taken port is named`() async throws {
+        try await withServer { server in
+            try await expectStart(
+                in: TemporaryFolder(),
+                toThrow: { $0 == .portTaken(host: "127.0.0.1", port: server.port) },
+                { $0.port = server.port })
+        }
+    }
+
+    @Test func `a second server on the same folder is refused`() async throws {
+        try await withServer { server in
+            let path = server.folder.file("data")
+            try await expectStart(in: server.folder, toThrow: { $0 == .folderInUse(path: path) })
+        }
+    }
+
+    @Test func `a file in place of the folder is named`() async throws {
+        let folder = try TemporaryFolder()
+        try Data().write(to: URL(fileURLWithPath: folder.file("data")))
+        try await expectStart(
+            in: folder,
+            toThrow: {
+                if case .folderUnusable(folder.file("data"), _) = $0 { true } else { false }
+            })
+    }
+
+    @Test func `a damaged database is named and stays as it is`() async throws {
+        let folder = try TemporaryFolder()
+        try await withServer(in: folder) { server in
+            try await server.newDevice().set("a", "1")
+        }
+        let url = URL(fileURLWithPath: folder.file("data/ubiquity.sqlite"))
+        var bytes = try Data(contentsOf: url)
+        bytes.replaceSubrange(4_096..., with: Data(repeating: 0x5A, count: bytes.count - 4_096))
+        try bytes.write(to: url)
+        try await expectStart(
+            in: folder,
+            toThrow: { if case .databaseDamaged(url.path, _) = $0 { true } else { false } })
+        #expect(try Data(contentsOf: url) == bytes)
+    }
+
+    @Test func `a file that is no database is named`() async throws {
+        let folder = try TemporaryFolder()
+        try await withServer(in: folder) { _ in }
+        let url = URL(fileURLWithPath: folder.file("data/ubiquity.sqlite"))
+        try Data(repeating: 0x5A, count: 10_000).write(to: url)
+        try await expectStart(
+            in: folder,
+            toThrow: { if case .databaseDamaged(url.path, _) = $0 { true } else { false } })
+    }
+
+    @Test func `a database of a newer program is refused`() async throws {
+        let folder = try TemporaryFolder()
+        try await withServer(in: folder) { _ in }
+        let path = folder.file("data/ubiquity.sqlite")
+        try execute("PRAGMA user_version = 99", in: path)
+        try await expectStart(
+            in: folder, toThrow: { $0 == .databaseNewer(path: path, version: 99, known: 1) })
+    }
+
+    @Test func `a database of another program is refused`() async throws {
+        let folder = try TemporaryFolder()
+        try FileManager.default.createDirectory(
+            atPath: folder.file("data"), withIntermediateDirectories: true)
+        let path = folder.file("data/ubiquity.sqlite")
+        try execute("CREATE TABLE t (x)", in: path)
+        try await expectStart(in: folder, toThrow: { $0 == .databaseForeign(path: path) })
+    }
+
+    @Test func `the data folder and its files are the owner's alone`() async throws {
+        try await withServer { server async throws in
+            func mode(_ name: String) throws -> Int? {
+                let attributes = try FileManager.default.attributesOfItem(
+                    atPath: server.folder.file(name))
+                return (attributes[.posixPermissions] as? NSNumber)?.intValue
+            }
+            #expect(try mode("data") == 0o700)
+            let names = ["operator-credential", "ubiquity.sqlite", "ubiquity.sqlite-wal"]
+            for name in names { #expect(try mode("data/\(name)") == 0o600) }
+        }
+    }
+
+    @Test func `accounts are administered beside a running server`() async throws {
+        try await withServer { server in
+            let administration = try Administration(dataFolder: server.folder.file("data"))
+            let invitation = try administration.createAccount(name: "ada")
+            #expect(try await server.signIn(code: invitation.code).status == 200)
+            #expect(throws: AdministrationError.accountExists("ada")) {
+                try administration.createAccount(name: "ada")
+            }
+            #expect(throws: AdministrationError.noSuchAccount("eve")) {
+                try administration.newCode(accountName: "eve")
+            }
+            let further = try administration.newCode(accountName: "ada")
+            #expect(try await server.signIn(code: further.code).status == 200)
+            #expect(try administration.accounts().map(\.name.string) == ["ada"])
+            #expect(try administration.devices(accountName: "ada").count == 2)
+        }
+    }
+
+    @Test func `a folder without a server's data has nothing to administer`() throws {
+        let folder = try TemporaryFolder()
+        #expect(throws: ServerStartError.noServerData(path: folder.path)) {
+            try Administration(dataFolder: folder.path)
+        }
+    }
+
+    @Test func `what was stored is there after a restart, and cursors hold`() async throws {
+        let folder = try TemporaryFolder()
+        var credential = ""
+        var cursor = ""
+        try await withServer(in: folder) { server in
+            let device = try await server.newDevice()
+            credential = device.credential
+            cursor = try await device.set("a", "1").cursor
+            try await device.set("b", "1")
+        }
+        try await withServer(in: folder) { server in
+            let changes = try await server.send(
+                "GET", "/v1/stores/notes/changes?since=\(cursor)", credential: credential
+            ).message(WireChanges.self)
+            #expect(changes.records.map(\.key) == ["b"])
+        }
+    }
+
+    @Test func `a cursor from after the copy that was restored is gone`() async throws {
+        let folder = try TemporaryFolder()
+        let files = FileManager.default
+        var device: (credential: String, cursor: String) = ("", "")
+        try await withServer(in: folder) { server in
+            device.credential = try await server.newDevice().credential
+        }
+        func pull(_ server: TestServer) async throws -> TestServer.Answer {
+            try await server.send(
+                "GET", "/v1/stores/notes/changes?since=\(device.cursor)",
+                credential: device.credential)
+        }
+        func set(_ server: TestServer, _ key: String) async throws -> String {
+            try await TestDevice(
+                server: server, id: "", account: "", credential: device.credential
+            ).set(key, "1").cursor
+        }
+        try await withServer(in: folder) { _ = try await set($0, "a") }
+        try files.copyItem(atPath: folder.file("data"), toPath: folder.file("copy"))
+        try await withServer(in: folder) { device.cursor = try await set($0, "b") }
+        try files.removeItem(atPath: folder.file("data"))
+        try files.moveItem(atPath: folder.file("copy"), toPath: folder.file("data"))
+        try await withServer(in: folder) { server in
+            #expect(try await pull(server).problem.code == "cursor-other-history")
+            // The same number again, for another write.
+            _ = try await set(server, "c")
+            let answer = try await pull(server)
+            #expect(answer.status == 410)
+            #expect(try answer.problem.code == "cursor-other-history")
+        }
+    }
+}

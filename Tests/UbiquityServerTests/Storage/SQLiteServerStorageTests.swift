@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// What only the file on a disk can do.
+struct SQLiteServerStorageTests {
+    @Test func `a commit is flushed to the disk`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        for storage in [
+            try SQLiteServerStorage.openForServer(path),
+            try SQLiteServerStorage.openForAdministration(path),
+        ] {
+            let mode = try storage.database.writeWithoutTransaction { db in
+                (
+                    try String.fetchOne(db, sql: "PRAGMA journal_mode"),
+                    try Int.fetchOne(db, sql: "PRAGMA synchronous")
+                )
+            }
+            #expect(mode.0 == "wal")
+            #expect(mode.1 == 2)
+            try storage.close()
+        }
+    }
+
+    @Test func `a full disk refuses the batch, stores nothing of it, and passes`() throws {
+        let folder = try TemporaryFolder()
+        let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        try limitPages(of: storage, toPresent: true)
+        let large = PropertyListValue.data(Array(repeating: 1, count: 500_000))
+        let batch = [
+            Sample.push(Sample.record("b", .integer(1), at: 600)),
+            Sample.push(Sample.record("c", large, at: 600)),
+        ]
+        #expect(throws: StorageError.full) { try storage.commit(batch, rules: Sample.rules()) }
+        #expect(try storage.keys(since: nil) == ["a"])
+        try limitPages(of: storage, toPresent: false)
+        let outcomes = try storage.commit(batch, rules: Sample.rules())
+        let revisions = outcomes.map { outcome -> Int64? in
+            if case .committed(let commit) = outcome { commit.position.revision } else { nil }
+        }
+        #expect(revisions == [2, 3])
+        #expect(try storage.keys(since: nil) == ["a", "b", "c"])
+        #expect(try storage.stores(of: Sample.account.id).map(\.usage.keys) == [3])
+    }
+
+    private func limitPages(of storage: SQLiteServerStorage, toPresent: Bool) throws {
+        try storage.database.writeWithoutTransaction { db in
+            let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+            try db.execute(sql: "PRAGMA max_page_count = \(toPresent ? pages : 1_000_000)")
+        }
+    }
+
+    @Test func `what another process writes is noticed, and own writes are not`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        _ = try storage.hasForeignWrites()
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        #expect(try !storage.hasForeignWrites())
+        let other = try SQLiteServerStorage.openForAdministration(path)
+        try other.createAccount(Sample.account, accountsMax: 9)
+        #expect(try storage.hasForeignWrites())
+        #expect(try !storage.hasForeignWrites())
+    }
+
+    /// Not a limit that a slow machine must keep; it prints what this one does.
+    @Test func `a batch of pushes is committed quickly`() throws {
+        let folder = try TemporaryFolder()
+        let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+        let batches = (0..<20).map { batch in
+            (0..<256).map { number in
+                Sample.push(
+                    Sample.record(
+                        "key\(number)", .string("value \(batch)"), at: 500 + Int64(batch)))
+            }
+        }
+        let time = try ContinuousClock().measure {
+            for batch in batches { _ = try storage.commit(batch, rules: Sample.rules()) }
+        }
+        print("\(Int(Double(20 * 256) / (time / .seconds(1)))) pushes a second")
+        #expect(try storage.stores(of: Sample.account.id).first?.position.revision == 20 * 256)
+    }
+}

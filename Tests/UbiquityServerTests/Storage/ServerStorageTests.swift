@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// The contract of ``ServerStorage``, over every backend.
+@Suite struct ServerStorageTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    @Test(arguments: Backend.allCases)
+    func `a record comes back bit by bit`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let records = [
+            Sample.record("nul\0inside", .integer(.min), at: 500),
+            Sample.record("e\u{301}", .real(-0.0), at: 501),
+            Sample.record("\u{E9}", .array([.dictionary(["": .data([0])])]), at: 502),
+        ]
+        try storage.commit(
+            WaitingPush(store: Sample.store, push: Push([try Transaction(records)])))
+        guard case .changes(let read, _, true) = try storage.read(Sample.store, since: nil) else {
+            Issue.record("no changes")
+            return
+        }
+        #expect(Set(read) == Set(records))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `pushes of one batch see each other and count one revision each`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let outcomes = try storage.commit(
+            [
+                Sample.push(Sample.record("a", .integer(1), at: 500)),
+                Sample.push(Sample.record("a", .integer(0), at: 400)),
+                Sample.push(Sample.record("a", nil, at: 600)),
+                Sample.push(Sample.record("a", .integer(9), at: 99_000_000)),
+            ], rules: Sample.rules())
+        let positions = outcomes.map { outcome -> Int64? in
+            if case .committed(let commit) = outcome { commit.position.revision } else { nil }
+        }
+        #expect(positions == [1, 1, 2, nil])
+        #expect(try storage.keys(since: nil) == [])
+        #expect(try storage.keys(since: Position(epoch: 7, revision: 1)) == ["a"])
+        let summary = try storage.stores(of: Sample.account.id)
+        #expect(summary.map(\.usage) == [Usage()])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `usage is counted, and stores are listed`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let write = Sample.record("a", .string("xyz"), at: 500)
+        try storage.commit(Sample.push(write, Sample.record("b", .integer(1), at: 500)))
+        let summary = try #require(storage.stores(of: Sample.account.id).first)
+        #expect(summary.usage == Usage(bytes: 11, keys: 2))
+        #expect(summary.position == Position(epoch: 7, revision: 1))
+        #expect(try storage.stores(of: AccountID("other")).isEmpty)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an account has so many stores`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        func store(_ name: String) throws -> StoreKey {
+            StoreKey(account: Sample.account.id, identifier: try StoreIdentifier(name))
+        }
+        let write = Sample.record("a", .integer(1), at: 500)
+        for name in ["one", "two"] {
+            #expect(try storage.commit(Sample.push(write, to: store(name))) != nil)
+        }
+        let third = try storage.commit(
+            [Sample.push(write, to: store("three"))], rules: Sample.rules())
+        #expect(third == [.tooManyStores])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a position of another epoch does not hold`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)), epoch: 7)
+        try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500)), epoch: 8)
+        #expect(try storage.keys(since: Position(epoch: 7, revision: 1)) == ["b"])
+        #expect(
+            try storage.read(Sample.store, since: Position(epoch: 7, revision: 2)) == .otherHistory)
+        #expect(
+            try storage.read(Sample.store, since: Position(epoch: 8, revision: 3)) == .otherHistory)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `forgotten deletions make older positions gone, and older writes lose`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let rule = ForgettingRule(
+            rememberedMilliseconds: 100, liveMilliseconds: 1_000, deletionsMax: 10)
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        try storage.commit(Sample.push(Sample.record("a", nil, at: 600)))
+        try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 700)))
+        #expect(try storage.forget(rule, now: 1_099) == 0)
+        #expect(try storage.forget(rule, now: 1_100) == 1)
+        #expect(
+            try storage.read(Sample.store, since: Position(epoch: 7, revision: 1)) == .forgotten)
+        #expect(try storage.keys(since: Position(epoch: 7, revision: 2)) == ["b"])
+        let late = try storage.commit(Sample.push(Sample.record("a", .integer(2), at: 599)))
+        #expect(late?.results == [.committed([.olderThanForgotten])])
+        #expect(late?.deletions == 0)
+        #expect(try storage.forget(rule, now: 9_000) == 0)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `deletions wait for live devices that have not passed them`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let device = try signIn(storage, now: 1_000).device.name
+        let rule = ForgettingRule(
+            rememberedMilliseconds: 100, liveMilliseconds: 1_000, deletionsMax: 10)
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        try storage.commit(Sample.push(Sample.record("a", nil, at: 600)))
+        let passage = Sightings.Passage(device: device, store: Sample.store)
+        try storage.note(Sightings(passed: [passage: 1]))
+        #expect(try storage.forget(rule, now: 1_500) == 0)
+        try storage.note(Sightings(seen: [device: 1_200]))
+        #expect(try storage.forget(rule, now: 2_150) == 0)
+        #expect(try storage.forget(rule, now: 2_201) == 1)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a code is redeemed once, and not after it expired`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let signedIn = try signIn(storage, now: 1_000)
+        #expect(signedIn.account == Sample.account)
+        let again = NewDevice(
+            title: "x", credential: SecretHash(of: "c2"), devicesPerAccountMax: 9)
+        #expect(throws: StorageError.codeInvalid) {
+            try storage.redeem(SecretHash(of: "code"), by: again, now: 1_000)
+        }
+        try storage.addCode(
+            SecretHash(of: "late"), for: Sample.account.id, expires: 2_000, now: 1_000)
+        #expect(throws: StorageError.codeInvalid) {
+            try storage.redeem(SecretHash(of: "late"), by: again, now: 2_000)
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a code outlives an account that has too many devices`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        _ = try signIn(storage, now: 1_000)
+        try storage.addCode(
+            SecretHash(of: "next"), for: Sample.account.id, expires: 2_000, now: 1_000)
+        var device = NewDevice(
+            title: "x", credential: SecretHash(of: "c2"), devicesPerAccountMax: 1)
+        #expect(throws: StorageError.tooMany("devices in this account")) {
+            try storage.redeem(SecretHash(of: "next"), by: device, now: 1_000)
+        }
+        device.devicesPerAccountMax = 2
+        #expect(
+            try storage.redeem(SecretHash(of: "next"), by: device, now: 1_000).device.title == "x")
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a revoked device has no credential any more`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let device = try signIn(storage, now: 1_000).device
+        #expect(try storage.device(credential: SecretHash(of: "credential")) == device)
+        #expect(try storage.live(among: [device.name]) == [device.name])
+        #expect(try storage.revoke(device.name, now: 1_001))
+        #expect(try !storage.revoke(device.name, now: 1_002))
+        #expect(try storage.device(credential: SecretHash(of: "credential")) == nil)
+        #expect(try storage.live(among: [device.name]).isEmpty)
+        #expect(try storage.devices(of: Sample.account.id).isEmpty)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an account's name is taken once`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        try storage.createAccount(Sample.account, accountsMax: 2)
+        var other = Sample.account
+        other.id = .random()
+        #expect(throws: StorageError.accountExists) {
+            try storage.createAccount(other, accountsMax: 2)
+        }
+        other.name = try #require(AccountName("bob"))
+        #expect(throws: StorageError.tooMany("accounts")) {
+            try storage.createAccount(other, accountsMax: 1)
+        }
+        #expect(try storage.account(named: other.name) == nil)
+        #expect(try storage.accounts() == [Sample.account])
+    }
+
+    private func signIn(
+        _ storage: any ServerStorage, now: Int64
+    ) throws -> (account: Account, device: Device) {
+        try storage.createAccount(Sample.account, accountsMax: 9)
+        try storage.addCode(
+            SecretHash(of: "code"), for: Sample.account.id, expires: now + 1, now: now)
+        let device = NewDevice(
+            title: "laptop", credential: SecretHash(of: "credential"), devicesPerAccountMax: 9)
+        return try storage.redeem(SecretHash(of: "code"), by: device, now: now)
+    }
+}

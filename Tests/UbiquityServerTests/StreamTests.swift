@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import AsyncHTTPClient
+internal import Testing
+internal import UbiquityCore
+internal import UbiquityServer
+internal import UbiquityWire
+
+struct StreamTests {
+    @Test func `a stream tells the whole store, then that it is ready, then each push`()
+        async throws
+    {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            try await device.set("a", "1")
+            var stream = try await server.listen(device)
+            #expect(stream.status == 200)
+            #expect(stream.headers["content-type"] == "text/event-stream")
+            #expect(stream.headers["cache-control"] == "no-store")
+            let whole = try #require(try await stream.nextEvent())
+            #expect(whole.name == "changes")
+            #expect(try whole.changes.whole)
+            #expect(try whole.keys == ["a"])
+            let ready = try #require(try await stream.nextEvent())
+            #expect(ready.name == "ready")
+            let message = try WireFormat.json.decode(WireReady.self, from: Array(ready.data.utf8))
+            #expect(message.cursor == whole.id)
+            #expect(message.config.limits.keysMax == 1_024)
+            for key in ["b", "c", "d"] {
+                let cursor = try await device.set(key, "1").cursor
+                let event = try #require(try await stream.nextEvent())
+                #expect(try event.keys == [key])
+                #expect(event.id == cursor)
+            }
+        }
+    }
+
+    @Test func `a stream resumes after its last event`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let first = try await device.set("a", "1").cursor
+            let second = try await device.set("b", "1").cursor
+            var behind = try await server.listen(device, since: second, lastEvent: first)
+            let missed = try #require(try await behind.nextEvent())
+            #expect(try missed.keys == ["b"])
+            #expect(try !missed.changes.whole)
+            #expect(missed.id == second)
+            var current = try await server.listen(device, since: second)
+            #expect(try await current.nextEvent()?.name == "ready")
+        }
+    }
+
+    @Test func `a listener that comes while others push misses nothing`() async throws {
+        try await withServer({ $0.allowance = .init(burst: 10_000) }) { server in
+            let writer = try await server.newDevice()
+            let reader = try await server.furtherDevice()
+            let count = 150
+            async let pushes: Void = {
+                for number in 0..<count { try await writer.set("key\(number)", "x") }
+            }()
+            for _ in 0..<5 {
+                var stream = try await server.listen(reader)
+                var keys: [String] = []
+                var revision: Int64 = 0
+                while keys.count < count, let event = try await stream.nextEvent() {
+                    guard event.name == "changes" else { continue }
+                    keys += try event.keys
+                    let next = event.id.flatMap { Cursor($0) }.flatMap { Position($0) }?.revision
+                    #expect(next ?? 0 > revision || keys.isEmpty)
+                    revision = next ?? 0
+                }
+                #expect(keys.count == count)
+                #expect(Set(keys).count == count)
+            }
+            try await pushes
+        }
+    }
+
+    @Test func `a push of several keys is one event`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            var stream = try await server.listen(device)
+            _ = try await stream.nextEvent()
+            _ = try await stream.nextEvent()
+            _ = try await device.push([.write("b", "1"), .write("a", PropertyListValue?.none)])
+            let event = try #require(try await stream.nextEvent())
+            #expect(try event.keys.sorted() == ["a", "b"])
+        }
+    }
+
+    @Test func `an idle stream gets signs of life`() async throws {
+        try await withServer({ $0.keepAliveSeconds = 1 }) { server in
+            let device = try await server.newDevice()
+            var stream = try await server.listen(device)
+            _ = try await stream.nextEvent()
+            _ = try await stream.nextEvent()
+            #expect(try await stream.next()?.name == ":")
+            #expect(try await stream.next()?.name == ":")
+        }
+    }
+
+    @Test func `a listener that does not read is told to pull again and slows nobody`()
+        async throws
+    {
+        let value = PropertyListValue.data(Array(repeating: 7, count: 500_000))
+        try await withServer({ $0.listenerBufferBytesMax = 1 << 20 }) { server in
+            let device = try await server.newDevice()
+            var slow = try await server.listen(device)
+            for _ in 0..<40 {
+                #expect(try await device.push([.write("a", value)], .protobuf).status == 200)
+            }
+            var events: [EventReader.Event] = []
+            while let event = try await slow.nextEvent() { events.append(event) }
+            #expect(events.count < 42)
+            #expect(events.last?.name == "resync")
+        }
+    }
+
+    @Test func `an account has so many streams and no more`() async throws {
+        try await withServer({ $0.listenersPerAccountMax = 1 }) { server in
+            let device = try await server.newDevice()
+            let first = try await server.listen(device)
+            let second = try await server.listen(device)
+            #expect(second.status == 429)
+            #expect(second.headers["retry-after"] == "30")
+            withExtendedLifetime(first) {}
+        }
+    }
+
+    @Test func `a stream whose client went makes room for another`() async throws {
+        try await withServer({ $0.listenersPerAccountMax = 1 }) { server in
+            let device = try await server.newDevice()
+            do {
+                var gone = try await server.listen(device)
+                _ = try await gone.nextEvent()
+            }
+            var status = 0
+            for _ in 0..<100 where status != 200 {
+                status = try await server.listen(device).status
+                if status != 200 { try await Task.sleep(for: .milliseconds(50)) }
+            }
+            #expect(status == 200)
+        }
+    }
+
+    @Test func `when the server stops, streams end soon and pushes are answered`() async throws {
+        let server = try await TestServer.start { $0.allowance = .init(burst: 10_000) }
+        let device = try await server.newDevice()
+        var stream = try await server.listen(device)
+        _ = try await stream.nextEvent()
+        let pushes = (0..<50).map { number in
+            Task { try await device.push([.write("key\(number)", "x")]).status }
+        }
+        _ = try await pushes[0].value
+        let clock = ContinuousClock()
+        let time = try await clock.measure { try await server.stop() }
+        #expect(time < .seconds(2))
+        while try await stream.next() != nil {}
+        // What came too late finds no server, and tries on; what was accepted was answered.
+        try await Task.sleep(for: .milliseconds(100))
+        for push in pushes {
+            push.cancel()
+            let status = try? await push.value
+            #expect(status == nil || status == 200)
+        }
+    }
+}

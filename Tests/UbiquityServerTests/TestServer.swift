@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import AsyncHTTPClient
+internal import Foundation
+internal import Logging
+internal import NIOCore
+internal import NIOHTTP1
+internal import SwiftProtobuf
+internal import UbiquityCore
+internal import UbiquityServer
+internal import UbiquityWire
+
+/// A running server on a port of its own, and requests to it.
+struct TestServer: Sendable {
+    let folder: TemporaryFolder
+    let port: Int
+    private let running: Task<Void, any Error>
+
+    static func start(
+        in folder: TemporaryFolder? = nil, _ configure: (inout ServerSettings) -> Void = { _ in }
+    ) async throws -> TestServer {
+        let folder = try folder ?? TemporaryFolder()
+        var settings = ServerSettings(dataFolder: folder.file("data"))
+        settings.port = 0
+        configure(&settings)
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { [settings] in
+            defer { port.finish() }
+            try await runServer(
+                settings, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            ) {
+                port.yield($0)
+            }
+        }
+        for await port in ports { return TestServer(folder: folder, port: port, running: running) }
+        try await running.value
+        throw CancellationError()
+    }
+
+    func stop() async throws {
+        running.cancel()
+        try await running.value
+    }
+
+    struct Answer: Sendable {
+        var status: Int
+        var headers: [String: String]
+        var body: [UInt8]
+
+        var text: String { String(decoding: body, as: UTF8.self) }
+
+        func message<M: Message>(_ type: M.Type, _ format: WireFormat = .json) throws -> M {
+            try format.decode(type, from: body)
+        }
+
+        var problem: WireProblem {
+            get throws { try message(WireProblem.self) }
+        }
+    }
+
+    func send(
+        _ method: String, _ path: String, credential: String? = nil, body: [UInt8]? = nil,
+        headers: [String: String] = [:]
+    ) async throws -> Answer {
+        let response = try await HTTPClient.shared.execute(
+            request(method, path, credential: credential, body: body, headers: headers),
+            timeout: .seconds(8))
+        let bytes = try await response.body.collect(upTo: 64 << 20)
+        let fields = response.headers.map { ($0.name.lowercased(), $0.value) }
+        return Answer(
+            status: Int(response.status.code),
+            headers: Dictionary(fields) { $1 }, body: Array(bytes.readableBytesView))
+    }
+
+    func send(
+        _ method: String, _ path: String, credential: String? = nil, _ message: some Message,
+        _ format: WireFormat = .json
+    ) async throws -> Answer {
+        try await send(
+            method, path, credential: credential, body: format.encode(message),
+            headers: ["Content-Type": format.rawValue, "Accept": format.rawValue])
+    }
+
+    /// Without telling the length before.
+    /// - Returns: The status.
+    func sendChunks(
+        _ method: String, _ path: String, credential: String, chunks: [[UInt8]]
+    ) async throws -> Int {
+        var request = request(
+            method, path, credential: credential,
+            headers: ["Content-Type": WireFormat.protobuf.rawValue])
+        let (buffers, continuation) = AsyncStream.makeStream(of: ByteBuffer.self)
+        for chunk in chunks { continuation.yield(ByteBuffer(bytes: chunk)) }
+        continuation.finish()
+        request.body = .stream(buffers, length: .unknown)
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(8))
+        return Int(response.status.code)
+    }
+
+    func listen(
+        _ device: TestDevice, since: String? = nil, lastEvent: String? = nil,
+        store: String = "notes"
+    ) async throws -> EventReader {
+        let query = since.map { "?since=\($0)" } ?? ""
+        var headers = ["Accept": "text/event-stream"]
+        headers["Last-Event-ID"] = lastEvent
+        let request = request(
+            "GET", "/v1/stores/\(store)/changes\(query)", credential: device.credential,
+            headers: headers)
+        return EventReader(try await HTTPClient.shared.execute(request, timeout: .seconds(60)))
+    }
+
+    private func request(
+        _ method: String, _ path: String, credential: String?, body: [UInt8]? = nil,
+        headers: [String: String]
+    ) -> HTTPClientRequest {
+        var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
+        request.method = .init(rawValue: method)
+        if let credential {
+            request.headers.add(name: "Authorization", value: "Bearer \(credential)")
+        }
+        for (name, value) in headers { request.headers.add(name: name, value: value) }
+        if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
+        return request
+    }
+}
+
+/// Runs a test against a server, and stops it.
+func withServer(
+    in folder: TemporaryFolder? = nil, _ configure: (inout ServerSettings) -> Void = { _ in },
+    _ body: (TestServer) async throws -> Void
+) async throws {
+    let server = try await TestServer.start(in: folder, configure)
+    do { try await body(server) } catch {
+        try? await server.stop()
+        throw error
+    }
+    try await server.stop()
+}

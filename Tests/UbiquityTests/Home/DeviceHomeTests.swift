@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+import Ubiquity
+
+struct DeviceHomeTests {
+    private let folder: TemporaryFolder
+    private let home: DeviceHome
+    private let file: String
+
+    init() throws {
+        folder = try TemporaryFolder()
+        home = try DeviceHome(path: folder.file("a/home"))
+        file = folder.file("a/home/account.json")
+    }
+
+    private let account = SignedInAccount(
+        server: "https://example.org/base", account: "42", accountName: "Ada", device: "00ff",
+        deviceName: "desk", credential: "secret")
+
+    @Test func `a sign-in is there for the next process`() throws {
+        try home.update { $0.signIn(account) }
+        #expect(try DeviceHome(path: home.path).load().signedIn == account)
+        #expect(home.storePath(for: "x.y", folder: "2") == home.path + "/stores/2/x.y.sqlite")
+    }
+
+    @Test func `without a file the device never signed in`() throws {
+        #expect(try home.load() == DeviceState())
+        #expect(!FileManager.default.fileExists(atPath: file))
+    }
+
+    @Test func `a change that changes nothing writes nothing`() throws {
+        try home.update { $0.signOut() }
+        #expect(!FileManager.default.fileExists(atPath: file))
+    }
+
+    #if !os(Windows)
+    @Test func `the file and the folder belong to the person alone`() throws {
+        try home.update { $0.signIn(account) }
+        #expect(try TemporaryFolder.permissions(file) == 0o600)
+        #expect(try TemporaryFolder.permissions(home.path) == 0o700)
+    }
+
+    @Test func `a credential that others can read is not used, nor written over`() throws {
+        try home.update { $0.signIn(account) }
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file)
+        #expect(throws: HomeError.credentialReadableByOthers(file)) { try home.load() }
+        #expect(throws: HomeError.credentialReadableByOthers(file)) {
+            try home.update { $0.signOut() }
+        }
+    }
+    #endif
+
+    @Test(arguments: ["", "{", "[]", "{\"folder\": 1, \"folders\": {}}", "{\"folders\": {}}"])
+    func `a damaged file is named and left as it is`(_ content: String) throws {
+        _ = FileManager.default.createFile(
+            atPath: file, contents: Data(content.utf8), attributes: [.posixPermissions: 0o600])
+        let error = #expect(throws: HomeError.self) { try home.update { $0.signIn(account) } }
+        #expect(error?.description.contains(file) == true)
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == content)
+    }
+
+    @Test func `changes of several at once are all kept`() async throws {
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<20 {
+                group.addTask { [home] in
+                    _ = try? home.update { $0.folders["\(number)"] = "x" }
+                }
+            }
+        }
+        #expect(try home.load().folders.count == 20)
+    }
+
+    @Test func `a folder that cannot be made is named`() throws {
+        try Data().write(to: URL(fileURLWithPath: folder.file("f")))
+        let error = #expect(throws: HomeError.self) { try DeviceHome(path: folder.file("f/home")) }
+        #expect(error?.description.contains(folder.file("f/home")) == true)
+    }
+
+    #if os(Linux)
+    @Test func `the folder is the one given, else the environment's, else the platform's`() {
+        let all = ["UBIQUITY_HOME": "/u", "XDG_DATA_HOME": "/x", "HOME": "/h"]
+        #expect(DeviceHome.resolve("/p", environment: all) == "/p")
+        #expect(DeviceHome.resolve(nil, environment: all) == "/u")
+        #expect(
+            DeviceHome.resolve(nil, environment: ["XDG_DATA_HOME": "/x", "HOME": "/h"])
+                == "/x/ubiquity")
+        #expect(
+            DeviceHome.resolve(nil, environment: ["UBIQUITY_HOME": "", "HOME": "/h"])
+                == "/h/.local/share/ubiquity")
+        #expect(DeviceHome.resolve(nil, environment: [:]) == nil)
+    }
+    #endif
+}

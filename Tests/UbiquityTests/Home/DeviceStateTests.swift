@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import Ubiquity
+
+/// Which folder a device's values are in, as accounts come and go.
+struct DeviceStateTests {
+    private func account(_ name: String, device: String = "1") -> SignedInAccount {
+        SignedInAccount(
+            server: "http://s", account: name, accountName: name, device: device,
+            deviceName: "d", credential: "c")
+    }
+
+    @Test func `a device that never signed in is in the first folder, which is nobody's`() {
+        let state = DeviceState()
+        #expect(state.signedIn == nil)
+        #expect(state.folder == "1")
+        #expect(state.folders.isEmpty)
+    }
+
+    @Test func `the first account takes over what was written before`() {
+        var state = DeviceState()
+        state.signIn(account("A"))
+        #expect(state.folder == "1")
+        #expect(state.folders == ["A": "1"])
+        #expect(state.signedIn == account("A"))
+    }
+
+    @Test func `signed out, the values stay where they are`() {
+        var state = DeviceState()
+        state.signIn(account("A"))
+        #expect(state.signOut() == account("A"))
+        #expect(state.signedIn == nil)
+        #expect(state.folder == "1")
+        #expect(state.signOut() == nil)
+    }
+
+    @Test func `the same account comes back to its folder, with its new credential`() {
+        var state = DeviceState()
+        state.signIn(account("A"))
+        state.signOut()
+        state.signIn(account("A", device: "2"))
+        #expect(state.folder == "1")
+        #expect(state.signedIn?.device == "2")
+    }
+
+    @Test(arguments: [true, false])
+    func `another account has a folder of its own, and each returns to its own`(_ signsOut: Bool) {
+        var state = DeviceState()
+        for (name, folder) in [("A", "1"), ("B", "2"), ("A", "1"), ("C", "3"), ("B", "2")] {
+            state.signIn(account(name))
+            #expect(state.folder == folder)
+            if signsOut { state.signOut() }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import Ubiquity
+
+struct ProcessLeaseTests {
+    private let folder: TemporaryFolder
+    private let path: String
+
+    init() throws {
+        folder = try TemporaryFolder()
+        path = folder.file("store.sqlite.lease")
+    }
+
+    @Test func `only one of two has the lease, and keeps it`() throws {
+        let (one, other) = (try ProcessLease(path: path), try ProcessLease(path: path))
+        #expect(one.tryAcquire())
+        #expect(!other.tryAcquire())
+        #expect(one.tryAcquire())
+    }
+
+    @Test func `who waits has the lease as soon as the holder closes`() async throws {
+        let (one, other) = (try ProcessLease(path: path), try ProcessLease(path: path))
+        #expect(one.tryAcquire())
+        let signal = Signal()
+        other.whenAcquired { signal.fire() }
+        #expect(!signal.hasFired)
+        one.close()
+        try await signal.wait()
+        #expect(other.tryAcquire())
+    }
+
+    @Test func `a lease that is held already says so at once`() async throws {
+        let lease = try ProcessLease(path: path)
+        #expect(lease.tryAcquire())
+        let signal = Signal()
+        lease.whenAcquired { signal.fire() }
+        try await signal.wait()
+    }
+
+    @Test func `who was closed while waiting passes the lease on unused`() async throws {
+        let leases = try (0..<3).map { _ in try ProcessLease(path: path) }
+        #expect(leases[0].tryAcquire())
+        let (closed, last) = (Signal(), Signal())
+        leases[1].whenAcquired { closed.fire() }
+        leases[1].close()
+        leases[2].whenAcquired { last.fire() }
+        leases[0].close()
+        try await last.wait()
+        #expect(!closed.hasFired)
+        #expect(!leases[1].tryAcquire())
+    }
+
+    @Test func `a lease nobody refers to any more is free`() throws {
+        do {
+            let lease = try ProcessLease(path: path)
+            #expect(lease.tryAcquire())
+        }
+        #expect(try ProcessLease(path: path).tryAcquire())
+    }
+
+    #if os(Linux)
+    @Test func `a holder that is killed is noticed at once`() async throws {
+        let holder = try ShellLockHolder(path)
+        let lease = try ProcessLease(path: path)
+        #expect(!lease.tryAcquire())
+        let signal = Signal()
+        lease.whenAcquired { signal.fire() }
+        #expect(!signal.hasFired)
+        holder.kill()
+        try await signal.wait()
+    }
+    #endif
+
+    @Test func `a lease in a folder that does not exist is refused`() {
+        #expect(throws: SystemError.self) { try ProcessLease(path: folder.file("no/lease")) }
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+import Ubiquity
+import UbiquityCore
+
+/// What is so only on a real disk.
+struct SQLiteStorageTests {
+    private let folder: TemporaryFolder
+    private let path: String
+
+    init() throws {
+        folder = try TemporaryFolder()
+        path = folder.file("a/b/store.sqlite")
+    }
+
+    private func failure(opening path: String) -> LocalStorageError? {
+        do throws(LocalStorageError) { _ = try SQLiteStorage(path: path) } catch { return error }
+        return nil
+    }
+
+    private func makeFile(_ bytes: Data) throws {
+        try PrivateFiles.makeFolder(folder.file("a/b"))
+        try bytes.write(to: URL(fileURLWithPath: path))
+    }
+
+    #if !os(Windows)
+    @Test func `the file and the folders that were made belong to the person alone`() throws {
+        let storage = try SQLiteStorage(path: path)
+        _ = try storage.save(SaveBatch(after: 0, [try .confirmed("a", .integer(1))]))
+        #expect(try TemporaryFolder.permissions(folder.file("a")) == 0o700)
+        #expect(try TemporaryFolder.permissions(folder.file("a/b")) == 0o700)
+        #expect(try TemporaryFolder.permissions(path) == 0o600)
+        #expect(try TemporaryFolder.permissions(path + "-wal") == 0o600)
+    }
+    #endif
+
+    @Test func `a file that is no database is named and left as it is`() throws {
+        let text = Data(String(repeating: "no database ", count: 100).utf8)
+        try makeFile(text)
+        let error = try #require(failure(opening: path))
+        #expect(error.reason == .foreign)
+        #expect(error.description.contains(path))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == text)
+    }
+
+    @Test func `another program's database is left as it is`() throws {
+        try SQLiteStorage(path: path).close()
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        bytes[68] = 1  // The header's application_id.
+        try makeFile(bytes)
+        #expect(failure(opening: path)?.reason == .foreign)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
+    }
+
+    @Test func `a file of a later version is left as it is`() throws {
+        try SQLiteStorage(path: path).close()
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        bytes[63] = 2  // The header's user_version.
+        try makeFile(bytes)
+        #expect(failure(opening: path)?.reason == .newer)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
+    }
+
+    @Test func `a damaged file says so and what to do`() throws {
+        let storage = try SQLiteStorage(path: path)
+        let entries = try (0..<100).map {
+            try StoredEntry.confirmed("k\($0)", .data(Array(repeating: 7, count: 1_000)))
+        }
+        _ = try storage.save(SaveBatch(after: 0, entries))
+        storage.close()
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        bytes.replaceSubrange(4_096..<bytes.count, with: Data(count: bytes.count - 4_096))
+        try makeFile(bytes)
+        let error = #expect(throws: LocalStorageError.self) {
+            _ = try SQLiteStorage(path: path).load()
+        }
+        #expect(error?.reason == .damaged)
+        #expect(error?.description.contains("Nothing was moved or changed") == true)
+    }
+
+    @Test func `a folder in the file's place, or a file in the folder's, is refused`() throws {
+        try PrivateFiles.makeFolder(path)
+        #expect(failure(opening: path)?.reason == .notWritable)
+        try Data().write(to: URL(fileURLWithPath: folder.file("f")))
+        #expect(failure(opening: folder.file("f/store.sqlite"))?.reason == .notWritable)
+    }
+
+    @Test func `many that make the same file at once all succeed, and lose no save`() async throws {
+        let path = path
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<8 {
+                group.addTask {
+                    let storage = try SQLiteStorage(path: path)
+                    var version = try storage.load().version
+                    let entry = try StoredEntry.confirmed("k\(number)", .integer(1))
+                    while case .conflict(let changes) =
+                        try storage.save(SaveBatch(after: version, [entry]))
+                    { version = changes.version }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let content = try SQLiteStorage(path: path).load()
+        #expect(content.version == 8)
+        #expect(content.entries.count == 8)
+    }
+}

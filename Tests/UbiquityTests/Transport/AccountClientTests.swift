@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOHTTP1
+import Testing
+import Ubiquity
+import UbiquityCore
+import UbiquityWire
+
+struct AccountClientTests {
+    @Test func `a sign-in exchanges a code for a credential`() async throws {
+        var answer = WireSignInAnswer()
+        answer.account = "42"
+        answer.accountName = "Ada"
+        answer.device = "00000000000000ff"
+        answer.credential = "secret"
+        let body = WireFormat.protobuf.encode(answer)
+        let server = try await StubServer { _ in .init(body: body) }
+        let account = try await AccountClient.signIn(
+            server: server.address + "/", code: "123", deviceName: "desk")
+        #expect(
+            account
+                == SignedInAccount(
+                    server: server.address, account: "42", accountName: "Ada",
+                    device: "00000000000000ff", deviceName: "desk", credential: "secret"))
+        let request = try #require(server.requests.first)
+        #expect(request.uri == "/v1/sign-in")
+        #expect(request.headers["authorization"].isEmpty)
+        let wire = try WireFormat.protobuf.decode(WireSignIn.self, from: request.body)
+        #expect(wire.code == "123")
+        #expect(wire.deviceName == "desk")
+    }
+
+    @Test func `an answer without a credential is no sign-in`() async throws {
+        let server = try await StubServer { _ in .init() }
+        await #expect(throws: LinkFailure.self) {
+            try await AccountClient.signIn(server: server.address, code: "1", deviceName: "d")
+        }
+    }
+
+    @Test func `a sign-out revokes the device's credential with itself`() async throws {
+        let server = try await StubServer { _ in .init(status: .noContent) }
+        try await AccountClient.signOut(
+            SignedInAccount(
+                server: server.address, account: "42", accountName: "Ada", device: "00ff",
+                deviceName: "desk", credential: "secret"))
+        let request = try #require(server.requests.first)
+        #expect(request.method == .DELETE)
+        #expect(request.uri == "/v1/devices/00ff")
+        #expect(request.headers["authorization"] == ["Bearer secret"])
+    }
+
+    @Test func `the operator makes accounts, and codes for them by any name`() async throws {
+        var answer = WireNewAccountAnswer()
+        answer.account = "42"
+        answer.code = "123"
+        answer.expiresMilliseconds = 9
+        let body = WireFormat.protobuf.encode(answer)
+        let server = try await StubServer { _ in .init(status: .created, body: body) }
+        let made = try await AccountClient.createAccount(
+            server: server.address, operatorCredential: "op", name: "Ada/é")
+        #expect(made.code == "123")
+        #expect(made.expiresMilliseconds == 9)
+        _ = try await AccountClient.newCode(
+            server: server.address, operatorCredential: "op", accountName: "Ada/é")
+        #expect(server.requests.map(\.uri) == ["/v1/accounts", "/v1/accounts/Ada%2F%C3%A9/codes"])
+        #expect(server.requests.allSatisfy { $0.headers["authorization"] == ["Bearer op"] })
+    }
+}

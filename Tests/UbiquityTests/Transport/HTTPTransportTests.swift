@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOHTTP1
+import Testing
+import Ubiquity
+import UbiquityCore
+import UbiquityWire
+
+/// Pushes and pulls, and what each answer of a server means.
+struct HTTPTransportTests {
+    private let device = DeviceID(rawValue: 0xABCD)
+
+    private func transport(_ server: String) throws -> HTTPTransport {
+        HTTPTransport(
+            server: server, store: try StoreIdentifier("TEAM.com.example"), credential: "secret",
+            device: device)
+    }
+
+    private func failure(
+        _ body: () async throws(LinkFailure) -> some Sendable
+    ) async -> LinkFailure? {
+        do throws(LinkFailure) {
+            _ = try await body()
+            return nil
+        } catch { return error }
+    }
+
+    @Test func `a push goes out in the binary form and its answer is read`() async throws {
+        let answer = PushAnswer(
+            cursor: Cursor("7-8")!, serverMilliseconds: 5, results: [.committed([.applied])])
+        let server = try await StubServer { _ in
+            .init(
+                headers: ["content-type": "application/x-protobuf"],
+                body: WireFormat.protobuf.encode(WirePushAnswer(answer)))
+        }
+        let write = Record(
+            key: try Key("a"), content: .value(.integer(1)),
+            stamp: Stamp(HybridTimestamp(milliseconds: 9), device))
+        let push = Push([try Transaction([write])])
+        #expect(try await transport(server.address).push(push) == answer)
+
+        let request = try #require(server.requests.first)
+        #expect(request.method == .POST)
+        #expect(request.uri == "/v1/stores/TEAM.com.example/changes")
+        #expect(request.headers["authorization"] == ["Bearer secret"])
+        #expect(request.headers["content-type"] == ["application/x-protobuf"])
+        #expect(request.headers["accept"] == ["application/x-protobuf"])
+        #expect(request.headers.first(name: "user-agent")?.hasPrefix("ubiquity/") == true)
+        let wire = try WireFormat.protobuf.decode(WirePush.self, from: request.body)
+        #expect(try Push(wire, author: device) == push)
+    }
+
+    @Test func `a pull names its cursor, escaped`() async throws {
+        let changes = ChangeSet(
+            records: [try record("a", nil, at: 1 << 20)], cursor: Cursor("2")!,
+            serverMilliseconds: 1, isWhole: true)
+        let server = try await StubServer { _ in
+            .init(body: WireFormat.protobuf.encode(WireChanges(changes)))
+        }
+        let transport = try transport(server.address + "/")
+        #expect(try await transport.pull(since: Cursor("a&b=c%d+/?#")) == changes)
+        #expect(try await transport.pull(since: nil) == changes)
+        #expect(
+            server.requests.map(\.uri) == [
+                "/v1/stores/TEAM.com.example/changes?since=a%26b%3Dc%25d%2B%2F%3F%23",
+                "/v1/stores/TEAM.com.example/changes",
+            ])
+    }
+
+    @Test(
+        arguments: [
+            (401, "", 0, nil, LinkFailure.Kind.unauthorized),
+            (400, "", 0, nil, .refused), (403, "", 0, nil, .refused), (404, "", 0, nil, .refused),
+            (413, "", 0, nil, .refused), (415, "", 0, nil, .refused), (422, "", 0, nil, .refused),
+            (409, "clock-ahead", 77, nil, .clockAhead(serverMilliseconds: 77)),
+            (409, "else", 77, nil, .refused),
+            (410, "cursor-other-history", 0, nil, .cursorGone(isOtherHistory: true)),
+            (410, "cursor-forgotten", 0, nil, .cursorGone(isOtherHistory: false)),
+            (429, "", 0, "2", .busy(retryAfterMilliseconds: 2_000)),
+            (429, "", 0, nil, .busy(retryAfterMilliseconds: 1_000)),
+            (503, "", 0, "0.5", .busy(retryAfterMilliseconds: 500)),
+            (503, "", 0, "-1", .busy(retryAfterMilliseconds: 5_000)),
+            (507, "", 0, "1e300", .busy(retryAfterMilliseconds: 3_600_000)),
+            (302, "", 0, nil, .unreachable), (500, "", 0, nil, .unreachable),
+            (502, "", 0, nil, .unreachable),
+        ] as [(Int, String, UInt64, String?, LinkFailure.Kind)])
+    func `each status has its meaning, and the problem's detail is the sentence`(
+        _ status: Int, _ code: String, _ milliseconds: UInt64, _ retryAfter: String?,
+        _ kind: LinkFailure.Kind
+    ) async throws {
+        var problem = WireProblem()
+        problem.detail = "What is wrong."
+        problem.code = code
+        problem.serverMilliseconds = milliseconds
+        let body = WireFormat.json.encode(problem)
+        let server = try await StubServer { _ in
+            var reply = StubServer.Reply(status: .init(statusCode: status), body: body)
+            reply.headers.add(name: "content-type", value: "application/problem+json")
+            if let retryAfter { reply.headers.add(name: "retry-after", value: retryAfter) }
+            if status == 302 { reply.headers.add(name: "location", value: "/elsewhere") }
+            return reply
+        }
+        let transport = try transport(server.address)
+        let expected = LinkFailure(kind, "What is wrong")
+        #expect(
+            await failure { () throws(LinkFailure) in try await transport.pull(since: nil) }
+                == expected)
+        #expect(
+            await failure { () throws(LinkFailure) in
+                try await transport.listen(since: nil) { _ in }
+            }
+                == expected)
+        #expect(server.requests.count == 2)
+    }
+
+    @Test func `without a server the sentence says where none answers and why`() async throws {
+        let server = try await StubServer { _ in nil }
+        let address = server.address
+        try await server.close()
+        let transport = try transport(address)
+        let start = ContinuousClock.now
+        let failure = await failure { () throws(LinkFailure) in try await transport.pull(since: nil)
+        }
+        #expect(
+            failure
+                == LinkFailure(.unreachable, "no server answers at \(address) (connection refused)")
+        )
+        #expect(ContinuousClock.now - start < .seconds(2))
+    }
+
+    @Test(arguments: [
+        "", "example.org", "ftp://example.org", "http://", "http://a:b@c", "unix:///x",
+    ])
+    func `what is no address is said to be none`(_ text: String) async throws {
+        let transport = try transport(text)
+        let failure = await failure { () throws(LinkFailure) in try await transport.pull(since: nil)
+        }
+        #expect(failure?.kind == .refused)
+        #expect(failure?.detail.contains("\"\(text)\"") == true)
+    }
+
+    @Test func `an answer that cannot be understood is no answer`() async throws {
+        let server = try await StubServer { _ in .init(body: Array("<html>".utf8)) }
+        let transport = try transport(server.address)
+        let failure = await failure { () throws(LinkFailure) in try await transport.pull(since: nil)
+        }
+        #expect(failure?.kind == .unreachable)
+    }
+
+    @Test func `an answer larger than allowed is given up`() async throws {
+        let server = try await StubServer { _ in
+            .init(headers: ["content-length": "67108865"], ends: false)
+        }
+        let transport = try transport(server.address)
+        let failure = await failure { () throws(LinkFailure) in try await transport.pull(since: nil)
+        }
+        #expect(failure?.kind == .unreachable)
+    }
+
+    @Test func `a cancelled request ends at once`() async throws {
+        let server = try await StubServer { _ in nil }
+        let transport = try transport(server.address)
+        let task = Task {
+            await failure { () throws(LinkFailure) in try await transport.pull(since: nil) }
+        }
+        while server.requests.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+        let start = ContinuousClock.now
+        task.cancel()
+        #expect(await task.value?.kind == .unreachable)
+        #expect(ContinuousClock.now - start < .seconds(1))
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+import Ubiquity
+import UbiquityCore
+
+struct PropertyListFileTests {
+    private func values() throws -> [Key: PropertyListValue] {
+        [
+            try Key("bool"): .boolean(true), try Key("one"): .integer(1), try Key("real"): .real(1),
+            try Key("least"): .integer(.min), try Key("most"): .unsigned(.max),
+            try Key("text"): .string("é👩🏽‍🚀<&"), try Key("data"): .data([0, 255]),
+            try Key("nested"): .array([.dictionary(["a": .boolean(false)]), .array([])]),
+            try Key("date"): .date(700_000_000),
+        ]
+    }
+
+    private func read(_ data: Data) throws -> [Key: PropertyListValue] {
+        var values: [Key: PropertyListValue] = [:]
+        for entry in try PropertyListFile.read(data) {
+            values[try Key(entry.key)] = try entry.value.get()
+        }
+        return values
+    }
+
+    @Test(arguments: [PropertyListFile.Form.xml, .binary])
+    func `every type survives both forms`(_ form: PropertyListFile.Form) throws {
+        let values = try values()
+        #expect(try read(try PropertyListFile.data(of: values, form: form)) == values)
+    }
+
+    @Test func `the binary form keeps a date's fraction, the XML form its seconds`() throws {
+        let key = try Key("date")
+        let values = [key: PropertyListValue.date(700_000_000.123456)]
+        #expect(try read(try PropertyListFile.data(of: values, form: .binary)) == values)
+        #expect(
+            try read(try PropertyListFile.data(of: values, form: .xml))
+                == [key: .date(700_000_000)])
+    }
+
+    @Test func `a file is read, and one that is not there is named`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("a.plist")
+        let data = try PropertyListFile.data(of: [try Key("a"): .integer(1)], form: .xml)
+        try data.write(to: URL(fileURLWithPath: path))
+        #expect(try PropertyListFile.read(path: path).map(\.key) == ["a"])
+        let error = #expect(throws: PropertyListFileError.self) {
+            try PropertyListFile.read(path: folder.file("no"))
+        }
+        #expect(error?.description.contains(folder.file("no")) == true)
+    }
+
+    @Test(arguments: ["", "hello world", "<plist", "\0\0"])
+    func `what is no property list is said to be none`(_ text: String) {
+        let error = #expect(throws: PropertyListFileError.self) {
+            try PropertyListFile.read(Data(text.utf8), name: "x.plist")
+        }
+        guard case .noPropertyList("x.plist", _) = error else {
+            Issue.record("another error: \(error as Any)")
+            return
+        }
+    }
+
+    @Test func `a root that is no dictionary is said to be what it is`() throws {
+        let data = try PropertyListSerialization.data(
+            fromPropertyList: [1], format: .xml, options: 0)
+        #expect(throws: PropertyListFileError.rootIsNoDictionary(name: "x", root: "an array")) {
+            try PropertyListFile.read(data, name: "x")
+        }
+    }
+}
