@@ -108,8 +108,8 @@ final class StoreBacking: @unchecked Sendable {
     private func start(path: String, home: DeviceHome, state: DeviceState) throws {
         let file = URL(fileURLWithPath: path)
         let store = try FileWatcher(
-            folder: file.deletingLastPathComponent().path, prefix: file.lastPathComponent,
-            queue: queue
+            folder: file.deletingLastPathComponent().path,
+            prefix: file.lastPathComponent + CommitBell.suffix, queue: queue
         ) { [weak self] in self?.driver.lookAtDisk() }
         let account = try FileWatcher(
             folder: home.path, prefix: DeviceHome.accountFileName, queue: queue
@@ -168,6 +168,12 @@ final class StoreBacking: @unchecked Sendable {
     func report(_ sentence: String) { logger.error("\(sentence)") }
 
     var isClosed: Bool { shell.withLock(\.isClosed) }
+
+    deinit {
+        // Not by `close()`: the last reference may go away on the driver's own queue.
+        let (driver, lease) = (driver, lease)
+        driver.closeLater { lease?.close() }
+    }
 
     func close() {
         let watchers = shell.withLock { shell in

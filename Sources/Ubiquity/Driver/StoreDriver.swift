@@ -137,14 +137,22 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     /// Saves what is unsaved and lets go of everything.
-    func close() {
-        queue.sync {
-            handle(.leading(false))
-            drain()
-            timer?.cancel()
-            for task in tasks.values { task.cancel() }
-            storage.close()
+    func close() { queue.sync { end() } }
+
+    /// The same, without waiting for it.
+    func closeLater(_ completion: @escaping @Sendable () -> Void) {
+        queue.async { [self] in
+            end()
+            completion()
         }
+    }
+
+    private func end() {
+        handle(.leading(false))
+        drain()
+        timer?.cancel()
+        for task in tasks.values { task.cancel() }
+        storage.close()
     }
 
     // MARK: - On the queue

@@ -10,15 +10,21 @@ internal import Foundation
 /// after each commit. On Windows the folder is looked at once a second anyway.
 final class CommitBell: Sendable {
     #if os(Windows)
+    /// There, the log is looked at.
+    static let suffix = "-wal"
+
     init(store path: String) {}
 
     func ring() {}
     #else
+    /// What follows the store's name in the name of the file.
+    static let suffix = ".bell"
+
     private let file: Int32
 
     /// - Throws: ``SystemError`` if the file cannot be made.
     init(store path: String) throws(SystemError) {
-        file = open(path + ".bell", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        file = open(path + Self.suffix, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw SystemError(errno) }
     }
 

@@ -78,6 +78,8 @@ extension DemoStory {
     /// Both write while there is no server, and nothing is lost.
     mutating func goOffline(_ a: DemoDevice, _ b: DemoDevice) async throws {
         DemoScreen.chapter("Without a server, the devices go on")
+        // An answer may be on its way to a device whose change the other has already.
+        try await until("the last answer") { a.pendingKeys + b.pendingKeys == 0 }
         let before = a.store.values
         try await endServer("The server's process is killed (kill -9)", SIGKILL)
         try await step("A and B both write; their disks have it when synchronize() returns") {
