@@ -18,8 +18,11 @@ struct DataOptions: ParsableArguments {
     var folder: String { data ?? Self.standard(ProcessInfo.processInfo.environment) }
 
     static func standard(_ environment: [String: String]) -> String {
-        let base = environment["XDG_DATA_HOME"].flatMap { $0.isEmpty ? nil : $0 }
-        return (base ?? "~/.local/share") + "/ubiquity-server"
+        func variable(_ name: String) -> String? {
+            environment[name].flatMap { $0.isEmpty ? nil : $0 }
+        }
+        let base = variable("XDG_DATA_HOME") ?? (variable("HOME") ?? "~") + "/.local/share"
+        return base + "/ubiquity-server"
     }
 }
 

@@ -44,9 +44,13 @@ extension Server {
     }
 
     private func startError(_ error: any Error) -> any Error {
-        guard let error = error as? IOError else { return error }
         let host = settings.host
         let port = settings.port
+        if error is SocketAddressError || error is SocketAddressError.UnknownHost {
+            return ServerStartError.addressUnusable(
+                host: host, port: port, reason: "it is no address of a machine")
+        }
+        guard let error = error as? IOError else { return error }
         return error.errnoCode == EADDRINUSE
             ? ServerStartError.portTaken(host: host, port: port)
             : ServerStartError.addressUnusable(

@@ -95,7 +95,7 @@ extension LinkFailure {
         if let error: IOError = find(in: error) {
             return "no server answers at \(address) (\(words(for: error)))"
         }
-        if find(in: error) as SocketAddressError? != nil {
+        if find(in: error) as SocketAddressError.UnknownHost? != nil {
             return "no server answers at \(address) (its name is not known)"
         }
         return "the request to \(address) failed (\(error))"

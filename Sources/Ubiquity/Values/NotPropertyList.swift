@@ -24,7 +24,11 @@ package struct NotPropertyList: Error, Hashable, Sendable {
     static func isNil() -> Self { NotPropertyList("nil is no property-list value") }
 
     static func type(of value: Any) -> Self {
-        NotPropertyList("a \(Swift.type(of: value)) is no property-list value")
+        let name = "\(Swift.type(of: value))"
+        // Foundation's private name for it says nothing to a person.
+        let isReference = name.contains("KeyedArchiverUID")
+        return NotPropertyList(
+            "a \(isReference ? "reference of a keyed archive" : name) is no property-list value")
     }
 
     static func key(_ key: Any) -> Self {

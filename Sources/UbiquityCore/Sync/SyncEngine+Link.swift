@@ -7,14 +7,14 @@ enum Link: Hashable, Sendable {
     /// To connecting when its time has come, or in a hurry.
     case waiting(Retry)
     /// The stream was opened and is not up to date. To live with `ready`; to waiting if it ends.
-    case connecting(stream: Int, fetch: Int, openedAt: Int64)
+    case connecting(stream: Int, fetch: Int)
     /// Up to date. To waiting if it ends; to idle where another account or process takes over.
     case live(stream: Int)
 
     var stream: Int? {
         switch self {
         case .idle, .waiting: nil
-        case .connecting(let stream, _, _), .live(let stream): stream
+        case .connecting(let stream, _), .live(let stream): stream
         }
     }
 }
@@ -58,17 +58,17 @@ extension SyncEngine {
         }
         guard isLeading, isSignedIn else { return nil }
         switch link {
-        case .idle: return open(at: now)
-        case .waiting(let retry) where retry.at <= now.uptime: return open(at: now)
+        case .idle: return open()
+        case .waiting(let retry) where retry.at <= now.uptime: return open()
         case .waiting, .connecting, .live: return nil
         }
     }
 
-    private mutating func open(at now: ClockReading) -> Effect {
+    private mutating func open() -> Effect {
         streamsOpened += 1
         fetchesStarted += 1
         link = .connecting(
-            stream: streamsOpened, fetch: fetchesStarted, openedAt: now.uptime)
+            stream: streamsOpened, fetch: fetchesStarted)
         if !meta.hasCompletedFirstSync {
             wholeCause = .firstSync
         } else if meta.cursor == nil, wholeCause == nil {
@@ -136,7 +136,7 @@ extension SyncEngine {
     private mutating func becomeLive(
         _ cursor: Cursor, _ config: ServerConfig, at now: ClockReading
     ) {
-        guard case .connecting(let stream, let fetch, _) = link else { return }
+        guard case .connecting(let stream, let fetch) = link else { return }
         guard wholeCause == nil else {
             closeLink()
             wait(backoff.fail(using: &random), at: now)
@@ -165,6 +165,7 @@ extension SyncEngine {
             return
         }
         waitAfter(failure, at: now)
+        // Who waits for a round trip gets another attempt where there was a connection.
         if !wasLive { failRequests(failure) }
     }
 

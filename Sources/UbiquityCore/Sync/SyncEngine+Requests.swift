@@ -122,13 +122,13 @@ extension SyncEngine {
         if !changes.isWhole { post(Notice(.serverChange, merge(changes.records))) }
     }
 
-    /// The stream is likely to be broken as well: it is opened again.
+    /// The stream is likely to be broken as well: it is opened again, which is a fetch too, and if
+    /// that fails the requests do.
     mutating func pullFailed(_ failure: LinkFailure, at now: ClockReading) {
-        guard let fetch = pullInFlight else { return }
+        guard pullInFlight != nil else { return }
         pullInFlight = nil
         guard let stream = link.stream else { return }
-        closeLink()
-        link = .connecting(stream: stream, fetch: fetch, openedAt: now.uptime)
         streamEnded(stream, failure, at: now)
+        hangUp = stream
     }
 }
