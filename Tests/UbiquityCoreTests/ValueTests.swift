@@ -17,6 +17,27 @@ import Testing
         }
     }
 
+    @Test func `that nest 512 deep are compared in no time, and differ by their innermost leaf`() {
+        func nested(_ leaf: Int64) -> PropertyListValue {
+            var value = PropertyListValue.integer(leaf)
+            for level in 1..<PropertyListValue.depthMax {
+                value = level.isMultiple(of: 2) ? .array([value]) : .dictionary(["k": value])
+            }
+            return value
+        }
+        #expect(nested(1) < nested(2))
+        #expect(!(nested(2) < nested(1)))
+        #expect(!(nested(1) < nested(1)))
+        #expect(nested(1) == nested(1))
+    }
+
+    @Test func `of which one begins like the other are ordered by length`() {
+        #expect(PropertyListValue.array([.integer(1)]) < .array([.integer(1), .integer(0)]))
+        #expect(PropertyListValue.data([1, 2]) < .data([1, 3]))
+        #expect(PropertyListValue.dictionary(["a": .integer(1)]) < .dictionary(["b": .integer(0)]))
+        #expect(PropertyListValue.dictionary([:]) < .dictionary(["a": .integer(0)]))
+    }
+
     @Test func `have one NaN, which equals itself`() {
         let nan = PropertyListValue.real(PropertyListValue.canonical(-Double.nan))
         #expect(nan == .real(.nan))

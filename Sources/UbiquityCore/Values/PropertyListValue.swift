@@ -66,23 +66,45 @@ extension PropertyListValue: Hashable {
 
 /// An order of all values without a meaning of its own, except that every device has the same one:
 /// it decides between two writes that one timestamp and one device name made equal.
+///
+/// Both directions are decided in one pass: asking `a < b` and then `b < a` at each level would
+/// double the work with each container that nests.
 extension PropertyListValue: Comparable {
-    package static func < (a: Self, b: Self) -> Bool {
+    package static func < (a: Self, b: Self) -> Bool { order(a, b) < 0 }
+
+    /// Negative, zero or positive, as `a` is less than, equal to or greater than `b`.
+    private static func order(_ a: Self, _ b: Self) -> Int {
         switch (a, b) {
-        case (.string(let a), .string(let b)): a < b
-        case (.boolean(let a), .boolean(let b)): !a && b
-        case (.integer(let a), .integer(let b)): a < b
-        case (.unsigned(let a), .unsigned(let b)): a < b
+        case (.string(let a), .string(let b)): order(of: a, b)
+        case (.boolean(let a), .boolean(let b)): order(of: a ? 1 : 0, b ? 1 : 0)
+        case (.integer(let a), .integer(let b)): order(of: a, b)
+        case (.unsigned(let a), .unsigned(let b)): order(of: a, b)
         case (.real(let a), .real(let b)), (.date(let a), .date(let b)):
-            a.bitPattern < b.bitPattern
-        case (.data(let a), .data(let b)): a.lexicographicallyPrecedes(b)
-        case (.array(let a), .array(let b)): a.lexicographicallyPrecedes(b)
+            order(of: a.bitPattern, b.bitPattern)
+        case (.data(let a), .data(let b)): order(a, b, by: order(of:_:))
+        case (.array(let a), .array(let b)): order(a, b, by: order)
         case (.dictionary(let a), .dictionary(let b)):
-            a.sorted { $0.key < $1.key }.lexicographicallyPrecedes(b.sorted { $0.key < $1.key }) {
-                $0.key != $1.key ? $0.key < $1.key : $0.value < $1.value
+            order(a.sorted { $0.key < $1.key }, b.sorted { $0.key < $1.key }) { a, b in
+                let keys = order(of: a.key, b.key)
+                return keys != 0 ? keys : order(a.value, b.value)
             }
-        default: a.rank < b.rank
+        default: order(of: a.rank, b.rank)
         }
+    }
+
+    private static func order<Value: Comparable>(of a: Value, _ b: Value) -> Int {
+        a < b ? -1 : (b < a ? 1 : 0)
+    }
+
+    /// The first element that differs decides, else the length.
+    private static func order<Element>(
+        _ a: [Element], _ b: [Element], by order: (Element, Element) -> Int
+    ) -> Int {
+        for (a, b) in zip(a, b) {
+            let result = order(a, b)
+            if result != 0 { return result }
+        }
+        return a.count - b.count
     }
 
     private var rank: Int {
