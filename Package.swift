@@ -83,6 +83,16 @@ let package = Package(
                 "Ubiquity", "UbiquityCLI", "UbiquityCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
+        // Needs the program too, and starts it.
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: [
+                "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityWire",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]),
         .testTarget(name: "UbiquityWireTests", dependencies: ["UbiquityCore", "UbiquityWire"]),
         .testTarget(name: "UbiquityCoreTests", dependencies: ["UbiquityCore"]),
         .testTarget(
@@ -101,12 +111,17 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
+// In CI a warning is an error; with those who use the package it is none of their business.
+let strictSettings: [SwiftSetting] =
+    Context.environment["UBIQUITY_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)]
+
 // One loop, so that no target is forgotten.
 for target in package.targets {
-    target.swiftSettings = [
-        .enableUpcomingFeature("ExistentialAny"),
-        .enableUpcomingFeature("InternalImportsByDefault"),
-        .enableUpcomingFeature("MemberImportVisibility"),
-        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-    ]
+    target.swiftSettings =
+        strictSettings + [
+            .enableUpcomingFeature("ExistentialAny"),
+            .enableUpcomingFeature("InternalImportsByDefault"),
+            .enableUpcomingFeature("MemberImportVisibility"),
+            .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        ]
 }

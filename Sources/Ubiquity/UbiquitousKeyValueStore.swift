@@ -98,10 +98,12 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
         return object(forKey: key).flatMap { try? PropertyListValue($0) }
     }
 
-    /// A copy of all values, those received from other devices included.
+    /// A copy of all values, those received from other devices included. Of keys that differ in
+    /// Unicode normalisation only it has one, as any dictionary of Swift strings.
     open var dictionaryRepresentation: [String: Any] {
         let values = backing.driver.read { $0.values }
-        return Dictionary(uniqueKeysWithValues: values.map { ($0.key.string, $0.value.boxed) })
+        // Keys that differ in Unicode normalisation only are one to Swift's dictionary.
+        return Dictionary(values.map { ($0.key.string, $0.value.boxed) }) { first, _ in first }
     }
 
     // MARK: - Writing

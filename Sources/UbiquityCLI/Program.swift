@@ -59,11 +59,20 @@ struct Program: AsyncParsableCommand {
         if status.isSuccess {
             Output.print(message)
         } else if !message.isEmpty {
-            let prefix = "Error: "
-            let sentence =
-                message.hasPrefix(prefix) ? message.dropFirst(prefix.count) : message[...]
-            Output.note("ubiquity: \(sentence)")
+            Output.note("ubiquity: \(line(of: message))")
         }
         Self.exit(withError: ExitCode(status.rawValue))
+    }
+
+    /// The argument parser's sentence, and where to read more instead of its lines of usage.
+    private static func line(of message: String) -> String {
+        let prefix = "Error: "
+        let rest = message.hasPrefix(prefix) ? message.dropFirst(prefix.count) : message[...]
+        let sentence = rest.prefix { !$0.isNewline }
+        guard let match = message.firstMatch(of: /See '(?<command>.+ --help)'/) else {
+            return String(sentence)
+        }
+        let open = sentence.hasSuffix(".") ? sentence.dropLast() : sentence
+        return "\(open); see `\(match.command)`"
     }
 }

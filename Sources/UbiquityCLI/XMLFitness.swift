@@ -2,8 +2,8 @@
 
 import UbiquityCore
 
-/// What the XML form of a property list makes of some values: it has no fractions of a second, reads
-/// a carriage return as a line end, and cannot hold most control characters at all.
+/// What the XML form of a property list makes of some values: it has no fractions of a second and no
+/// negative zero, reads a carriage return as a line end, and cannot hold most control characters at all.
 struct XMLFitness {
     /// The keys whose values, or which themselves, cannot be written.
     private(set) var impossible: [Key] = []
@@ -36,7 +36,8 @@ struct XMLFitness {
         case .array(let values): values.map(damage).max() ?? .none
         case .dictionary(let entries):
             entries.map { max(damage(to: $0.key.string), damage(to: $0.value)) }.max() ?? .none
-        case .boolean, .integer, .unsigned, .real, .data: .none
+        case .real(let real): real.bitPattern == (-0.0).bitPattern ? .loss : .none
+        case .boolean, .integer, .unsigned, .data: .none
         }
     }
 

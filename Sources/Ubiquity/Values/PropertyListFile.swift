@@ -43,16 +43,33 @@ package enum PropertyListFile {
         }
     }
 
-    /// - Throws: ``PropertyListFileError`` if Foundation cannot write it.
+    /// - Throws: ``PropertyListFileError`` if Foundation cannot write it, or would lose a key.
     package static func data(
         of values: [Key: PropertyListValue], form: Form
     ) throws(PropertyListFileError) -> Data {
+        let entries = values.map { (ExactString($0.key.string), $0.value) }
+        if let key = foldedKey(in: .dictionary(Dictionary(entries) { first, _ in first })) {
+            throw .keysFold(key)
+        }
         let root = NSMutableDictionary(capacity: values.count)
         for (key, value) in values { root.setObject(value.boxed, forKey: key.string as NSString) }
         do {
             return try PropertyListSerialization.data(
                 fromPropertyList: root, format: form == .xml ? .xml : .binary, options: 0)
         } catch { throw .noPropertyList(name: "the output", cause: cause(of: error)) }
+    }
+
+    /// A key that differs from another of its dictionary in Unicode normalisation only: Foundation's
+    /// dictionaries take the two for one. Nil if there is none.
+    private static func foldedKey(in value: PropertyListValue) -> String? {
+        switch value {
+        case .array(let values): return values.lazy.compactMap(foldedKey).first
+        case .dictionary(let entries):
+            var seen: Set<String> = []
+            for key in entries.keys where !seen.insert(key.string).inserted { return key.string }
+            return entries.values.lazy.compactMap(foldedKey).first
+        case .string, .boolean, .integer, .unsigned, .real, .date, .data: return nil
+        }
     }
 
     private static func cause(of error: any Error) -> String {
@@ -79,6 +96,8 @@ package enum PropertyListFileError: Error, Hashable, Sendable {
     case unreadable(name: String, cause: String)
     case noPropertyList(name: String, cause: String)
     case rootIsNoDictionary(name: String, root: String)
+    /// Two keys that are one to Foundation.
+    case keysFold(String)
 }
 
 extension PropertyListFileError: CustomStringConvertible {
@@ -86,6 +105,9 @@ extension PropertyListFileError: CustomStringConvertible {
         switch self {
         case .unreadable(let name, let cause): "\(name) cannot be read: \(cause)"
         case .noPropertyList(let name, let cause): "\(name) is no property list: \(cause)"
+        case .keysFold(let key):
+            "two keys look like \"\(key)\" and differ in Unicode normalisation only; a property "
+                + "list file would have one of them, so remove or rename one first"
         case .rootIsNoDictionary(let name, let root):
             "\(name) is a property list whose root is \(root); it must be a dictionary"
         }

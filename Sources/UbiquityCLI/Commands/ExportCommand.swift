@@ -57,7 +57,8 @@ struct ExportCommand: AsyncParsableCommand {
         }
         if !fitness.lossy.isEmpty {
             Output.note(
-                "XML has no fractions of a second and no carriage returns; --binary keeps them: "
+                "XML has no fractions of a second, carriage returns and negative zeros; --binary "
+                    + "keeps them: "
                     + XMLFitness.names(fitness.lossy))
         }
     }

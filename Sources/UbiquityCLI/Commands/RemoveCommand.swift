@@ -28,7 +28,7 @@ struct RemoveCommand: AsyncParsableCommand {
             // Without a note: if the server cannot be reached, the write below says so.
             if !sync.local, open.account != nil { try? await open.exchange() }
             let present = keys.filter { open.store.value($0.string) != nil }.sorted()
-            let changes = Dictionary(uniqueKeysWithValues: present.map { ($0, Content.deleted) })
+            let changes = Dictionary(present.map { ($0, Content.deleted) }) { first, _ in first }
             let outcome = present.isEmpty ? WriteOutcome() : try await open.write(changes)
             report(removed: present, missing: keys.subtracting(present).sorted(), outcome)
         }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// A process that a test started. What it prints goes to files, so that it never waits for a
+/// reader.
+struct Child: Sendable {
+    private let process: Process
+    private let outputPath: String
+    private let errorsPath: String
+
+    init(
+        program: String, _ arguments: [String], input: Pipe?, output: String, errors: String
+    ) throws {
+        process = Process()
+        (outputPath, errorsPath) = (output, errors)
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment
+            .filter { !$0.key.hasPrefix("UBIQUITY_") }
+        process.standardInput = input ?? FileHandle.nullDevice
+        process.standardOutput = try Self.newFile(output)
+        process.standardError = try Self.newFile(errors)
+        try process.run()
+    }
+
+    var output: String { Self.text(outputPath) }
+    var errors: String { Self.text(errorsPath) }
+    var isRunning: Bool { process.isRunning }
+
+    func signal(_ number: Int32) {
+        if process.isRunning { Foundation.kill(process.processIdentifier, number) }
+    }
+
+    /// As if the machine had lost its power.
+    func kill() { signal(SIGKILL) }
+
+    /// - Returns: The exit status.
+    /// - Throws: ``Trouble`` if it takes longer; the process is killed then.
+    @discardableResult
+    func exit(within seconds: Double = 20) async throws -> Int32 {
+        do {
+            try await until("the end of \(process.arguments ?? [])", within: seconds) {
+                !process.isRunning
+            }
+        } catch {
+            kill()
+            throw error
+        }
+        return process.terminationStatus
+    }
+
+    private static func newFile(_ path: String) throws -> FileHandle {
+        try Data().write(to: URL(fileURLWithPath: path))
+        return try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+    }
+
+    private static func text(_ path: String) -> String {
+        (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+    }
+}

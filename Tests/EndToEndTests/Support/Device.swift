@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Logging
+internal import Ubiquity
+internal import UbiquityCore
+
+/// A signed-in device with an app that holds the store open, in the tests' process.
+struct Device: Sendable {
+    let home: String
+    let store: UbiquitousKeyValueStore
+
+    static let identifier = "TEAM.example.notes"
+
+    init(home: String, firstSync: UbiquityConfiguration.FirstSync = .serverWins) throws {
+        self.home = home
+        var configuration = UbiquityConfiguration(identifier: Self.identifier, home: home)
+        configuration.firstSync = firstSync
+        configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        store = try UbiquitousKeyValueStore(configuration: configuration)
+    }
+
+    var isSettled: Bool { store.engineStatus.pendingKeys == 0 }
+    var isConnected: Bool { store.engineStatus.link.state == .connected }
+
+    func integer(_ key: String) -> Int64? { (store.object(forKey: key) as? NSNumber)?.int64Value }
+
+    /// Ends the app.
+    func close() { store.close() }
+}
+
+/// Waits until all have the same values, and nothing waits to be sent.
+func agreement(
+    _ devices: Device..., on what: (([Key: PropertyListValue]) -> Bool)? = nil
+) async throws {
+    try await until("the agreement of \(devices.count) devices") {
+        let first = devices[0].store.values
+        return devices.allSatisfy { $0.isSettled && $0.store.values == first }
+            && (what?(first) ?? true)
+    }
+}
