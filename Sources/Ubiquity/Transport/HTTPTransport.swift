@@ -29,7 +29,7 @@ package struct HTTPTransport: Transport {
     /// `receive` is called on the connection's event loop, which all of the process's stores
     /// share, so it must not wait; never after this function has returned.
     package func listen(
-        since cursor: Cursor?, receive: @escaping @Sendable (StreamEvent) -> Void
+        since cursor: Cursor?, receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure) {
         var request = try request(.GET, since: cursor)
         request.accept = "text/event-stream"

@@ -13,7 +13,7 @@ internal import UbiquityWire
 /// a delegate on the task's one event loop.
 final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     private let address: ServerAddress
-    private let receive: @Sendable (StreamEvent) -> Void
+    private let receive: @Sendable (StreamMessage) -> Void
     private var head: HTTPResponseHead?
     /// What a server says instead of a stream.
     private var refusal = ByteBuffer()
@@ -21,7 +21,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
 
     private static let refusalBytesMax = 64 << 10
 
-    init(_ address: ServerAddress, receive: @escaping @Sendable (StreamEvent) -> Void) {
+    init(_ address: ServerAddress, receive: @escaping @Sendable (StreamMessage) -> Void) {
         self.address = address
         self.receive = receive
     }
@@ -66,12 +66,12 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         }
         let events = try buffer.withUnsafeReadableBytes { try parser.consume($0) }
         for event in events {
-            if let event = try StreamEvent(event) { receive(event) }
+            if let event = try StreamMessage(event) { receive(event) }
         }
     }
 }
 
-extension StreamEvent {
+extension StreamMessage {
     /// Nil for an event that this version does not know.
     fileprivate init?(_ event: EventStreamParser.Event) throws(WireError) {
         switch event.name {

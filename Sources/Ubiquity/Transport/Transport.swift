@@ -12,7 +12,7 @@ package protocol Transport: Sendable {
     /// Returns when the server ends the stream, and throws when it breaks or has been silent for
     /// longer than two of the server's keep-alive intervals.
     func listen(
-        since cursor: Cursor?, receive: @escaping @Sendable (StreamEvent) -> Void
+        since cursor: Cursor?, receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure)
 
     func push(_ push: Push) async throws(LinkFailure) -> PushAnswer
@@ -20,5 +20,3 @@ package protocol Transport: Sendable {
     /// The changes since the cursor; nil: the whole store.
     func pull(since cursor: Cursor?) async throws(LinkFailure) -> ChangeSet
 }
-
-package typealias StreamEvent = StreamMessage

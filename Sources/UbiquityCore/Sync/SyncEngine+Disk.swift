@@ -42,7 +42,7 @@ extension SyncEngine {
         return batch
     }
 
-    mutating func saved(version: Int64, at now: ClockReading) {
+    mutating func saved(version: Int64) {
         guard let save = saveInFlight else { return }
         saveInFlight = nil
         diskVersion = version
@@ -125,7 +125,12 @@ extension SyncEngine {
             guard let pending = entries[key]?.pending else { continue }
             provisional[pending.record.stamp.timestamp] = pending.provisional
         }
-        let final = clock.finalize(provisional, at: now)
+        stamp(keys, by: clock.finalize(provisional, at: now))
+    }
+
+    /// Gives waiting writes the final timestamps that stand for their present ones; those without
+    /// one stay as they are.
+    mutating func stamp(_ keys: Set<Key>, by final: [HybridTimestamp: HybridTimestamp]) {
         let device = device
         for key in keys {
             guard let old = entries[key]?.pending?.record.stamp.timestamp,

@@ -46,7 +46,7 @@ extension SyncEngine {
 
     package mutating func handle(_ event: Event, at now: ClockReading) {
         switch event {
-        case .saved(let version): saved(version: version, at: now)
+        case .saved(let version): saved(version: version)
         case .saveConflicted(let changes): saveConflicted(changes, at: now)
         case .saveFailed(let reason): saveFailed(reason, at: now)
         case .diskChanged(let changes): diskChanged(changes, at: now)

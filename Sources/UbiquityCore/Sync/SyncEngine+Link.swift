@@ -67,8 +67,7 @@ extension SyncEngine {
     private mutating func open() -> Effect {
         streamsOpened += 1
         fetchesStarted += 1
-        link = .connecting(
-            stream: streamsOpened, fetch: fetchesStarted)
+        link = .connecting(stream: streamsOpened, fetch: fetchesStarted)
         if !meta.hasCompletedFirstSync {
             wholeCause = .firstSync
         } else if meta.cursor == nil, wholeCause == nil {

@@ -58,12 +58,11 @@ extension SyncEngine {
 
     mutating func pushAnswered(_ answer: PushAnswer, at now: ClockReading) {
         guard let push = pushInFlight else { return }
-        pushInFlight = nil
         guard answer.results.count == push.transactions.count else {
-            pushInFlight = push
             pushFailed(LinkFailure(.refused, "the server's answer does not fit the push"), at: now)
             return
         }
+        pushInFlight = nil
         pushBackoff.succeed()
         meta.link.lastSync = clock.milliseconds(at: now)
         var withdrawn: Set<Key> = []
@@ -81,9 +80,8 @@ extension SyncEngine {
                 }
             }
         }
-        for index in requests.indices {
-            requests[index].waiting.subtract(push.transactions.flatMap { $0.writes.map(\.key) })
-        }
+        let answered = push.transactions.flatMap { $0.writes.map(\.key) }
+        for index in requests.indices { requests[index].waiting.subtract(answered) }
         post(Notice(.quotaViolation, withdrawn))
         post(Notice(.serverChange, forgotten))
     }
@@ -158,14 +156,6 @@ extension SyncEngine {
         var stamps: [HybridTimestamp: HybridTimestamp] = [:]
         let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp.timestamp })
         for timestamp in old.sorted() { stamps[timestamp] = clock.issue(at: now).timestamp }
-        let device = device
-        for key in keys {
-            update(key) { entry in
-                guard let old = entry.pending?.record.stamp.timestamp, let new = stamps[old]
-                else { return }
-                entry.pending?.record.stamp = Stamp(new, device)
-                entry.pending?.provisional = nil
-            }
-        }
+        stamp(keys, by: stamps)
     }
 }

@@ -65,7 +65,7 @@ extension SyncEngine {
     private mutating func takeAndOffer(_ records: [Record]) -> Set<Key> {
         let listed = Dictionary(records.map { ($0.key, $0) }) { $1 }
         var transactions: [Stamp: UInt64] = [:]
-        var changed = change(records.filter { entries[$0.key] == nil }) { $0.merge($1) }
+        var changed: Set<Key> = []
         for (key, entry) in entries {
             guard let mine = entry.confirmed else { continue }
             let theirs = listed[key]
@@ -81,10 +81,8 @@ extension SyncEngine {
             }
             if isChanged { changed.insert(key) }
         }
-        for record in records where entries[record.key]?.confirmed == nil {
-            if update(record.key, { $0.merge(record) }) { changed.insert(record.key) }
-        }
-        return changed
+        // What the device had is as the server has it by now, and stays so; the rest is new to it.
+        return changed.union(merge(records))
     }
 
     private mutating func change(

@@ -110,18 +110,20 @@ package struct SyncEngine: Sendable {
     @discardableResult
     mutating func update(_ key: Key, saves: Bool = true, _ change: (inout Entry) -> Void) -> Bool {
         var entry = entries[key] ?? Entry()
-        let (before, base) = (entry.visible, entry.pending)
+        let old = entry
         change(&entry)
-        if saves, unsaved[key] == nil { unsaved[key] = .some(base) }
+        // An echo of what is known costs no write to the disk.
+        let isChanged = (entry.confirmed, entry.pending) != (old.confirmed, old.pending)
+        if saves, isChanged, unsaved[key] == nil { unsaved[key] = .some(old.pending) }
         entries[key] = entry
         if entry.pending == nil || entry.isSettled {
             waiting.remove(key)
         } else {
             waiting.insert(key)
         }
-        guard before != entry.visible else { return false }
-        usage.replace(before, by: entry.visible)
-        return before?.value != entry.visible?.value
+        guard old.visible != entry.visible else { return false }
+        usage.replace(old.visible, by: entry.visible)
+        return old.visible?.value != entry.visible?.value
     }
 
     func stored(_ key: Key) -> StoredEntry {

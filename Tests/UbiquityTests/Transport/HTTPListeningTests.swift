@@ -10,11 +10,11 @@ import UbiquityWire
 /// A stream of changes, as a server sends it.
 struct HTTPListeningTests {
     private final class Heard: Sendable {
-        private let events = Mutex<[StreamEvent]>([])
+        private let events = Mutex<[StreamMessage]>([])
 
-        var all: [StreamEvent] { events.withLock { $0 } }
+        var all: [StreamMessage] { events.withLock { $0 } }
 
-        func append(_ event: StreamEvent) { events.withLock { $0.append(event) } }
+        func append(_ event: StreamMessage) { events.withLock { $0.append(event) } }
     }
 
     private struct Listener {
