@@ -73,6 +73,7 @@ let package = Package(
             name: "UbiquityTests",
             dependencies: [
                 "Ubiquity", "UbiquityCore", "UbiquityWire",
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

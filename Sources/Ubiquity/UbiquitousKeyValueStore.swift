@@ -11,13 +11,18 @@ package import UbiquityCore
 /// moments, and on the server when there is one to reach.
 ///
 /// An app may subclass it for its tests: the typed setters go through ``set(_:forKey:)-(Any?,_)``,
-/// the typed getters through ``object(forKey:)``.
+/// the typed getters through ``object(forKey:)``. With ``removeObject(forKey:)`` these are all that
+/// a subclass needs to override; none of the three calls another.
 ///
 /// Safe to call from any thread. `@unchecked Sendable` because it is open: its own only property is
 /// a constant whose type guards itself; a subclass that adds state must guard it.
 open class UbiquitousKeyValueStore: @unchecked Sendable {
+    /// Nil: that of the default store, which a test double that overrides all it is asked for never
+    /// opens.
+    private let own: StoreBacking?
+
     /// Shared by all instances with the same identifier and home.
-    let backing: StoreBacking
+    var backing: StoreBacking { own ?? DefaultStore.shared.store.backing }
 
     /// The app's one store.
     ///
@@ -35,7 +40,7 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
     }
 
     /// Another object for what ``default`` holds; never a second store.
-    public init() { backing = DefaultStore.shared.store.backing }
+    public init() { own = nil }
 
     /// A further store, by its identifier.
     ///
@@ -49,13 +54,14 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
     ///
     /// - Throws: As ``init(identifier:)``.
     public init(configuration: UbiquityConfiguration) throws {
-        backing = try StoreBacking.open(configuration)
-        backing.adopt(self)
+        let backing = try StoreBacking.open(configuration)
+        own = backing
+        backing.audience.adopt(self)
     }
 
     init(backing: StoreBacking) {
-        self.backing = backing
-        backing.adopt(self)
+        own = backing
+        backing.audience.adopt(self)
     }
 
     // MARK: - Reading
@@ -69,12 +75,10 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
     open func string(forKey aKey: String) -> String? { read(aKey)?.asString }
 
     /// The array of a key, its elements boxed as ``object(forKey:)`` boxes. Nil for any other type.
-    open func array(forKey aKey: String) -> [Any]? { object(forKey: aKey) as? [Any] }
+    open func array(forKey aKey: String) -> [Any]? { read(aKey)?.boxedArray }
 
     /// The dictionary of a key, its values boxed as ``object(forKey:)`` boxes. Nil for any other type.
-    open func dictionary(forKey aKey: String) -> [String: Any]? {
-        object(forKey: aKey) as? [String: Any]
-    }
+    open func dictionary(forKey aKey: String) -> [String: Any]? { read(aKey)?.boxedDictionary }
 
     /// The data of a key. Nil for any other type.
     open func data(forKey aKey: String) -> Data? {
@@ -115,12 +119,8 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
     /// not fit is told by a notification with the reason
     /// `NSUbiquitousKeyValueStoreQuotaViolationChange` too.
     open func set(_ anObject: Any?, forKey aKey: String) {
-        do {
-            let content = try anObject.map { Content.value(try PropertyListValue($0)) } ?? .deleted
-            try write([try Key(aKey): content])
-        } catch {
-            backing.report("The write of the key \"\(aKey)\" was refused: \(error)")
-        }
+        write(
+            try anObject.map { Content.value(try PropertyListValue($0)) } ?? .deleted, forKey: aKey)
     }
 
     /// Stores a string; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
@@ -147,7 +147,26 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
     open func set(_ value: Bool, forKey aKey: String) { set(value as Any?, forKey: aKey) }
 
     /// Removes a key. Nothing happens where there is none.
-    open func removeObject(forKey aKey: String) { set(nil as Any?, forKey: aKey) }
+    open func removeObject(forKey aKey: String) { write(.deleted, forKey: aKey) }
+
+    /// What `set` and `removeObject` both do. Neither calls the other: a subclass whose `set`
+    /// removes the key when it is given nil would be called again, without end.
+    private func write(_ content: @autoclosure () throws -> Content, forKey aKey: String) {
+        do {
+            try write([try Key(aKey): try content()])
+        } catch {
+            refuse(aKey, error)
+        }
+    }
+
+    // MARK: - Key-value coding
+
+    /// The same as ``object(forKey:)``: existing code reaches a store by the names that
+    /// `NSObject` gives to every class of Apple's. A key path is not taken apart.
+    open func value(forKey key: String) -> Any? { object(forKey: key) }
+
+    /// The same as ``set(_:forKey:)-(Any?,_)``, under the name of `NSObject`'s.
+    open func setValue(_ value: Any?, forKey key: String) { set(value, forKey: key) }
 
     // MARK: - Disk and server
 
@@ -158,14 +177,6 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
     ///   of power. False if the disk refused, or the app has no store identifier.
     @discardableResult
     open func synchronize() -> Bool { backing.synchronize() }
-
-    /// Exchanges with the server, now: when it returns, what was written before is on the server,
-    /// and what the server had is here.
-    ///
-    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn``,
-    ///   ``UbiquityError/Code/unreachable`` or ``UbiquityError/Code/refused`` at the first attempt that
-    ///   fails, and `CancellationError`. What was written stays and is sent later.
-    public func synchronizeNow() async throws { try await backing.driver.requestSync() }
 }
 
 extension UbiquitousKeyValueStore {
@@ -178,6 +189,11 @@ extension UbiquitousKeyValueStore {
     package var values: [Key: PropertyListValue] { backing.driver.read { $0.values } }
 
     package var engineStatus: EngineStatus { backing.driver.read { $0.status } }
+
+    /// Says why a write was not done, or ends the program where the app asked for that.
+    func refuse(_ key: String, _ error: any Error) {
+        backing.refuse(UbiquityError(refused: key, error))
+    }
 
     /// Writes several keys as one transaction.
     package func write(_ changes: [Key: Content]) throws(LimitViolation) {

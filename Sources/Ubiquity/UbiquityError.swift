@@ -30,6 +30,26 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
         self.description = description
     }
 
+    /// The write of a key was refused.
+    init(refused key: String, _ error: any Error) {
+        let (code, reason): (Code, String) =
+            switch error {
+            case let error as NotPropertyList: (.invalid, error.description(forKey: key))
+            case LimitViolation.keyTooLong: (.invalid, "\(error)")
+            case is LimitViolation: (.refused, "\(error)")
+            default: (.invalid, "\(error)")
+            }
+        self.init(code, "the write of the key \"\(key)\" was refused: \(reason)")
+    }
+
+    init(signIn error: any Error) {
+        if let failure = error as? LinkFailure {
+            self.init(failure)
+        } else {
+            self.init(.storage, "\(error)")
+        }
+    }
+
     package init(_ failure: LinkFailure) {
         let code: Code =
             switch failure.kind {
@@ -39,4 +59,9 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
             }
         self.init(code, failure.detail)
     }
+}
+
+/// Gives what files and folders throw the form of the public API.
+func storageErrors<Result>(_ body: () throws -> Result) throws -> Result {
+    do { return try body() } catch { throw UbiquityError(.storage, "\(error)") }
 }

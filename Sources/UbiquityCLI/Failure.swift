@@ -57,6 +57,11 @@ extension Failure {
         }
     }
 
+    /// What to say to a person about any error.
+    static func sentence(of error: any Error) -> String {
+        Failure(error)?.sentence ?? "\(error)"
+    }
+
     init(_ error: UbiquityError) { self.init(Status(error.code), error.description) }
 
     /// - Throws: ``Failure`` for what is no server's address: wrong use, before anything was sent.

@@ -28,7 +28,7 @@ struct OpenStore {
     /// - Returns: Nil if another process has it: that one sends, and this one need not be kept from it.
     private static func lease(of store: String) throws -> ProcessLease? {
         if let folder = PrivateFiles.parent(of: store) { try PrivateFiles.makeFolder(folder) }
-        let lease = try ProcessLease(path: store + ".lease")
+        let lease = try ProcessLease(path: ProcessLease.path(ofStore: store))
         return lease.tryAcquire() ? lease : nil
     }
 
@@ -49,7 +49,7 @@ struct OpenStore {
     func refresh() async {
         guard !sync.isLocal, account != nil else { return }
         do { try await exchange() } catch {
-            Output.note("Showing what this device has; not fetched: \(reason(error))")
+            Output.note("Showing what this device has; not fetched: \(Failure.sentence(of: error))")
         }
     }
 
@@ -65,7 +65,9 @@ struct OpenStore {
         }
         if account == nil { return WriteOutcome(unsent: .notSignedIn) }
         if sync.isLocal { return WriteOutcome(unsent: .local) }
-        do { try await exchange() } catch { return WriteOutcome(unsent: .failed(reason(error))) }
+        do { try await exchange() } catch {
+            return WriteOutcome(unsent: .failed(Failure.sentence(of: error)))
+        }
         return WriteOutcome(unsent: nil)
     }
 
@@ -75,10 +77,6 @@ struct OpenStore {
     /// One round trip, within the timeout.
     func exchange() async throws {
         try await withTimeout(seconds: sync.timeout) { [store] in try await store.synchronizeNow() }
-    }
-
-    private func reason(_ error: any Error) -> String {
-        Failure(error)?.sentence ?? "\(error)"
     }
 }
 

@@ -37,7 +37,10 @@ struct StatusReport {
         let (usage, limits) = (status.usage, status.limits)
         let rows: [(String, String?)] = [
             ("Store", identifier), ("Connection", connection(status.link)),
-            ("Waiting", status.pendingKeys == 0 ? "nothing" : Phrase.keys(status.pendingKeys)),
+            (
+                "Waiting",
+                status.pendingKeys.isEmpty ? "nothing" : Phrase.keys(status.pendingKeys.count)
+            ),
             ("Keys", "\(Phrase.grouped(usage.keys)) of \(Phrase.grouped(limits.keysMax))"),
             ("Values", "\(Phrase.grouped(usage.bytes)) of \(Phrase.bytes(limits.storeBytesMax))"),
             ("First download", status.hasCompletedFirstSync ? "complete" : "not yet complete"),
@@ -72,7 +75,7 @@ extension StatusReport {
         return .object([
             ("identifier", .string(identifier)),
             ("connection", .optional(knowsConnection ? status.link.state.rawValue : nil)),
-            ("pendingKeys", .integer(status.pendingKeys)),
+            ("pendingKeys", .integer(status.pendingKeys.count)),
             ("keys", .integer(status.usage.keys)), ("keysMax", .integer(status.limits.keysMax)),
             ("bytes", .integer(status.usage.bytes)),
             ("bytesMax", .integer(status.limits.storeBytesMax)),

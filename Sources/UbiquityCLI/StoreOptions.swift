@@ -34,7 +34,7 @@ struct StoreOptions: ParsableArguments {
 
     /// - Throws: ``Failure`` if nothing names a store.
     func identifier() throws -> String {
-        guard let identifier = configuration.resolvedIdentifier() else {
+        guard let identifier = try configuration.resolvedIdentifier() else {
             throw Failure(
                 .usage,
                 "no store is named: give --store IDENTIFIER, or set "

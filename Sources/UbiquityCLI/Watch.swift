@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Ubiquity
 import UbiquityCore
 
 /// What a watch has shown, and which changes are new to it.
@@ -22,19 +23,19 @@ struct Watch {
         var key: Key
         /// Nil: the key is gone.
         var value: PropertyListValue?
-        var reason: Notice.Reason
+        var origin: UbiquityChange.Origin
     }
 
-    /// The event's keys that are not as they were shown last. A refusal is shown in any case: there
+    /// The news' keys that are not as they were shown last. A refusal is shown in any case: there
     /// the news is that nothing changed.
     mutating func changes(
-        _ event: ChangeFeed.Event, in values: [Key: PropertyListValue]
+        _ news: UbiquityChange, in values: [Key: PropertyListValue]
     ) -> [Change] {
         var changes: [Change] = []
-        for key in event.keys.compactMap({ try? Key($0) }).sorted() where !isOver {
-            guard known[key] != values[key] || event.reason == .quotaViolation else { continue }
+        for key in news.keys.compactMap({ try? Key($0) }).sorted() where !isOver {
+            guard known[key] != values[key] || news.origin == .quotaViolation else { continue }
             known[key] = values[key]
-            changes.append(Change(key: key, value: values[key], reason: event.reason))
+            changes.append(Change(key: key, value: values[key], origin: news.origin))
             take(key)
         }
         return changes
@@ -49,11 +50,11 @@ struct Watch {
 extension Watch.Change {
     private static let valueCharactersMax = 200
 
-    /// A line for people; a server's change is the rule and needs no word.
+    /// A line for people; a change elsewhere is the rule and needs no word.
     var text: String {
         let key = JSON.string(key.string).text.dropFirst().dropLast()
         let change = value.map { "= \($0.line(Self.valueCharactersMax))" } ?? "removed"
-        let note = reason == .serverChange ? "" : "  (\(reason.phrase))"
+        let note = origin == .elsewhere ? "" : "  (\(origin.phrase))"
         return "\(Output.styled(String(key), .bold)) \(change)\(Output.styled(note, .dim))"
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Testing
+import Ubiquity
 import UbiquityCore
 
 @testable import UbiquityCLI
@@ -46,16 +47,16 @@ struct WatchTests {
     @Test func `what was shown already is not shown again, except a refusal`() throws {
         let key = try Key("a")
         var watch = Watch(known: [key: .integer(1)], count: nil, until: nil)
-        let same = ChangeFeed.Event(reason: .serverChange, keys: ["a"])
+        let same = UbiquityChange(origin: .elsewhere, keys: ["a"])
         #expect(watch.changes(same, in: [key: .integer(1)]).isEmpty)
         #expect(watch.changes(same, in: [:]).map(\.value) == [nil])
-        let refusal = ChangeFeed.Event(reason: .quotaViolation, keys: ["a"])
+        let refusal = UbiquityChange(origin: .quotaViolation, keys: ["a"])
         #expect(watch.changes(refusal, in: [:]).count == 1)
     }
 
     @Test func `a watch is over after its count, and in the middle of an event`() throws {
         var watch = Watch(known: [:], count: 1, until: nil)
-        let event = ChangeFeed.Event(reason: .serverChange, keys: ["a", "b"])
+        let event = UbiquityChange(origin: .elsewhere, keys: ["a", "b"])
         let values = [try Key("a"): PropertyListValue.integer(1), try Key("b"): .integer(2)]
         #expect(watch.changes(event, in: values).count == 1)
         #expect(watch.isOver)
@@ -63,7 +64,7 @@ struct WatchTests {
 
     @Test func `a watch is over when its last key changes`() throws {
         var watch = Watch(known: [:], count: nil, until: "b")
-        let event = ChangeFeed.Event(reason: .serverChange, keys: ["b"])
+        let event = UbiquityChange(origin: .elsewhere, keys: ["b"])
         _ = watch.changes(event, in: [try Key("b"): .integer(1)])
         #expect(watch.isOver)
     }

@@ -143,8 +143,9 @@ final class TestDisk {
 
 /// One process of a device: the engine, and a driver of a few lines.
 final class TestDevice {
-    unowned let cloud: TestCloud
-    let disk: TestDisk
+    private unowned var cloud: TestCloud
+    private(set) var disk: TestDisk
+    private var account = "account"
     let id: DeviceID
     var clockError: Int64
     var isOnline = true
@@ -153,6 +154,9 @@ final class TestDevice {
     private(set) var finished: [Int: LinkFailure?] = [:]
     /// Answers of the server get lost while this is set.
     var losesAnswers = false
+    /// Answers to pushes come when ``answer()`` is called.
+    var holdsAnswers = false
+    private var held: [SyncEngine.Event] = []
     private var stream: Int?
     private var streamCursor: Cursor?
 
@@ -180,7 +184,7 @@ final class TestDevice {
 
     var reading: ClockReading { Self.reading(cloud, clockError) }
 
-    func signIn() { tell(.signedIn(account: "account", device: id)) }
+    func signIn() { tell(.signedIn(account: account, device: id)) }
 
     func tell(_ event: SyncEngine.Event) { engine.handle(event, at: reading) }
 
@@ -189,6 +193,17 @@ final class TestDevice {
         TestDevice(
             number: Int(id.rawValue), cloud: cloud, clockError: clockError,
             policy: engine.settings.firstSync, disk: disk, leads: false)
+    }
+
+    /// The device turns to another account, which another server has, and which has this disk here.
+    func turn(to account: String, in cloud: TestCloud, _ disk: TestDisk) {
+        tell(.leaving)
+        while step() {}
+        engine.move(to: disk.changes(after: -1), at: reading)
+        (self.account, self.cloud, self.disk) = (account, cloud, disk)
+        stream = nil
+        tell(.leading(true))
+        signIn()
     }
 
     /// The process ends without a word, and another one starts on the same disk.
@@ -216,6 +231,13 @@ final class TestDevice {
     func takeNotices() -> [Notice] {
         defer { notices = [] }
         return notices
+    }
+
+    /// What was held arrives.
+    func answer() {
+        holdsAnswers = false
+        for event in held { tell(event) }
+        held = []
     }
 
     /// The connection breaks.
@@ -257,12 +279,12 @@ final class TestDevice {
         case .finishSync(let id, let failure): finished[id] = .some(failure)
         case .hangUp: stream = nil
         case .listen(let stream, let cursor): listen(stream, since: cursor)
-        case .push(let push): self.push(push)
-        case .pull(let cursor):
+        case .push(let number, let push): self.push(number, push)
+        case .pull(let number, let cursor):
             do throws(LinkFailure) {
                 try reach()
-                tell(.pulled(try cloud.server.changes(since: cursor, now: cloud.serverNow)))
-            } catch { tell(.pullFailed(error)) }
+                tell(.pulled(number, try cloud.server.changes(since: cursor, now: cloud.serverNow)))
+            } catch { tell(.pullFailed(number, error)) }
         }
     }
 
@@ -283,13 +305,17 @@ final class TestDevice {
         } catch { tell(.streamEnded(stream, error)) }
     }
 
-    private func push(_ push: Push) {
+    private func push(_ number: Int, _ push: Push) {
         do throws(LinkFailure) {
             try reach()
             let answer = try cloud.push(push)
             if losesAnswers { throw LinkFailure(.unreachable, "the answer got lost") }
-            tell(.pushAnswered(answer))
-        } catch { tell(.pushFailed(error)) }
+            if holdsAnswers {
+                held.append(.pushAnswered(number, answer))
+            } else {
+                tell(.pushAnswered(number, answer))
+            }
+        } catch { tell(.pushFailed(number, error)) }
     }
 
     private func deliver() -> Bool {

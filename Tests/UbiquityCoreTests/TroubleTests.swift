@@ -85,7 +85,7 @@ import Testing
             cloud.settle()
         }
         #expect(cloud.server.pushes == 2)
-        #expect(a.engine.status.pendingKeys == 1)
+        #expect(a.engine.status.pendingKeys.count == 1)
         #expect(a.engine.nextWake != nil)
         cloud.pass(milliseconds: 1_000)
         cloud.settle()

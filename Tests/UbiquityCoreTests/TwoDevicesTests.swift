@@ -72,7 +72,7 @@ import Testing
         cloud.settle()
         #expect(a["x"] == .integer(2))
         #expect(b["x"] == .integer(2))
-        #expect(a.engine.status.pendingKeys == 0)
+        #expect(a.engine.status.pendingKeys.isEmpty)
     }
 
     @Test func `of two batches on the same keys one wins on all of them`() throws {

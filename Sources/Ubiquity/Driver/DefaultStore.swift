@@ -3,10 +3,12 @@
 internal import Logging
 internal import Synchronization
 
-/// The store behind ``UbiquitousKeyValueStore/default``, made at its first use.
+/// The store behind ``UbiquitousKeyValueStore/default``, made at its first use, and the device's
+/// sign-in as `FileManager` tells it.
 ///
 /// Shared state: `state`, guarded by a mutex that is held while the store is made, so that two
-/// threads that come first get the same one.
+/// threads that come first get the same one; and `identity`, by another, because it is asked for
+/// without a store.
 final class DefaultStore: Sendable {
     static let shared = DefaultStore()
 
@@ -16,6 +18,7 @@ final class DefaultStore: Sendable {
     }
 
     private let state = Mutex(State())
+    private let identity = Mutex<DeviceIdentity?>(nil)
 
     func configure(_ configuration: UbiquityConfiguration) throws {
         try state.withLock { state in
@@ -34,6 +37,18 @@ final class DefaultStore: Sendable {
             let store = UbiquitousKeyValueStore(backing: Self.backing(state.configuration))
             state.store = store
             return store
+        }
+    }
+
+    /// The account that this device is signed in to; nil: none, or it cannot be read.
+    var accountID: String? {
+        identity.withLock { identity in
+            if let identity { return identity.accountID }
+            let configuration = state.withLock(\.configuration)
+            guard let device = try? configuration.device() else { return nil }
+            let made = DeviceIdentity(device)
+            identity = made
+            return made.accountID
         }
     }
 

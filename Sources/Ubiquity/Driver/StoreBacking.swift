@@ -1,35 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Dispatch
-internal import Foundation
 internal import Logging
 internal import Synchronization
 internal import UbiquityCore
 
-/// What all instances of one store in a process share: the driver, and what wakes it.
+/// What all instances of one store in a process share: the driver, its audience, and who is signed in.
 ///
 /// Shared state:
-/// - `driver`, `lease`, `logger` and the identity are constants, and guard themselves.
-/// - `shell`: the watchers, what the last sign-in was, and the instance that stands for the store in
-///   notifications; guarded by a mutex, because sign-ins are noticed on `queue` and instances come
-///   and go anywhere. Held for copies only.
+/// - `driver`, `audience`, `device`, `queue`, `logger` and the identity are constants, and guard
+///   themselves.
+/// - `shell`: the file in use, the sign-in it is used for, and the end of the watch over the device's
+///   sign-in; by a mutex, because sign-ins are noticed on `queue` and a store is closed anywhere.
+///   Held for copies only.
 final class StoreBacking: @unchecked Sendable {
-    private struct Shell {
-        var watchers: [FileWatcher] = []
+    struct Shell {
+        /// Nil: in memory.
+        var file: StoreFile?
+        var folder: String
         var signedIn: SignedInAccount?
-        weak var store: UbiquitousKeyValueStore?
+        /// The device's state that this store has not followed yet, for it is turning to another
+        /// account's file.
+        var wanted: DeviceState?
+        var stopWatching: (@Sendable () -> Void)?
         var isClosed = false
     }
 
     /// Nil: the app has none, or its file cannot be opened; the store is this machine's alone.
     let identifier: StoreIdentifier?
+    let fileName: String
     let driver: StoreDriver
-    private let logger: Logger
+    let audience: Audience
     /// Nil: in memory.
-    private let place: (home: DeviceHome, folder: String)?
-    private let lease: ProcessLease?
-    private let queue = DispatchQueue(label: "ubiquity.store")
-    private let shell = Mutex(Shell())
+    let device: DeviceAccount?
+    let shell: Mutex<Shell>
+    let queue = DispatchQueue(label: "ubiquity.store")
+    private let isStrict: Bool
+    private let logger: Logger
 
     // MARK: - Opening
 
@@ -41,197 +48,95 @@ final class StoreBacking: @unchecked Sendable {
 
     /// - Throws: ``UbiquityError``.
     static func open(_ configuration: UbiquityConfiguration) throws -> StoreBacking {
-        let identifier = try configuration.resolvedIdentifier().map(Self.identifier)
-        let home = try Self.home(configuration)
-        let state = try storageErrors { try home.load() }
-        let path = home.storePath(
-            for: identifier?.string ?? Self.unconfiguredName, folder: state.folder)
+        let identity = try configuration.identity()
+        let device = try configuration.device()
         return try open.withLock { open in
-            if let backing = open[path]?.backing, !backing.isClosed { return backing }
-            let backing = try StoreBacking(
-                path: path, identifier: identifier, home: home, state: state,
-                configuration: configuration)
-            open[path] = Weak(backing: backing)
+            let name = "\(device.home.path)/\(identity.fileName)"
+            if let backing = open[name]?.backing, !backing.isClosed { return backing }
+            let backing = try StoreBacking(identity, device, configuration)
+            open[name] = Weak(backing: backing)
             return backing
         }
     }
 
     private convenience init(
-        path: String, identifier: StoreIdentifier?, home: DeviceHome, state: DeviceState,
-        configuration: UbiquityConfiguration
+        _ identity: StoreIdentity, _ device: DeviceAccount, _ configuration: UbiquityConfiguration
     ) throws {
-        try self.init(
-            identifier: identifier, storage: try storageErrors { try SQLiteStorage(path: path) },
-            place: (home, state.folder),
-            lease: try storageErrors { try ProcessLease(path: path + ".lease") },
+        let state = try storageErrors { try device.current() }
+        let path = device.home.storePath(for: identity.fileName, folder: state.folder)
+        let file = try storageErrors { try StoreFile(path: path) }
+        self.init(
+            identity, storage: file.storage, content: file.content,
+            shell: Shell(file: file, folder: state.folder), device: device,
             configuration: configuration)
-        try storageErrors { try start(path: path, home: home, state: state) }
-        if identifier == nil { reportMissingIdentifier() }
+        try storageErrors { try use(file) }
+        followDevice(device)
+        if let warning = identity.warning { report(warning) }
     }
 
     /// A store whose file cannot be opened.
     static func inMemory(_ configuration: UbiquityConfiguration) -> StoreBacking {
-        do {
-            return try StoreBacking(
-                identifier: nil, storage: MemoryStorage(), place: nil, lease: nil,
-                configuration: configuration)
-        } catch {
-            preconditionFailure("Memory that is not a file failed: \(error)")
-        }
+        StoreBacking(
+            StoreIdentity(fileName: ""), storage: MemoryStorage(), content: DiskChanges(),
+            shell: Shell(folder: ""), device: nil, configuration: configuration)
     }
 
     private init(
-        identifier: StoreIdentifier?, storage: any LocalStorage,
-        place: (home: DeviceHome, folder: String)?, lease: ProcessLease?,
-        configuration: UbiquityConfiguration
-    ) throws {
-        self.identifier = identifier
-        self.place = place
-        self.lease = lease
+        _ identity: StoreIdentity, storage: any LocalStorage, content: DiskChanges, shell: Shell,
+        device: DeviceAccount?, configuration: UbiquityConfiguration
+    ) {
+        identifier = identity.identifier
+        fileName = identity.fileName
+        self.device = device
+        self.shell = Mutex(shell)
+        isStrict = configuration.isStrict
         logger = configuration.logger
-        let relay = NoticeRelay()
-        driver = try storageErrors {
-            try StoreDriver(storage: storage, settings: configuration.engineSettings) {
-                relay.deliver($0)
-            }
-        }
-        relay.backing.withLock { $0 = Weak(backing: self) }
-    }
-
-    /// Passes notices on to a backing that does not exist yet when its driver is made.
-    private final class NoticeRelay: Sendable {
-        let backing = Mutex(Weak())
-
-        func deliver(_ notice: Notice) { backing.withLock(\.backing)?.post(notice) }
-    }
-
-    private func start(path: String, home: DeviceHome, state: DeviceState) throws {
-        let file = URL(fileURLWithPath: path)
-        let store = try FileWatcher(
-            folder: file.deletingLastPathComponent().path,
-            prefix: file.lastPathComponent + CommitBell.suffix, queue: queue
-        ) { [weak self] in self?.driver.lookAtDisk() }
-        let account = try FileWatcher(
-            folder: home.path, prefix: DeviceHome.accountFileName, queue: queue
-        ) { [weak self] in self?.lookAtAccount() }
-        shell.withLock { $0.watchers = [store, account] }
-        signIn(state.signedIn)
-        if lease?.tryAcquire() == true {
-            driver.lead()
-        } else {
-            lease?.whenAcquired { [weak self] in self?.driver.lead() }
-        }
-    }
-
-    // MARK: - The account
-
-    private func lookAtAccount() {
-        guard let (home, folder) = place else { return }
-        do {
-            let state = try home.load()
-            let signedIn = state.folder == folder ? state.signedIn : nil
-            guard signedIn != shell.withLock({ $0.signedIn }) else { return }
-            if signedIn == nil, state.signedIn != nil {
-                report(
-                    "This device is signed in to another account now; restart the app to see it.")
-            }
-            signIn(signedIn)
-        } catch {
-            report("The sign-in could not be read: \(error)")
-        }
-    }
-
-    private func signIn(_ account: SignedInAccount?) {
-        let before = shell.withLock { shell in
-            defer { shell.signedIn = account }
-            return shell.signedIn
-        }
-        if before != nil { driver.tell(.signedOut) }
-        guard let account, let identifier, let device = DeviceID(account.device) else { return }
-        let transport = HTTPTransport(
-            server: account.server, store: identifier, credential: account.credential,
-            device: device)
-        driver.signIn(account: account.account, device: device, transport: transport)
+        audience = Audience(queue: configuration.notificationQueue)
+        driver = StoreDriver(
+            storage: storage, content: content, settings: configuration.engineSettings,
+            audience: audience)
     }
 
     // MARK: - For the stores
 
-    /// The first instance stands for the store in notifications, and the next when it is gone.
-    func adopt(_ store: UbiquitousKeyValueStore) {
-        shell.withLock { shell in
-            if shell.store == nil { shell.store = store }
-        }
-    }
-
     func synchronize() -> Bool { driver.synchronize() && identifier != nil }
 
-    func report(_ sentence: String) { logger.error("\(sentence)") }
+    /// What the app asked for was not done. A mistake of its own ends it, where it asked for that.
+    func refuse(_ error: UbiquityError) {
+        if isStrict, error.code == .invalid { preconditionFailure(error.description) }
+        report(error)
+    }
+
+    /// Tells the log, and who listens for errors.
+    func report(_ error: UbiquityError) {
+        logger.error("\(error)")
+        audience.tell(error)
+    }
+
+    // MARK: - The end
 
     var isClosed: Bool { shell.withLock(\.isClosed) }
 
+    /// Lets other processes take over.
+    func close() {
+        guard let file = end() else { return driver.close() }
+        driver.close()
+        file.letGo()
+    }
+
     deinit {
         // Not by `close()`: the last reference may go away on the driver's own queue.
-        let (driver, lease) = (driver, lease)
-        driver.closeLater { lease?.close() }
+        let file = end()
+        driver.closeLater { file?.letGo() }
+        audience.end()
     }
 
-    func close() {
-        let watchers = shell.withLock { shell in
-            defer { shell.watchers = [] }
+    private func end() -> StoreFile? {
+        shell.withLock { shell in
             shell.isClosed = true
-            return shell.watchers
+            shell.stopWatching?()
+            shell.stopWatching = nil
+            return shell.file
         }
-        for watcher in watchers { watcher.cancel() }
-        driver.close()
-        lease?.close()
-    }
-
-    private func post(_ notice: Notice) {
-        let store = shell.withLock { $0.store }
-        NotificationCenter.default.post(
-            name: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
-            userInfo: [
-                NSUbiquitousKeyValueStoreChangeReasonKey: NSNumber(value: notice.reason.rawValue),
-                NSUbiquitousKeyValueStoreChangedKeysKey: notice.keys.map(\.string).sorted(),
-            ])
-    }
-
-    // MARK: - Without an identifier
-
-    private static let unconfiguredName = "unconfigured"
-
-    private func reportMissingIdentifier() {
-        report(
-            "This app has no store identifier, so its values stay on this machine and do not sync. "
-                + "Set \(UbiquityConfiguration.identifierVariable), or configure the store in code."
-        )
-    }
-}
-
-extension StoreBacking {
-    private static func identifier(_ string: String) throws -> StoreIdentifier {
-        do { return try StoreIdentifier(string) } catch {
-            throw UbiquityError(.invalid, "\"\(string)\" names no store: \(error)")
-        }
-    }
-
-    private static func home(_ configuration: UbiquityConfiguration) throws -> DeviceHome {
-        try storageErrors { try DeviceHome(path: configuration.home) }
-    }
-}
-
-/// Gives what files and folders throw the form of the public API.
-private func storageErrors<Result>(_ body: () throws -> Result) throws -> Result {
-    do { return try body() } catch { throw UbiquityError(.storage, "\(error)") }
-}
-
-extension UbiquityConfiguration {
-    fileprivate var engineSettings: SyncEngine.Settings {
-        var settings = SyncEngine.Settings()
-        switch firstSync {
-        case .serverWins: settings.firstSync = .serverWins
-        case .timestamps: settings.firstSync = .timestamps
-        }
-        return settings
     }
 }

@@ -12,11 +12,9 @@ internal import UbiquityCore
 ///
 /// * `state`, by its mutex, which is held for no longer than the engine thinks: the app's threads
 ///   read and write through it. Nothing slow and no call of the app happens while it is held.
-/// * `storage`, `transport`, `tasks` and `timer` belong to `queue`, a serial one: effects are done
-///   on it in the order in which the engine gave them.
-/// * `notices` is a queue of its own, so that an observer may call anything here, and so that a
-///   slow one delays other notices only. Never the main queue: Foundation on Linux makes the
-///   poster wait for observers on `queue: .main`.
+/// * `storage`, `transport`, `tasks`, `timer`, `move` and `toldStatus` belong to `queue`, a serial
+///   one: effects are done on it in the order in which the engine gave them.
+/// * `audience` is a constant, and guards itself.
 final class StoreDriver: @unchecked Sendable {
     private struct State {
         var engine: SyncEngine
@@ -26,27 +24,33 @@ final class StoreDriver: @unchecked Sendable {
 
     private let state: Mutex<State>
     private let queue = DispatchQueue(label: "ubiquity.driver", qos: .userInitiated)
-    private let notices = DispatchQueue(label: "ubiquity.notices")
-    private let storage: any LocalStorage
+    private let audience: Audience
+    private var storage: any LocalStorage
+    private var move: Move?
+    private var toldStatus: EngineStatus?
     private var transport: (any Transport)?
     private var tasks: [Int: Task<Void, Never>] = [:]
     private var timer: (any DispatchSourceTimer)?
-    private let deliver: @Sendable (Notice) -> Void
     private let now: @Sendable () -> ClockReading
 
-    /// - Parameters:
-    ///   - deliver: Called on a queue of the driver's, one notice after the other.
-    /// - Throws: What the storage throws when it is read first.
+    /// To another account's disk, as soon as all is saved on this one.
+    private struct Move {
+        var storage: any LocalStorage
+        var content: DiskChanges
+        var discardsUnsaved: Bool
+        var moved: @Sendable () -> Void
+    }
+
+    /// - Parameter content: What the storage has.
     init(
-        storage: any LocalStorage, settings: SyncEngine.Settings,
-        now: @escaping @Sendable () -> ClockReading = SystemClock.reading,
-        deliver: @escaping @Sendable (Notice) -> Void
-    ) throws {
+        storage: any LocalStorage, content: DiskChanges, settings: SyncEngine.Settings,
+        audience: Audience, now: @escaping @Sendable () -> ClockReading = SystemClock.reading
+    ) {
         self.storage = storage
+        self.audience = audience
         self.now = now
-        self.deliver = deliver
         let engine = SyncEngine(
-            disk: try storage.load(), settings: settings, seed: .random(in: 0 ... .max), at: now())
+            disk: content, settings: settings, seed: .random(in: 0 ... .max), at: now())
         state = Mutex(State(engine: engine))
     }
 
@@ -58,15 +62,25 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     func write(_ changes: [Key: Content]) throws(LimitViolation) {
+        try write { _ in changes }
+    }
+
+    /// Writes what the body makes of the present values, as one transaction. The body must be short.
+    func write(
+        _ body: (borrowing SyncEngine) -> [Key: Content]
+    ) throws(LimitViolation) {
         let failure = state.withLock { state -> LimitViolation? in
             do throws(LimitViolation) {
-                try state.engine.write(changes, at: now())
+                try state.engine.write(body(state.engine), at: now())
                 return nil
             } catch { return error }
         }
         scheduleDrain()
         if let failure { throw failure }
     }
+
+    /// From now on the audience is told of the app's own writes too.
+    func tellOwnWrites() { state.withLock { $0.engine.tellsOwnWrites = true } }
 
     /// Brings memory and disk together, and wakes the sync. Never waits for the network.
     func synchronize() -> Bool {
@@ -119,9 +133,10 @@ final class StoreDriver: @unchecked Sendable {
         scheduleDrain()
     }
 
-    /// Takes the lead, with all that is on the disk.
-    func lead() {
+    /// Takes the lead, with all that is on the disk; unless the device has turned to another one.
+    func lead(on storage: any LocalStorage) {
         queue.async { [self] in
+            guard self.storage === storage else { return }
             refresh()
             handle(.leading(true))
             drain()
@@ -132,6 +147,24 @@ final class StoreDriver: @unchecked Sendable {
     func lookAtDisk() {
         queue.async { [self] in
             refresh()
+            drain()
+        }
+    }
+
+    /// Turns to another account's disk as soon as all is saved on this one, which is then closed.
+    /// - Parameters:
+    ///   - content: What the other disk has.
+    ///   - discardsUnsaved: The disk that is left is being wiped.
+    ///   - moved: Called on the driver's queue after that.
+    func move(
+        to storage: any LocalStorage, content: DiskChanges, discardsUnsaved: Bool,
+        moved: @escaping @Sendable () -> Void
+    ) {
+        queue.async { [self] in
+            move?.storage.close()
+            move = Move(
+                storage: storage, content: content, discardsUnsaved: discardsUnsaved, moved: moved)
+            handle(.leaving)
             drain()
         }
     }
@@ -153,6 +186,7 @@ final class StoreDriver: @unchecked Sendable {
         timer?.cancel()
         for task in tasks.values { task.cancel() }
         storage.close()
+        move?.storage.close()
     }
 
     // MARK: - On the queue
@@ -174,18 +208,48 @@ final class StoreDriver: @unchecked Sendable {
         while let effect = state.withLock({ $0.engine.nextEffect(at: now()) }) {
             perform(effect)
         }
+        if finishMove() { return drain() }
+        tellStatus()
         scheduleWake()
+    }
+
+    /// - Returns: Whether the engine has another disk now.
+    private func finishMove() -> Bool {
+        guard let move else { return false }
+        let isMoved = state.withLock { state in
+            guard state.engine.isSaved || move.discardsUnsaved else { return false }
+            state.engine.move(
+                to: move.content, discardsUnsaved: move.discardsUnsaved, at: now())
+            return true
+        }
+        guard isMoved else { return false }
+        storage.close()
+        storage = move.storage
+        transport = nil
+        self.move = nil
+        // What was written there since it was read.
+        refresh()
+        move.moved()
+        return true
+    }
+
+    private func tellStatus() {
+        guard audience.statuses.hasListeners else { return }
+        let status = read(\.status)
+        guard status != toldStatus else { return }
+        toldStatus = status
+        audience.tell(status)
     }
 
     private func perform(_ effect: SyncEngine.Effect) {
         switch effect {
         case .save(let batch): save(batch)
-        case .notify(let notice): notices.async { [deliver] in deliver(notice) }
+        case .notify(let notice): audience.tell(notice)
         case .finishSync(let id, let failure): finish(id, throwing: failure.map(UbiquityError.init))
         case .listen(let stream, let cursor): listen(stream, since: cursor)
         case .hangUp(let stream): tasks.removeValue(forKey: stream)?.cancel()
-        case .push(let push): self.push(push)
-        case .pull(let cursor): pull(since: cursor)
+        case .push(let number, let push): self.push(number, push)
+        case .pull(let number, let cursor): pull(number, since: cursor)
         }
     }
 
@@ -222,23 +286,23 @@ final class StoreDriver: @unchecked Sendable {
         }
     }
 
-    private func push(_ push: Push) {
+    private func push(_ number: Int, _ push: Push) {
         guard let transport else { return }
         Task { [weak self] in
             do throws(LinkFailure) {
                 let answer = try await transport.push(push)
-                self?.tell(.pushAnswered(answer))
-            } catch { self?.tell(.pushFailed(error)) }
+                self?.tell(.pushAnswered(number, answer))
+            } catch { self?.tell(.pushFailed(number, error)) }
         }
     }
 
-    private func pull(since cursor: Cursor?) {
+    private func pull(_ number: Int, since cursor: Cursor?) {
         guard let transport else { return }
         Task { [weak self] in
             do throws(LinkFailure) {
                 let changes = try await transport.pull(since: cursor)
-                self?.tell(.pulled(changes))
-            } catch { self?.tell(.pullFailed(error)) }
+                self?.tell(.pulled(number, changes))
+            } catch { self?.tell(.pullFailed(number, error)) }
         }
     }
 
@@ -254,6 +318,18 @@ final class StoreDriver: @unchecked Sendable {
         self.timer = timer
     }
 
-    /// The newest refused writes, the newest first.
-    func refusedWrites() throws -> [RefusedWrite] { try queue.sync { try storage.refusedWrites() } }
+    /// The newest refused writes, the newest first; those of this moment included.
+    func refusedWrites() throws -> [RefusedWrite] {
+        try queue.sync {
+            drain()
+            return try storage.refusedWrites()
+        }
+    }
+
+    func forgetRefusedWrites() throws {
+        try queue.sync {
+            drain()
+            try storage.forgetRefusedWrites()
+        }
+    }
 }

@@ -55,6 +55,16 @@ package struct DeviceHome: Hashable, Sendable {
         return state
     }
 
+    /// Removes what stores a folder has, which must be nobody's by now.
+    /// - Throws: ``HomeError``.
+    func removeStores(of folder: String) throws(HomeError) {
+        let path = "\(path)/stores/\(folder)"
+        guard FileManager.default.fileExists(atPath: path) else { return }
+        do { try FileManager.default.removeItem(atPath: path) } catch {
+            throw .unwritable("The folder \(path)", cause: error.localizedDescription)
+        }
+    }
+
     private var accountPath: String { path + "/" + Self.accountFileName }
 
     private func locked() throws(HomeError) -> FileLock {

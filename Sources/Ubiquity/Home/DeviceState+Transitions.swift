@@ -23,6 +23,17 @@ extension DeviceState {
         return signedIn
     }
 
+    /// Signs out, and takes an empty folder: the account's has no owner any more, and is to be
+    /// removed. Nothing happens if nobody is signed in.
+    /// - Returns: Who was signed in.
+    package mutating func signOutWiping() -> SignedInAccount? {
+        guard let account = signOut() else { return nil }
+        let wiped = folder
+        folder = unusedFolder
+        folders = folders.filter { $0.value != wiped }
+        return account
+    }
+
     private var unusedFolder: String {
         let used = folders.values.compactMap { Int($0) } + [Int(folder) ?? 0]
         return String((used.max() ?? 0) + 1)

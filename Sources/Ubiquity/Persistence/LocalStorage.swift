@@ -19,5 +19,8 @@ package protocol LocalStorage: AnyObject, Sendable {
     /// The newest refused writes, the newest first.
     func refusedWrites() throws -> [RefusedWrite]
 
+    /// Removes the refused writes.
+    func forgetRefusedWrites() throws
+
     func close()
 }

@@ -9,7 +9,7 @@ internal import UbiquityCore
 /// transaction of the disk would.
 package final class MemoryDisk: Sendable {
     package enum Operation: CaseIterable, Hashable, Sendable {
-        case load, changes, save, refusedWrites
+        case load, changes, save, refusedWrites, forgetRefusedWrites
     }
 
     struct Content {

@@ -32,5 +32,9 @@ package final class MemoryStorage: LocalStorage {
         try disk.access(.refusedWrites) { $0.refused }
     }
 
+    package func forgetRefusedWrites() throws {
+        try disk.access(.forgetRefusedWrites) { $0.refused = [] }
+    }
+
     package func close() {}
 }

@@ -27,9 +27,11 @@ package final class ProcessLease: Sendable {
     private let phase = Mutex(Phase.idle)
     private let lock: FileLock
 
+    /// The file by which a store is led, beside the store's own.
+    package static func path(ofStore path: String) -> String { path + ".lease" }
+
     /// Nothing is acquired yet.
-    /// - Parameter path: The file to lock, which is made if need be; a store's is beside the
-    ///   store's, with `.lease` at the end.
+    /// - Parameter path: The file to lock, which is made if need be.
     /// - Throws: ``SystemError`` if the file cannot be opened.
     package init(path: String) throws(SystemError) { lock = try FileLock(path: path) }
 

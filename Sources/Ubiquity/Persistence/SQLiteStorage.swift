@@ -91,6 +91,10 @@ package final class SQLiteStorage: LocalStorage {
         try attempt { try SQLiteRows.refusedWrites($0) }
     }
 
+    package func forgetRefusedWrites() throws {
+        try attempt { try $0.execute(sql: "DELETE FROM refused") }
+    }
+
     package func close() { try? queue.close() }
 
     private func attempt<T>(_ body: (Database) throws -> T) throws -> T {

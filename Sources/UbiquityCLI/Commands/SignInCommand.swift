@@ -49,10 +49,9 @@ struct SignInCommand: AsyncParsableCommand {
         let old = try home.load().signedIn
         if let old, !replace { throw refusal(old) }
         let name = deviceName ?? ProcessInfo.processInfo.hostName
-        let account = try await AccountClient.signIn(
+        let (account, given) = try await home.signIn(
             server: server, code: code, deviceName: name)
-        try home.update { $0.signIn(account) }
-        if let old { await giveUp(old) }
+        if let given { report(given) }
         report(account)
     }
 
@@ -63,13 +62,11 @@ struct SignInCommand: AsyncParsableCommand {
                 + "`ubiquity sign-out` first, or give --replace")
     }
 
-    private func giveUp(_ old: SignedInAccount) async {
-        do { try await AccountClient.signOut(old) } catch {
-            if error.kind == .unauthorized { return }
-            Output.note(
-                "The old credential of \(old.accountName) at \(old.server) could not be given up: "
-                    + error.detail)
-        }
+    private func report(_ old: DeviceHome.GivenUp) {
+        guard let failure = old.failure else { return }
+        Output.note(
+            "The old credential of \(old.account.accountName) at \(old.account.server) could not "
+                + "be given up: \(failure.detail)")
     }
 
     private func report(_ account: SignedInAccount) {

@@ -13,6 +13,9 @@ struct SignOutCommand: AsyncParsableCommand {
             next sign-in to the same account. The server is told to forget the device's credential; if \
             it cannot be reached, the device is signed out all the same, and a note says so.
 
+            With --wipe the account's values are removed from this device instead, those included that \
+            were not sent yet. Programs that run lose them too, at once.
+
             JSON: {"account", "revoked"}.
             """)
 
@@ -21,16 +24,17 @@ struct SignOutCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How long to wait for the server.", valueName: "seconds"))
     var timeout = 5.0
 
+    @Flag(help: "Remove the account's values from this device.")
+    var wipe = false
+
     @OptionGroup var json: JSONOption
 
     func run() async throws {
         let home = try home.open()
-        var signedOut: SignedInAccount?
-        try home.update { signedOut = $0.signOut() }
-        guard let account = signedOut else {
+        guard let account = try home.endSignIn(wipes: wipe) else {
             throw Failure(.noPermission, "this device is not signed in")
         }
-        let failure = await revoke(account)
+        let failure = await revoke(account, home)
         if let failure {
             Output.note(
                 "The server was not told, and still knows this device's credential: \(failure)")
@@ -39,20 +43,20 @@ struct SignOutCommand: AsyncParsableCommand {
     }
 
     /// - Returns: Why the server did not do it; nil: it did, or had before.
-    private func revoke(_ account: SignedInAccount) async -> String? {
+    private func revoke(_ account: SignedInAccount, _ home: DeviceHome) async -> String? {
         do {
-            try await withTimeout(seconds: timeout) { try await AccountClient.signOut(account) }
+            try await withTimeout(seconds: timeout) {
+                if let failure = await home.giveUp(account).failure { throw failure }
+            }
             return nil
-        } catch {
-            if let failure = error as? LinkFailure, failure.kind == .unauthorized { return nil }
-            return Failure(error)?.sentence ?? "\(error)"
-        }
+        } catch { return Failure.sentence(of: error) }
     }
 
     private func report(_ account: SignedInAccount, isRevoked: Bool) {
         guard json.isOn else {
             return Output.print(
-                "Signed out of \(account.accountName) at \(account.server). The values stay here.")
+                "Signed out of \(account.accountName) at \(account.server). "
+                    + (wipe ? "Its values were removed from here." : "The values stay here."))
         }
         Output.print(
             .object([("account", .account(account)), ("revoked", .boolean(isRevoked))]))

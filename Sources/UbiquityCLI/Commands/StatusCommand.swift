@@ -28,7 +28,7 @@ struct StatusCommand: AsyncParsableCommand {
         let home = try store.home.open()
         var report = StatusReport(
             home: URL(fileURLWithPath: home.path).path, account: try home.load().signedIn)
-        if store.configuration.resolvedIdentifier() != nil {
+        if try store.configuration.resolvedIdentifier() != nil {
             try await OpenStore.with(store, sync.policy) { open in
                 if !sync.local, open.account != nil { try? await open.exchange() }
                 report.knowsConnection = !open.isHeldOffline

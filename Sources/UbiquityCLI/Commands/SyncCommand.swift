@@ -36,11 +36,12 @@ struct SyncCommand: AsyncParsableCommand {
             return Output.print(
                 .object([
                     ("keys", .integer(status.usage.keys)),
-                    ("pending", .integer(status.pendingKeys)),
+                    ("pending", .integer(status.pendingKeys.count)),
                     ("bytes", .integer(status.usage.bytes)),
                 ]))
         }
-        Output.print("\(Phrase.keys(status.usage.keys)) agreed, \(status.pendingKeys) pending")
+        Output.print(
+            "\(Phrase.keys(status.usage.keys)) agreed, \(status.pendingKeys.count) pending")
     }
 }
 

@@ -33,19 +33,27 @@ struct WatchCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await OpenStore.with(store, sync.policy) { open in
-            let (events, end) = ChangeFeed.open(open.store)
-            let signals = Signals(handle: end)
-            defer { signals.cancel() }
+            let changes = open.store.changes
             let failure = await connect(open)
             // What the first exchange brought is where the watch begins, not a change.
-            var watch = Watch(known: open.store.values, count: count, until: until)
+            let watch = Watch(known: open.store.values, count: count, until: until)
             begin(watch.known.count, failure)
             let connection = Task { await reportConnection(of: open.store, failure == nil) }
             defer { connection.cancel() }
-            for await event in events {
-                for change in watch.changes(event, in: open.store.values) { print(change) }
-                if watch.isOver { break }
-            }
+            let printing = Task { await print(changes, of: open.store, watch) }
+            let signals = Signals { printing.cancel() }
+            defer { signals.cancel() }
+            await printing.value
+        }
+    }
+
+    private func print(
+        _ changes: UbiquityChanges, of store: UbiquitousKeyValueStore, _ watch: Watch
+    ) async {
+        var watch = watch
+        for await news in changes where news.origin != .own {
+            for change in watch.changes(news, in: store.values) { print(change) }
+            if watch.isOver { break }
         }
     }
 
@@ -53,7 +61,7 @@ struct WatchCommand: AsyncParsableCommand {
     private func connect(_ open: OpenStore) async -> String? {
         if open.account == nil { return "this device is not signed in" }
         if sync.local { return nil }
-        do { try await open.exchange() } catch { return Failure(error)?.sentence ?? "\(error)" }
+        do { try await open.exchange() } catch { return Failure.sentence(of: error) }
         return nil
     }
 
@@ -68,7 +76,7 @@ struct WatchCommand: AsyncParsableCommand {
             .object([
                 ("key", .string(change.key.string)),
                 ("value", change.value.map(JSON.value) ?? .null),
-                ("reason", .string(change.reason.word)),
+                ("reason", .string(change.origin.word)),
             ]))
     }
 
@@ -76,12 +84,11 @@ struct WatchCommand: AsyncParsableCommand {
         of store: UbiquitousKeyValueStore, _ wasConnected: Bool
     ) async {
         var wasConnected = wasConnected
-        while (try? await Task.sleep(for: .seconds(1))) != nil {
-            let link = store.engineStatus.link
-            switch (wasConnected, link.state) {
+        for await status in store.statuses {
+            switch (wasConnected, status.connection) {
             case (true, .waiting), (true, .unauthorized), (true, .signedOut):
                 wasConnected = false
-                Output.note("Not connected: \(link.lastError ?? "signed out")")
+                Output.note("Not connected: \(status.lastError ?? "signed out")")
             case (false, .connected):
                 wasConnected = true
                 Output.note("Connected.")

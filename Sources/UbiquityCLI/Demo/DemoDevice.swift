@@ -24,7 +24,7 @@ struct DemoDevice {
     mutating func reopen() throws { store = try Self.open(home) }
 
     var isConnected: Bool { store.engineStatus.link.state == .connected }
-    var pendingKeys: Int { store.engineStatus.pendingKeys }
+    var pendingKeys: Int { store.engineStatus.pendingKeys.count }
 
     private static func open(_ home: String) throws -> UbiquitousKeyValueStore {
         var configuration = UbiquityConfiguration(identifier: identifier, home: home)

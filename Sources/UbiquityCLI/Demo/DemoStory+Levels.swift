@@ -61,9 +61,12 @@ private final class LevelGame: Sendable {
 
     init(_ store: UbiquitousKeyValueStore) {
         self.store = store
-        let events = ChangeFeed.open(store).events
+        let changes = store.changes
         let task = Task {
-            for await event in events where event.keys.contains(Self.key) { changed() }
+            for await change in changes
+            where change.origin != .own && change.keys.contains(Self.key) {
+                changed()
+            }
         }
         listening.withLock { $0 = task }
     }

@@ -48,7 +48,7 @@ struct DemoStory {
         } catch {
             try Task.checkCancellation()
             DemoScreen.failed(text)
-            let reason = Failure(error)?.sentence ?? "\(error)"
+            let reason = Failure.sentence(of: error)
             throw Failure(.no, "the demo failed at \"\(text)\": \(reason)")
         }
     }

@@ -6,8 +6,8 @@ package struct EngineStatus: Hashable, Sendable {
     package var isSignedIn: Bool
     package var isLeading: Bool
     package var link: LinkStatus
-    /// Keys whose write waits for the server.
-    package var pendingKeys: Int
+    /// The keys whose write waits for the server.
+    package var pendingKeys: Set<Key>
     package var usage: Usage
     package var limits: StoreLimits
     package var hasCompletedFirstSync: Bool
@@ -19,7 +19,7 @@ extension SyncEngine {
     package var status: EngineStatus {
         EngineStatus(
             account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading, link: meta.link,
-            pendingKeys: waiting.count, usage: usage, limits: meta.limits,
+            pendingKeys: waiting, usage: usage, limits: meta.limits,
             hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)
     }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an app is told of changes that it did not make.
+/// What an app is told of changes.
 package struct Notice: Hashable, Sendable {
-    /// With the numbers of `NSUbiquitousKeyValueStoreChangeReasonKey`.
-    package enum Reason: Int, Hashable, Sendable {
-        case serverChange = 0
-        case initialSync = 1
-        case quotaViolation = 2
-        case accountChange = 3
+    package enum Reason: Hashable, Sendable {
+        case serverChange
+        case initialSync
+        case quotaViolation
+        case accountChange
+        /// The app's own write. Told only if ``SyncEngine/tellsOwnWrites``.
+        case ownWrite
     }
 
     package var reason: Reason

@@ -107,7 +107,7 @@ extension SyncEngine {
 
     /// Only the leader writes anything there but requests.
     private mutating func follow(_ disk: StoredMeta, at now: ClockReading) {
-        meta = disk
+        meta = Self.meta(disk, settings)
         isMetaUnsaved = false
         // The stamps that this process has not saved yet are to be compared with final ones.
         clock.adopt(disk.correction)

@@ -10,10 +10,10 @@ extension SyncEngine {
         case listen(stream: Int, since: Cursor?)
         /// Ends that stream; no event answers.
         case hangUp(stream: Int)
-        /// ``Event/pushAnswered(_:)`` or ``Event/pushFailed(_:)``.
-        case push(Push)
-        /// ``Event/pulled(_:)`` or ``Event/pullFailed(_:)``.
-        case pull(since: Cursor?)
+        /// Sends a push of this number: ``Event/pushAnswered(_:_:)`` or ``Event/pushFailed(_:_:)``.
+        case push(Int, Push)
+        /// A pull of this number: ``Event/pulled(_:_:)`` or ``Event/pullFailed(_:_:)``.
+        case pull(Int, since: Cursor?)
         case notify(Notice)
         /// The round trip of ``requestSync(at:)`` is done, or failed.
         case finishSync(id: Int, LinkFailure?)
@@ -31,14 +31,18 @@ extension SyncEngine {
         case leading(Bool)
         case signedIn(account: String, device: DeviceID)
         case signedOut
+        /// The device turns to another account: nothing of this one is sent any more. When all is
+        /// saved, see ``SyncEngine/isSaved``, the process turns to the other account's disk with
+        /// ``SyncEngine/move(to:at:)``.
+        case leaving
 
         case streamReceived(Int, StreamMessage)
         /// Nil: the server ended it in peace.
         case streamEnded(Int, LinkFailure?)
-        case pushAnswered(PushAnswer)
-        case pushFailed(LinkFailure)
-        case pulled(ChangeSet)
-        case pullFailed(LinkFailure)
+        case pushAnswered(Int, PushAnswer)
+        case pushFailed(Int, LinkFailure)
+        case pulled(Int, ChangeSet)
+        case pullFailed(Int, LinkFailure)
 
         /// Try now what waits for its next attempt.
         case hurry
@@ -53,12 +57,13 @@ extension SyncEngine {
         case .leading(let isLeading): lead(isLeading, at: now)
         case .signedIn(let account, let device): signIn(account: account, device: device)
         case .signedOut: signOut()
+        case .leaving: leave()
         case .streamReceived(let stream, let message): received(message, on: stream, at: now)
         case .streamEnded(let stream, let failure): streamEnded(stream, failure, at: now)
-        case .pushAnswered(let answer): pushAnswered(answer, at: now)
-        case .pushFailed(let failure): pushFailed(failure, at: now)
-        case .pulled(let changes): pulled(changes, at: now)
-        case .pullFailed(let failure): pullFailed(failure, at: now)
+        case .pushAnswered(let number, let answer): pushAnswered(number, answer, at: now)
+        case .pushFailed(let number, let failure): pushFailed(number, failure, at: now)
+        case .pulled(let number, let changes): pulled(number, changes, at: now)
+        case .pullFailed(let number, let failure): pullFailed(number, failure, at: now)
         case .hurry: hurry(at: now)
         }
     }
@@ -73,7 +78,7 @@ extension SyncEngine {
         }
         if let batch = nextSave(at: now) { return .save(batch) }
         if let effect = nextLinkEffect(at: now) { return effect }
-        if let push = nextPush(at: now) { return .push(push) }
+        if let push = nextPush(at: now) { return .push(push.number, push.push) }
         return nextPull()
     }
 

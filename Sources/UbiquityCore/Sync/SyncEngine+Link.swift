@@ -95,30 +95,6 @@ extension SyncEngine {
         }
     }
 
-    /// A disk belongs to one account: what it holds must never reach another.
-    mutating func signIn(account: String, device: DeviceID) {
-        guard meta.account == nil || meta.account == account else {
-            setLink(.unauthorized, error: "this store's file belongs to another account")
-            return
-        }
-        if meta.account != account {
-            meta.account = account
-            isMetaUnsaved = true
-        }
-        self.device = device
-        isSignedIn = true
-        closeLink()
-    }
-
-    mutating func signOut() {
-        guard isSignedIn else { return }
-        isSignedIn = false
-        closeLink()
-        setLink(.signedOut)
-        failRequests(LinkFailure(.unauthorized, "this device was signed out"))
-        post(Notice(.accountChange, []))
-    }
-
     mutating func received(_ message: StreamMessage, on stream: Int, at now: ClockReading) {
         guard stream == link.stream else { return }
         switch message {
@@ -211,7 +187,7 @@ extension SyncEngine {
         finalizeStamps(at: now)
     }
 
-    private mutating func setLink(_ state: LinkStatus.State, error: String? = nil) {
+    mutating func setLink(_ state: LinkStatus.State, error: String? = nil) {
         meta.link.state = state
         meta.link.lastError = error
         if state != .waiting { meta.link.nextRetry = nil }

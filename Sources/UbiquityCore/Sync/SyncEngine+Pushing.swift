@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// A push that was sent and is not answered yet.
+struct PushInFlight: Hashable, Sendable {
+    /// An answer to another number is none to this one.
+    var number: Int
+    var push: Push
+}
+
 extension SyncEngine {
     /// What a write takes of a push besides its payload, generously.
     private static let writeOverheadBytes = 128
 
     /// What can be sent now: whole transactions that are on disk under their final stamps, the
     /// oldest first, as many as the server takes at once.
-    mutating func nextPush(at now: ClockReading) -> Push? {
+    mutating func nextPush(at now: ClockReading) -> PushInFlight? {
         guard isLive, pushInFlight == nil, !waiting.isEmpty,
             now.uptime >= pushRetry?.at ?? .min
         else { return nil }
@@ -17,9 +24,9 @@ extension SyncEngine {
             return nil
         }
         pushRetry = nil
-        let push = Push(transactions)
-        pushInFlight = push
-        return push
+        pushesSent += 1
+        pushInFlight = PushInFlight(number: pushesSent, push: Push(transactions))
+        return pushInFlight
     }
 
     private func sendable() -> [Transaction] {
@@ -56,11 +63,11 @@ extension SyncEngine {
             + writeOverheadBytes
     }
 
-    mutating func pushAnswered(_ answer: PushAnswer, at now: ClockReading) {
-        guard let push = pushInFlight else { return }
+    mutating func pushAnswered(_ number: Int, _ answer: PushAnswer, at now: ClockReading) {
+        guard let push = pushInFlight?.push, pushInFlight?.number == number else { return }
         guard answer.results.count == push.transactions.count else {
-            pushFailed(LinkFailure(.refused, "the server's answer does not fit the push"), at: now)
-            return
+            let failure = LinkFailure(.refused, "the server's answer does not fit the push")
+            return pushFailed(number, failure, at: now)
         }
         pushInFlight = nil
         pushBackoff.succeed()
@@ -115,8 +122,8 @@ extension SyncEngine {
         return true
     }
 
-    mutating func pushFailed(_ failure: LinkFailure, at now: ClockReading) {
-        guard pushInFlight != nil else { return }
+    mutating func pushFailed(_ number: Int, _ failure: LinkFailure, at now: ClockReading) {
+        guard pushInFlight?.number == number else { return }
         pushInFlight = nil
         meta.link.lastError = failure.detail
         switch failure.kind {

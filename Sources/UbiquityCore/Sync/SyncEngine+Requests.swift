@@ -110,22 +110,22 @@ extension SyncEngine {
         else { return nil }
         fetchesStarted += 1
         pullInFlight = fetchesStarted
-        return .pull(since: meta.cursor)
+        return .pull(fetchesStarted, since: meta.cursor)
     }
 
     /// The records are news or not; the cursor stays that of the stream, which brings them too.
-    mutating func pulled(_ changes: ChangeSet, at now: ClockReading) {
-        guard let fetch = pullInFlight else { return }
+    mutating func pulled(_ number: Int, _ changes: ChangeSet, at now: ClockReading) {
+        guard pullInFlight == number else { return }
         pullInFlight = nil
-        fetchesFinished = max(fetchesFinished, fetch)
+        fetchesFinished = max(fetchesFinished, number)
         meta.link.lastSync = clock.milliseconds(at: now)
         if !changes.isWhole { post(Notice(.serverChange, merge(changes.records))) }
     }
 
     /// The stream is likely to be broken as well: it is opened again, which is a fetch too, and if
     /// that fails the requests do.
-    mutating func pullFailed(_ failure: LinkFailure, at now: ClockReading) {
-        guard pullInFlight != nil else { return }
+    mutating func pullFailed(_ number: Int, _ failure: LinkFailure, at now: ClockReading) {
+        guard pullInFlight == number else { return }
         pullInFlight = nil
         guard let stream = link.stream else { return }
         streamEnded(stream, failure, at: now)

@@ -29,6 +29,7 @@ extension SyncEngine {
                 $0.isSettled = false
             }
         }
+        if tellsOwnWrites { post(Notice(.ownWrite, Set(changes.keys))) }
     }
 
     private func checkLimits(of changes: [Key: Content]) throws(LimitViolation) {

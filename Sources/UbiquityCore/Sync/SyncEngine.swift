@@ -13,9 +13,11 @@
 package struct SyncEngine: Sendable {
     // The parts of the state, each with the file that changes it.
 
-    // Entries: every change goes through `update(_:_:)`, which keeps the three below true.
+    // Entries: every change goes through `update(_:_:)`, which keeps the four below true.
     package internal(set) var entries: [Key: Entry] = [:]
     package internal(set) var usage = Usage()
+    /// Every value that the app sees.
+    package private(set) var values: [Key: PropertyListValue] = [:]
     /// The keys whose write waits for the server.
     var waiting: Set<Key> = []
 
@@ -48,7 +50,8 @@ package struct SyncEngine: Sendable {
     var wholeCause: WholeCause?
 
     // Pushing: SyncEngine+Pushing.swift
-    var pushInFlight: Push?
+    var pushInFlight: PushInFlight?
+    var pushesSent = 0
     var pushBackoff = Backoff()
     var pushRetry: Retry?
     var bucket: TokenBucket
@@ -62,10 +65,14 @@ package struct SyncEngine: Sendable {
     var finished: [(id: Int, failure: LinkFailure?)] = []
 
     var notices: [Notice] = []
+    /// Whether the app's own writes are told of as well.
+    package var tellsOwnWrites = false
     package let settings: Settings
 
     package struct Settings: Hashable, Sendable {
         package var firstSync = FirstSyncPolicy.serverWins
+        /// How long a key may be as long as no server has said.
+        package var key = StoreLimits().key
 
         package init() {}
     }
@@ -77,7 +84,7 @@ package struct SyncEngine: Sendable {
     ) {
         self.settings = settings
         diskVersion = disk.version
-        meta = disk.meta
+        meta = Self.meta(disk.meta, settings)
         clock = DeviceClock(correction: disk.meta.correction)
         random = RandomSource(seed: seed)
         bucket = TokenBucket(disk.meta.allowance, now: now.uptime)
@@ -99,11 +106,15 @@ package struct SyncEngine: Sendable {
         }
     }
 
-    /// The value that the app sees. O(1).
-    package subscript(key: Key) -> PropertyListValue? { entries[key]?.visible?.value }
+    /// What a server said, or what holds until one does.
+    static func meta(_ disk: StoredMeta, _ settings: Settings) -> StoredMeta {
+        var meta = disk
+        if disk.cursor == nil { meta.limits.key = settings.key }
+        return meta
+    }
 
-    /// Every value that the app sees.
-    package var values: [Key: PropertyListValue] { entries.compactMapValues { $0.visible?.value } }
+    /// The value that the app sees. O(1).
+    package subscript(key: Key) -> PropertyListValue? { values[key] }
 
     /// Changes an entry, and keeps true what is derived from all of them.
     /// - Returns: Whether the app sees something else now.
@@ -123,7 +134,10 @@ package struct SyncEngine: Sendable {
         }
         guard old.visible != entry.visible else { return false }
         usage.replace(old.visible, by: entry.visible)
-        return old.visible?.value != entry.visible?.value
+        let value = entry.visible?.value
+        guard old.visible?.value != value else { return false }
+        values[key] = value
+        return true
     }
 
     func stored(_ key: Key) -> StoredEntry {

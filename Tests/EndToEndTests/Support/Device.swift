@@ -20,7 +20,7 @@ struct Device: Sendable {
         store = try UbiquitousKeyValueStore(configuration: configuration)
     }
 
-    var isSettled: Bool { store.engineStatus.pendingKeys == 0 }
+    var isSettled: Bool { store.engineStatus.pendingKeys.isEmpty }
     var isConnected: Bool { store.engineStatus.link.state == .connected }
 
     func integer(_ key: String) -> Int64? { (store.object(forKey: key) as? NSNumber)?.int64Value }

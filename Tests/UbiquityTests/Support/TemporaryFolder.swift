@@ -17,6 +17,15 @@ final class TemporaryFolder: Sendable {
 
     func file(_ name: String) -> String { path + "/" + name }
 
+    /// Whether any file in it, or below it, has these bytes.
+    func contains(_ text: String) throws -> Bool {
+        let files = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
+        return files.contains { name in
+            (try? Data(contentsOf: URL(fileURLWithPath: file(name))))?
+                .range(of: Data(text.utf8)) != nil
+        }
+    }
+
     static func permissions(_ path: String) throws -> Int {
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
         return (attributes[.posixPermissions] as? NSNumber)?.intValue ?? -1

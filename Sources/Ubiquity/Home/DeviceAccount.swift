@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+
+/// This device's sign-in as one process follows it: one watch for all its stores.
+///
+/// Shared state: `state`, by its mutex, because stores come and go on any thread and the sign-in is
+/// read on `queue`. Held while the file is read first, so that two who come first read it once, and
+/// for copies only after that.
+final class DeviceAccount: Sendable {
+    typealias Follower = @Sendable (DeviceState) -> Void
+
+    private struct State {
+        var known: DeviceState?
+        var watcher: FileWatcher?
+        var followers: [Int: (follow: Follower, failure: @Sendable (HomeError) -> Void)] = [:]
+        var added = 0
+    }
+
+    let home: DeviceHome
+    private let state = Mutex(State())
+    private let queue = DispatchQueue(label: "ubiquity.account")
+
+    private init(_ home: DeviceHome) { self.home = home }
+
+    deinit { state.withLock { $0.watcher?.cancel() } }
+
+    private static let all = Mutex<[String: Weak]>([:])
+
+    private struct Weak { weak var account: DeviceAccount? }
+
+    /// The one of this home.
+    static func of(_ home: DeviceHome) -> DeviceAccount {
+        all.withLock { all in
+            if let account = all[home.path]?.account { return account }
+            let account = DeviceAccount(home)
+            all[home.path] = Weak(account: account)
+            return account
+        }
+    }
+
+    /// Read once, and again whenever the file has changed.
+    /// - Throws: ``HomeError``; ``SystemError`` if the folder cannot be watched.
+    func current() throws -> DeviceState {
+        try state.withLock { state in
+            if let known = state.known { return known }
+            if state.watcher == nil {
+                // Before the file is read: a change in between is then looked at twice, not never.
+                state.watcher = try FileWatcher(
+                    folder: home.path, prefix: DeviceHome.accountFileName, queue: queue
+                ) { [weak self] in self?.look() }
+            }
+            let known = try home.load()
+            state.known = known
+            return known
+        }
+    }
+
+    /// Calls with each state that follows the present one, one after the other.
+    /// - Returns: Ends it.
+    func watch(
+        _ follow: @escaping Follower, failure: @escaping @Sendable (HomeError) -> Void
+    ) -> @Sendable () -> Void {
+        let number = state.withLock { state in
+            state.added += 1
+            state.followers[state.added] = (follow, failure)
+            return state.added
+        }
+        return { [weak self] in self?.state.withLock { $0.followers[number] = nil } }
+    }
+
+    private func look() {
+        do throws(HomeError) {
+            let now = try home.load()
+            let followers = state.withLock { state in
+                defer { state.known = now }
+                return state.known == now ? [] : state.followers.sorted { $0.key < $1.key }
+            }
+            for (_, follower) in followers { follower.follow(now) }
+        } catch {
+            for follower in state.withLock({ Array($0.followers.values) }) {
+                follower.failure(error)
+            }
+        }
+    }
+}

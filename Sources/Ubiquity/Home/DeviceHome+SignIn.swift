@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+extension DeviceHome {
+    /// A credential that is given up, and what the server said to it.
+    package struct GivenUp: Sendable {
+        package var account: SignedInAccount
+        /// Why the server was not told, and still knows the credential; nil: it was.
+        package var failure: LinkFailure?
+    }
+
+    /// Exchanges a code for a credential, and signs this device in for all its apps.
+    ///
+    /// A sign-in that there is already is given up once the new one works.
+    /// - Throws: ``LinkFailure`` if the server does not take the code, ``HomeError`` if the sign-in
+    ///   cannot be kept.
+    package func signIn(
+        server: String, code: String, deviceName: String
+    ) async throws -> (account: SignedInAccount, old: GivenUp?) {
+        let account = try await AccountClient.signIn(
+            server: server, code: code, deviceName: deviceName)
+        var old: SignedInAccount?
+        try update { state in
+            old = state.signedIn
+            state.signIn(account)
+        }
+        guard let old else { return (account, nil) }
+        return (account, await giveUp(old))
+    }
+
+    /// Signs this device out for all its apps, on this device alone.
+    ///
+    /// - Parameter wipes: Whether the account's values, unsent ones included, are removed from this
+    ///   device. Else they stay, readable and writable.
+    /// - Returns: Whose credential is to be given up; nil: nobody was signed in.
+    /// - Throws: ``HomeError``.
+    package func endSignIn(wipes: Bool) throws(HomeError) -> SignedInAccount? {
+        var account: SignedInAccount?
+        var wiped: String?
+        try update { state in
+            let folder = state.folder
+            account = wipes ? state.signOutWiping() : state.signOut()
+            if state.folder != folder { wiped = folder }
+        }
+        if let wiped { try removeStores(of: wiped) }
+        return account
+    }
+
+    /// Has the server forget a credential.
+    package func giveUp(_ account: SignedInAccount) async -> GivenUp {
+        do throws(LinkFailure) {
+            try await AccountClient.signOut(account)
+            return GivenUp(account: account)
+        } catch {
+            // It was revoked before.
+            if error.kind == .unauthorized { return GivenUp(account: account) }
+            return GivenUp(account: account, failure: error)
+        }
+    }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+
+/// Tells who is signed in on this device, and posts `NSUbiquityIdentityDidChange` when that changes.
+///
+/// Shared state: `known`, by its mutex: it is changed where the sign-in is read, and asked for
+/// anywhere.
+final class DeviceIdentity: Sendable {
+    private let device: DeviceAccount
+    private let known: Mutex<String?>
+    /// A queue of its own: who posts may have to wait for an observer.
+    private let queue = DispatchQueue(label: "ubiquity.identity")
+
+    init(_ device: DeviceAccount) {
+        self.device = device
+        known = Mutex((try? device.current())?.signedIn?.account)
+        _ = device.watch { [weak self] state in
+            self?.follow(state.signedIn?.account)
+        } failure: { _ in
+        }
+    }
+
+    var accountID: String? { known.withLock(\.self) }
+
+    private func follow(_ account: String?) {
+        let isChanged = known.withLock { known in
+            defer { known = account }
+            return known != account
+        }
+        guard isChanged else { return }
+        queue.async {
+            NotificationCenter.default.post(name: .NSUbiquityIdentityDidChange, object: nil)
+        }
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+
+/// The property list in which an app of Apple's systems names its store.
+enum Entitlements {
+    static let identifierKey = "com.apple.developer.ubiquity-kvstore-identifier"
+
+    struct Failure: Error, Hashable { var description: String }
+
+    /// The entitlements beside the program: those that have its name, else the only ones there.
+    static func file(beside program: URL) -> URL? {
+        let folder = program.resolvingSymlinksInPath().deletingLastPathComponent()
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        let candidates = names.filter { $0.hasSuffix(".entitlements") }
+        let own = program.deletingPathExtension().lastPathComponent + ".entitlements"
+        let name = candidates.contains(own) ? own : candidates.count == 1 ? candidates[0] : nil
+        return name.map(folder.appendingPathComponent)
+    }
+
+    static func identifier(in file: URL) -> Result<String, Failure> {
+        let entries: [PropertyListFile.Entry]
+        do { entries = try PropertyListFile.read(path: file.path) } catch {
+            return .failure(Failure(description: "\(error)"))
+        }
+        let entry = entries.first { $0.key == identifierKey }
+        guard case .success(.string(let text)) = entry?.value else {
+            return .failure(Failure(description: "\(file.path) has no \(identifierKey)"))
+        }
+        // Xcode fills these in when it signs; elsewhere nobody does.
+        guard !text.string.contains("$(") else {
+            return .failure(
+                Failure(
+                    description: "\(file.path) has \(text.string) as \(identifierKey); write out "
+                        + "what stands for the variable"))
+        }
+        return .success(text.string)
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+
+/// Which store an app's values belong to.
+struct StoreIdentity {
+    /// Nil: the app has none, and its values stay on this machine.
+    var identifier: StoreIdentifier?
+    /// How the store's file is called, without its suffix.
+    var fileName: String
+    /// What the app's author should hear about it.
+    var warning: UbiquityError?
+}
+
+extension UbiquityConfiguration {
+    /// From code, else the environment, else the entitlements beside the program.
+    /// - Throws: ``UbiquityError`` for a malformed identifier.
+    func identity(
+        environment: [String: String] = ProcessInfo.processInfo.environment,
+        program: URL? = Bundle.main.executableURL
+    ) throws -> StoreIdentity {
+        if let text = givenIdentifier(environment) {
+            return try StoreIdentity(identified: text, by: "the app")
+        }
+        let name = program?.deletingPathExtension().lastPathComponent ?? "program"
+        guard let file = program.flatMap(Entitlements.file) else {
+            return StoreIdentity(unnamed: name, Self.missingIdentifier)
+        }
+        switch Entitlements.identifier(in: file) {
+        case .success(let text):
+            return try StoreIdentity(identified: text, by: file.path)
+        case .failure(let error):
+            return StoreIdentity(unnamed: name, "\(error.description). \(Self.missingIdentifier)")
+        }
+    }
+
+    /// Nil if nothing names a store.
+    package func resolvedIdentifier() throws -> String? { try identity().identifier?.string }
+
+    private func givenIdentifier(_ environment: [String: String]) -> String? {
+        [identifier, environment[Self.identifierVariable]].compactMap(\.self).first { !$0.isEmpty }
+    }
+
+    private static let missingIdentifier =
+        "This app has no store identifier, so its values stay on this machine and do not sync. "
+        + "Configure the store in code, set \(identifierVariable), or put an entitlements file with "
+        + "\(Entitlements.identifierKey) beside the program."
+}
+
+extension StoreIdentity {
+    fileprivate init(identified text: String, by source: String) throws {
+        do {
+            let identifier = try StoreIdentifier(text)
+            self.init(identifier: identifier, fileName: text)
+        } catch {
+            throw UbiquityError(.invalid, "\"\(text)\", from \(source), names no store: \(error)")
+        }
+    }
+
+    /// Apps without an identifier must not see each other's values.
+    fileprivate init(unnamed program: String, _ warning: String) {
+        let safe = program.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
+        self.init(
+            // A point first: no identifier begins so.
+            fileName: ".unconfigured-" + String(safe.prefix(100)),
+            warning: UbiquityError(.notConfigured, warning))
+    }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension UbiquitousKeyValueStore {
+    /// The changes from now on, the app's own included, each with its origin.
+    public var changes: UbiquityChanges {
+        backing.driver.tellOwnWrites()
+        return UbiquityChanges(backing.audience.changes)
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// Several writes that apply wholly or not at all, see ``UbiquitousKeyValueStore/performBatch(_:)``.
+///
+/// It belongs to the closure that it is given to.
+public struct UbiquityBatch: ~Copyable {
+    private let store: UbiquitousKeyValueStore
+    var changes: [Key: Content] = [:]
+
+    init(_ store: UbiquitousKeyValueStore) { self.store = store }
+
+    /// The value as it will be, boxed as ``UbiquitousKeyValueStore/object(forKey:)`` boxes.
+    public func object(forKey aKey: String) -> Any? { value(aKey)?.boxed }
+
+    /// Takes note of a property-list value; nil removes the key.
+    ///
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` for a value that is no property
+    ///   list and for an empty key. Not caught, it ends the batch, and nothing is written.
+    public mutating func set(_ anObject: Any?, forKey aKey: String) throws {
+        do {
+            changes[try Key(aKey)] =
+                try anObject.map { .value(try PropertyListValue($0)) } ?? .deleted
+        } catch { throw UbiquityError(refused: aKey, error) }
+    }
+
+    /// Removes a key.
+    public mutating func removeObject(forKey aKey: String) {
+        if let key = try? Key(aKey) { changes[key] = .deleted }
+    }
+
+    /// The value as it will be.
+    func value(_ name: String) -> PropertyListValue? {
+        guard let key = try? Key(name) else { return nil }
+        if let change = changes[key] { return change.value }
+        return store.value(name)
+    }
+}
+
+extension UbiquitousKeyValueStore {
+    /// Writes several keys as one transaction: in memory, on disk, on the server and in what other
+    /// devices observe, all of it or nothing.
+    ///
+    /// The batch is written when the closure returns; until then nobody sees any of it but the batch
+    /// itself. What others write meanwhile stays, on other keys.
+    ///
+    /// - Throws: What the closure throws, and ``UbiquityError`` with ``UbiquityError/Code/invalid`` for
+    ///   a key that is too long and ``UbiquityError/Code/refused`` if the whole does not fit into the
+    ///   store. Then nothing was written.
+    public func performBatch<Result>(
+        _ body: (inout UbiquityBatch) throws -> Result
+    ) throws -> Result {
+        var batch = UbiquityBatch(self)
+        let result = try body(&batch)
+        do { try write(batch.changes) } catch {
+            let keys = batch.changes.keys.sorted().map(\.string).joined(separator: "\", \"")
+            throw UbiquityError(refused: keys, error)
+        }
+        return result
+    }
+
+    /// Removes every key, as one transaction.
+    public func removeAll() {
+        // A deletion always fits.
+        try? backing.driver.write { $0.values.mapValues { _ in .deleted } }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// To see a sync, to force one, and to wait for it.
+extension UbiquitousKeyValueStore {
+    /// Exchanges with the server, now: when it returns, what was written before is on the server,
+    /// and what the server had is here.
+    ///
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured``,
+    ///   ``UbiquityError/Code/notSignedIn``, ``UbiquityError/Code/unreachable`` or
+    ///   ``UbiquityError/Code/refused`` at the first attempt that fails, and `CancellationError`. What
+    ///   was written stays and is sent later.
+    public func synchronizeNow() async throws {
+        try checkIdentifier()
+        try await backing.driver.requestSync()
+    }
+
+    /// Returns when the first download of this account's values has completed: at once, if it has
+    /// before. From then on a key without a value was never set, or was removed.
+    ///
+    /// It waits for as long as that takes, for a sign-in too.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured`` for an app without an
+    ///   identifier, which has nothing to wait for, and `CancellationError`.
+    public func initialSync() async throws {
+        try checkIdentifier()
+        for await status in statuses where status.isInitialSyncComplete { return }
+        try Task.checkCancellation()
+        throw UbiquityError(.storage, "the store was closed")
+    }
+
+    /// How the sync stands now.
+    public var status: UbiquityStatus { backing.status(of: engineStatus) }
+
+    /// How the sync stands, now and whenever that changes.
+    ///
+    /// A slow reader gets the newest status only. The sequence is for one reader, and ends when the
+    /// reading task is cancelled.
+    public var statuses: some AsyncSequence<UbiquityStatus, Never> & Sendable {
+        let backing = backing
+        return backing.audience.statuses.stream(newest: 1, first: engineStatus)
+            .map { backing.status(of: $0) }
+    }
+
+    /// What went wrong where the app's call could not say so: refused writes, a missing identifier, a
+    /// broken file. Errors of the network are in ``status``.
+    ///
+    /// A slow reader gets the newest 64. The sequence is for one reader.
+    public var errors: some AsyncSequence<UbiquityError, Never> & Sendable {
+        backing.audience.errors.stream(newest: 64)
+    }
+
+    private func checkIdentifier() throws {
+        guard backing.identifier != nil else {
+            throw UbiquityError(.notConfigured, "this app has no store identifier")
+        }
+    }
+}

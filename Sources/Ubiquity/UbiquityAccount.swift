@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// The account that this device is signed in to, for all apps of the person on it.
+///
+/// `ubiquity sign-in` does the same from a shell. Apps that run meanwhile follow at once.
+public struct UbiquityAccount: Hashable, Sendable {
+    /// Drawn by chance by the server.
+    public var id: String
+    /// What people call it.
+    public var name: String
+    /// The server's address.
+    public var server: String
+    /// What the account's owner sees this device as.
+    public var deviceName: String
+
+    /// The account that this device is signed in to; nil: none. Reads a small file.
+    ///
+    /// - Parameter home: As ``UbiquityConfiguration/home``.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
+    public static func current(home: String? = nil) throws -> UbiquityAccount? {
+        try storageErrors { try DeviceHome(path: home).load() }.signedIn.map(UbiquityAccount.init)
+    }
+
+    /// Signs this device in by a code, which whoever runs the server gives out and which works once.
+    ///
+    /// What was written before the first sign-in goes into the account; where the account has a key
+    /// already, its value stays, unless ``UbiquityConfiguration/firstSync`` says otherwise. Signed in
+    /// to another account, the device has that account's values; what the first one had not yet sent
+    /// waits on this device, and is sent when it is signed in again.
+    ///
+    /// - Parameters:
+    ///   - server: Such as `https://ubiquity.example`.
+    ///   - deviceName: What the account's owner sees this device as; nil: the host's name.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` for a code that is wrong,
+    ///   used or too old, ``UbiquityError/Code/unreachable``, ``UbiquityError/Code/refused`` or
+    ///   ``UbiquityError/Code/storage``.
+    @discardableResult
+    public static func signIn(
+        server: String, code: String, deviceName: String? = nil, home: String? = nil
+    ) async throws -> UbiquityAccount {
+        let home = try storageErrors { try DeviceHome(path: home) }
+        do {
+            return UbiquityAccount(
+                try await home.signIn(
+                    server: server, code: code,
+                    deviceName: deviceName ?? ProcessInfo.processInfo.hostName
+                ).account)
+        } catch { throw UbiquityError(signIn: error) }
+    }
+
+    /// Signs this device out. Nothing happens if it is not signed in.
+    ///
+    /// The server is told to forget the device's credential; where it cannot be reached, the device
+    /// is signed out all the same.
+    ///
+    /// - Parameter wipes: Whether the account's values, those included that were not sent yet, are
+    ///   removed from this device. Else they stay readable and writable, and what was not sent waits
+    ///   for the next sign-in to the same account.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
+    public static func signOut(wipes: Bool = false, home: String? = nil) async throws {
+        let home = try storageErrors { try DeviceHome(path: home) }
+        let old = try storageErrors { try home.endSignIn(wipes: wipes) }
+        if let old { _ = await home.giveUp(old) }
+    }
+
+    init(_ account: SignedInAccount) {
+        id = account.account
+        name = account.accountName
+        server = account.server
+        deviceName = account.deviceName
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension SyncEngine {
+    /// A disk belongs to one account: what it holds must never reach another.
+    mutating func signIn(account: String, device: DeviceID) {
+        guard meta.account == nil || meta.account == account else {
+            setLink(.unauthorized, error: "this store's file belongs to another account")
+            return
+        }
+        if meta.account != account {
+            meta.account = account
+            isMetaUnsaved = true
+        }
+        self.device = device
+        isSignedIn = true
+        closeLink()
+    }
+
+    /// The values stay, and what is written from now on waits for the same account.
+    mutating func signOut() {
+        guard isSignedIn else { return }
+        endAccount("this device was signed out")
+        post(Notice(.accountChange, []))
+    }
+
+    mutating func leave() { endAccount("this device is signed in to another account now") }
+
+    private mutating func endAccount(_ reason: String) {
+        isSignedIn = false
+        closeLink()
+        setLink(.signedOut)
+        failRequests(LinkFailure(.unauthorized, reason))
+    }
+
+    /// Goes on with another account's disk, whose values replace these whatever their timestamps.
+    /// What waits for the server stays parked on the disk that is left.
+    ///
+    /// Answers to what was asked for the account that is left are answers to nothing. The process
+    /// neither leads there nor is it signed in yet.
+    /// - Precondition: ``isSaved``, unless the disk that is left is being wiped.
+    package mutating func move(
+        to disk: DiskChanges, discardsUnsaved: Bool = false, at now: ClockReading
+    ) {
+        precondition(isSaved || discardsUnsaved, "Unsaved writes would be lost with the account.")
+        leave()
+        var next = SyncEngine(disk: disk, settings: settings, seed: random.next(), at: now)
+        next.streamsOpened = streamsOpened
+        next.hangUp = hangUp
+        next.pushesSent = pushesSent
+        next.fetchesStarted = fetchesStarted
+        next.fetchesFinished = fetchesFinished
+        next.requestsMade = requestsMade
+        next.finished = finished
+        next.notices = notices
+        next.tellsOwnWrites = tellsOwnWrites
+        let (old, new) = (values, next.values)
+        let changed = Set(old.keys).union(new.keys).filter { old[$0] != new[$0] }
+        next.post(Notice(.accountChange, changed))
+        self = next
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Synchronization
+import Ubiquity
+
+/// What an observer of a store is told, with the values as it reads them then.
+///
+/// `@unchecked Sendable`: the token is only ever handed back to the centre.
+final class Notifications: @unchecked Sendable {
+    struct Told: Equatable {
+        var reason: Int
+        var keys: [String]
+        var values: [String?]
+    }
+
+    private let told: Box
+    private let token: any NSObjectProtocol
+
+    private final class Box: Sendable {
+        let all = Mutex<[Told]>([])
+    }
+
+    init(of store: UbiquitousKeyValueStore) {
+        let box = Box()
+        told = box
+        token = NotificationCenter.default.addObserver(
+            forName: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
+            queue: nil
+        ) { notification in
+            guard let userInfo = notification.userInfo,
+                let reason = userInfo[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int,
+                let keys = userInfo[NSUbiquitousKeyValueStoreChangedKeysKey] as? [String]
+            else { return }
+            let values = keys.map { store.string(forKey: $0) }
+            box.all.withLock { $0.append(Told(reason: reason, keys: keys, values: values)) }
+        }
+    }
+
+    deinit { NotificationCenter.default.removeObserver(token) }
+
+    var all: [Told] { told.all.withLock { $0 } }
+}
