@@ -84,18 +84,34 @@ let package = Package(
                 "Ubiquity", "UbiquityCLI", "UbiquityCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
-        // Needs the program too, and starts it.
+        // Needs the programs too, and starts them.
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityWire",
+                "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityTestWorker", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),
+        // An app for the end-to-end tests to start several of.
+        .executableTarget(
+            name: "UbiquityTestWorker",
+            dependencies: [
+                "Ubiquity", "UbiquityCore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/Worker"),
         .testTarget(name: "UbiquityWireTests", dependencies: ["UbiquityCore", "UbiquityWire"]),
         .testTarget(name: "UbiquityCoreTests", dependencies: ["UbiquityCore"]),
+        // Code as apps for Apple's systems have it, in both languages they are written in.
+        .testTarget(
+            name: "DropInTests", dependencies: ["Ubiquity"], path: "Tests/DropIn/Swift6",
+            packageAccess: false),
+        .testTarget(
+            name: "DropInSwift5Tests", dependencies: ["Ubiquity"], path: "Tests/DropIn/Swift5",
+            packageAccess: false, swiftSettings: [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "UbiquityServerTests",
             dependencies: [
@@ -116,13 +132,22 @@ let package = Package(
 let strictSettings: [SwiftSetting] =
     Context.environment["UBIQUITY_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)]
 
-// One loop, so that no target is forgotten.
+let houseSettings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+// One loop, so that no target is forgotten. Apps do not have the house's settings.
 for target in package.targets {
+    let isApp = target.name.hasPrefix("DropIn")
     target.swiftSettings =
-        strictSettings + [
-            .enableUpcomingFeature("ExistentialAny"),
-            .enableUpcomingFeature("InternalImportsByDefault"),
-            .enableUpcomingFeature("MemberImportVisibility"),
-            .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-        ]
+        (target.swiftSettings ?? []) + strictSettings + (isApp ? [] : houseSettings)
+}
+
+// For `make docs` only: who uses the package need not fetch it.
+if Context.environment["UBIQUITY_DOCS"] != nil {
+    package.dependencies.append(
+        .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
 }

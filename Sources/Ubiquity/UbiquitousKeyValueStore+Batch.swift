@@ -25,6 +25,16 @@ public struct UbiquityBatch: ~Copyable {
         } catch { throw UbiquityError(refused: aKey, error) }
     }
 
+    /// Takes note of a value; nil removes the key.
+    ///
+    /// - Throws: As ``set(_:forKey:)``.
+    public mutating func set<Value>(_ value: Value, for key: UbiquityKey<Value>) throws {
+        do {
+            changes[try Key(key.name)] =
+                try TypedValue.encode(value).map(Content.value) ?? .deleted
+        } catch { throw UbiquityError(refused: key.name, error) }
+    }
+
     /// Removes a key.
     public mutating func removeObject(forKey aKey: String) {
         if let key = try? Key(aKey) { changes[key] = .deleted }
@@ -38,7 +48,7 @@ public struct UbiquityBatch: ~Copyable {
     }
 }
 
-extension UbiquitousKeyValueStore {
+extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Writes several keys as one transaction: in memory, on disk, on the server and in what other
     /// devices observe, all of it or nothing.
     ///

@@ -20,7 +20,7 @@ public struct UbiquityRefusedWrite: @unchecked Sendable {
     public var reason: String
 }
 
-extension UbiquitousKeyValueStore {
+extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// The writes that the server refused, the newest first; at most 1,024 are kept. Read from disk.
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.

@@ -3,7 +3,7 @@
 internal import UbiquityCore
 
 /// To see a sync, to force one, and to wait for it.
-extension UbiquitousKeyValueStore {
+extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Exchanges with the server, now: when it returns, what was written before is on the server,
     /// and what the server had is here.
     ///

@@ -14,21 +14,26 @@ package import UbiquityCore
 /// the typed getters through ``object(forKey:)``. With ``removeObject(forKey:)`` these are all that
 /// a subclass needs to override; none of the three calls another.
 ///
-/// Safe to call from any thread. `@unchecked Sendable` because it is open: its own only property is
-/// a constant whose type guards itself; a subclass that adds state must guard it.
-open class UbiquitousKeyValueStore: @unchecked Sendable {
+/// Safe to call from any thread. `@unchecked Sendable` because it is open: its own properties are
+/// constants whose types guard themselves; a subclass that adds state must guard it. An `NSObject`, as
+/// Apple's is, for existing code compares stores, keeps them in sets and passes them as objects.
+open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// Nil: that of the default store, which a test double that overrides all it is asked for never
     /// opens.
     private let own: StoreBacking?
+    /// That of `own`, at hand for the calls that must be fast.
+    private let ownMemory: EngineMemory?
 
     /// Shared by all instances with the same identifier and home.
     var backing: StoreBacking { own ?? DefaultStore.shared.store.backing }
 
+    fileprivate var memory: EngineMemory { ownMemory ?? DefaultStore.shared.store.memory }
+
     /// The app's one store.
     ///
-    /// Its identifier comes from the environment's `UBIQUITY_KVSTORE_IDENTIFIER`, unless
-    /// ``configureDefault(_:)`` was called before. Without one it works in memory and says so in the
-    /// log, and ``synchronize()`` is false.
+    /// Its identifier comes from ``configureDefault(_:)``, else from where
+    /// ``UbiquityConfiguration/identifier`` says. Without one it works on this machine alone, says so
+    /// in the log, and ``synchronize()`` is false.
     open class var `default`: UbiquitousKeyValueStore { DefaultStore.shared.store }
 
     /// Sets up the store that ``default`` gives. To be called before the first use of it.
@@ -40,7 +45,11 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
     }
 
     /// Another object for what ``default`` holds; never a second store.
-    public init() { own = nil }
+    public override init() {
+        own = nil
+        ownMemory = nil
+        super.init()
+    }
 
     /// A further store, by its identifier.
     ///
@@ -55,12 +64,14 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
     /// - Throws: As ``init(identifier:)``.
     public init(configuration: UbiquityConfiguration) throws {
         let backing = try StoreBacking.open(configuration)
-        own = backing
+        (own, ownMemory) = (backing, backing.driver.memory)
+        super.init()
         backing.audience.adopt(self)
     }
 
     init(backing: StoreBacking) {
-        own = backing
+        (own, ownMemory) = (backing, backing.driver.memory)
+        super.init()
         backing.audience.adopt(self)
     }
 
@@ -72,35 +83,49 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
 
     /// The string of a key; a number as its text, `true` as "1". Nil for any other type, and where
     /// there is none.
-    open func string(forKey aKey: String) -> String? { read(aKey)?.asString }
+    open func string(forKey aKey: String) -> String? { read(aKey) { $0.asString } }
 
     /// The array of a key, its elements boxed as ``object(forKey:)`` boxes. Nil for any other type.
-    open func array(forKey aKey: String) -> [Any]? { read(aKey)?.boxedArray }
+    open func array(forKey aKey: String) -> [Any]? { read(aKey) { $0 }?.boxedArray }
 
     /// The dictionary of a key, its values boxed as ``object(forKey:)`` boxes. Nil for any other type.
-    open func dictionary(forKey aKey: String) -> [String: Any]? { read(aKey)?.boxedDictionary }
+    open func dictionary(forKey aKey: String) -> [String: Any]? {
+        read(aKey) { $0 }?.boxedDictionary
+    }
 
     /// The data of a key. Nil for any other type.
     open func data(forKey aKey: String) -> Data? {
-        if case .data(let bytes) = read(aKey) { Data(bytes) } else { nil }
+        if case .data(let bytes) = read(aKey, { $0 }) { Data(bytes) } else { nil }
     }
 
     /// The integer of a key; reals lose their fraction, strings give their leading digits, `true` is
     /// 1. 0 for anything else; what lies outside of `Int64` becomes its nearest end.
-    open func longLong(forKey aKey: String) -> Int64 { read(aKey)?.asInt64 ?? 0 }
+    open func longLong(forKey aKey: String) -> Int64 { read(aKey) { $0.asInt64 } ?? 0 }
 
     /// The number of a key; strings give their leading number, `true` is 1. 0 for anything else.
-    open func double(forKey aKey: String) -> Double { read(aKey)?.asDouble ?? 0 }
+    open func double(forKey aKey: String) -> Double { read(aKey) { $0.asDouble } ?? 0 }
 
     /// The truth of a key: numbers are true when not zero, strings by `NSString.boolValue`. False for
     /// anything else.
-    open func bool(forKey aKey: String) -> Bool { read(aKey)?.asBool ?? false }
+    open func bool(forKey aKey: String) -> Bool { read(aKey) { $0.asBool } ?? false }
 
     /// What typed getters read: through ``object(forKey:)`` where a subclass may have overridden it.
-    private func read(_ key: String) -> PropertyListValue? {
-        if type(of: self) == UbiquitousKeyValueStore.self { return value(key) }
-        return object(forKey: key).flatMap { try? PropertyListValue($0) }
+    ///
+    /// - Parameter body: Must be short: it is called with the store's lock held.
+    @inline(__always)
+    private func read<Result: Sendable>(
+        _ key: String, _ body: (PropertyListValue) -> Result?
+    ) -> Result? {
+        if isSubclass {
+            return object(forKey: key).flatMap { try? PropertyListValue($0) }.flatMap(body)
+        }
+        guard let key = try? Key(key) else { return nil }
+        return memory.value(key, body)
     }
+
+    /// A subclass may have overridden `object(forKey:)` and `set(_: Any?, forKey:)`; the store's
+    /// own class need not box a value and take it out of its box again.
+    var isSubclass: Bool { type(of: self) != UbiquitousKeyValueStore.self }
 
     /// A copy of all values, those received from other devices included. Of keys that differ in
     /// Unicode normalisation only it has one, as any dictionary of Swift strings.
@@ -119,15 +144,16 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
     /// not fit is told by a notification with the reason
     /// `NSUbiquitousKeyValueStoreQuotaViolationChange` too.
     open func set(_ anObject: Any?, forKey aKey: String) {
-        write(
-            try anObject.map { Content.value(try PropertyListValue($0)) } ?? .deleted, forKey: aKey)
+        write(aKey, try anObject.map { try PropertyListValue($0) })
     }
 
     /// Stores a string; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
-    open func set(_ aString: String?, forKey aKey: String) { set(aString as Any?, forKey: aKey) }
+    open func set(_ aString: String?, forKey aKey: String) {
+        set(aKey, aString) { .string($0) }
+    }
 
     /// Stores data; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
-    open func set(_ aData: Data?, forKey aKey: String) { set(aData as Any?, forKey: aKey) }
+    open func set(_ aData: Data?, forKey aKey: String) { set(aKey, aData) { .data([UInt8]($0)) } }
 
     /// Stores an array; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
     open func set(_ anArray: [Any]?, forKey aKey: String) { set(anArray as Any?, forKey: aKey) }
@@ -138,35 +164,61 @@ open class UbiquitousKeyValueStore: @unchecked Sendable {
     }
 
     /// Stores an integer. As ``set(_:forKey:)-(Any?,_)``.
-    open func set(_ value: Int64, forKey aKey: String) { set(value as Any?, forKey: aKey) }
+    open func set(_ value: Int64, forKey aKey: String) { set(aKey, value) { .integer($0) } }
 
     /// Stores a real number. As ``set(_:forKey:)-(Any?,_)``.
-    open func set(_ value: Double, forKey aKey: String) { set(value as Any?, forKey: aKey) }
+    open func set(_ value: Double, forKey aKey: String) {
+        set(aKey, value) { .real(PropertyListValue.canonical($0)) }
+    }
 
     /// Stores a Bool. As ``set(_:forKey:)-(Any?,_)``.
-    open func set(_ value: Bool, forKey aKey: String) { set(value as Any?, forKey: aKey) }
+    open func set(_ value: Bool, forKey aKey: String) { set(aKey, value) { .boolean($0) } }
 
     /// Removes a key. Nothing happens where there is none.
-    open func removeObject(forKey aKey: String) { write(.deleted, forKey: aKey) }
+    open func removeObject(forKey aKey: String) { write(aKey, nil) }
+
+    /// What typed setters do: through ``set(_:forKey:)-(Any?,_)`` where a subclass may have overridden
+    /// it, which then gets the value boxed: an `Int64` in an `Any` would cast to `Int64` alone.
+    private func set<Value>(
+        _ key: String, _ value: Value?, _ make: (Value) -> PropertyListValue
+    ) {
+        if isSubclass {
+            set(value.map(make)?.boxed, forKey: key)
+        } else {
+            write(key, value.map(make))
+        }
+    }
 
     /// What `set` and `removeObject` both do. Neither calls the other: a subclass whose `set`
     /// removes the key when it is given nil would be called again, without end.
-    private func write(_ content: @autoclosure () throws -> Content, forKey aKey: String) {
+    private func write(_ key: String, _ value: @autoclosure () throws -> PropertyListValue?) {
         do {
-            try write([try Key(aKey): try content()])
+            let content: Content = try value().map { .value($0) } ?? .deleted
+            if try memory.write(try Key(key), content) { backing.driver.startDrain() }
         } catch {
-            refuse(aKey, error)
+            // There may be a notice of it.
+            if error is LimitViolation { backing.driver.startDrain() }
+            refuse(key, error)
         }
     }
 
     // MARK: - Key-value coding
 
+    // `NSObject` has the two on Apple's systems, where they are overridden, and not elsewhere.
+    #if canImport(Darwin)
+    /// The same as ``object(forKey:)``.
+    open override func value(forKey key: String) -> Any? { object(forKey: key) }
+
+    /// The same as ``set(_:forKey:)-(Any?,_)``.
+    open override func setValue(_ value: Any?, forKey key: String) { set(value, forKey: key) }
+    #else
     /// The same as ``object(forKey:)``: existing code reaches a store by the names that
     /// `NSObject` gives to every class of Apple's. A key path is not taken apart.
     open func value(forKey key: String) -> Any? { object(forKey: key) }
 
     /// The same as ``set(_:forKey:)-(Any?,_)``, under the name of `NSObject`'s.
     open func setValue(_ value: Any?, forKey key: String) { set(value, forKey: key) }
+    #endif
 
     // MARK: - Disk and server
 
@@ -183,7 +235,7 @@ extension UbiquitousKeyValueStore {
     /// The value of a key, unboxed. Nil if there is none, or the string cannot be a key.
     package func value(_ key: String) -> PropertyListValue? {
         guard let key = try? Key(key) else { return nil }
-        return backing.driver.read { $0[key] }
+        return memory.value(key) { $0 }
     }
 
     package var values: [Key: PropertyListValue] { backing.driver.read { $0.values } }

@@ -1,34 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Testing
-internal import Ubiquity
-internal import UbiquityCore
 
 extension EndToEndTests {
     @Suite struct SilentServerTests {
-        @Test func `synchronize returns at once with a server that never answers`() async throws {
-            try await onStage { stage in
-                var server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
-                try await server.stop()
-                let silent = try SilentServer(port: server.port)
-                defer { withExtendedLifetime(silent) {} }
-                let a = try Device(home: home)
-                defer { a.close() }
-                try await Task.sleep(for: .milliseconds(300))
-                var longest = Duration.zero
-                for number in Int64(1)...50 {
-                    a.store.set(number, forKey: "number")
-                    let start = ContinuousClock.now
-                    #expect(a.store.synchronize())
-                    longest = max(longest, start.duration(to: .now))
-                }
-                // A few milliseconds; more where other tests have the disk.
-                #expect(longest < .milliseconds(500))
-                #expect(a.store.engineStatus.pendingKeys.count == 1)
-            }
-        }
-
         @Test func `a command saves the value and says that it was not sent`() async throws {
             try await onStage { stage in
                 var server = try await ServerProcess.started(stage)

@@ -22,6 +22,8 @@ extension StoreBacking {
     /// Is told of other processes' writes to the file, and leads when it is this one's turn.
     func use(_ file: StoreFile) throws {
         try file.watch(on: queue) { [weak self] in self?.driver.lookAtDisk() }
+        // What was written between the first look and the watch.
+        driver.lookAtDisk()
         file.whenLeading { [weak self] in self?.driver.lead(on: file.storage) }
     }
 

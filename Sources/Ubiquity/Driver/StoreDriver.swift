@@ -10,19 +10,12 @@ internal import UbiquityCore
 ///
 /// It decides nothing. What it shares:
 ///
-/// * `state`, by its mutex, which is held for no longer than the engine thinks: the app's threads
-///   read and write through it. Nothing slow and no call of the app happens while it is held.
+/// * `memory`, a constant that guards itself: the app's threads read and write through it.
 /// * `storage`, `transport`, `tasks`, `timer`, `move` and `toldStatus` belong to `queue`, a serial
 ///   one: effects are done on it in the order in which the engine gave them.
 /// * `audience` is a constant, and guards itself.
 final class StoreDriver: @unchecked Sendable {
-    private struct State {
-        var engine: SyncEngine
-        var isDrainScheduled = false
-        var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
-    }
-
-    private let state: Mutex<State>
+    let memory: EngineMemory
     private let queue = DispatchQueue(label: "ubiquity.driver", qos: .userInitiated)
     private let audience: Audience
     private var storage: any LocalStorage
@@ -31,7 +24,6 @@ final class StoreDriver: @unchecked Sendable {
     private var transport: (any Transport)?
     private var tasks: [Int: Task<Void, Never>] = [:]
     private var timer: (any DispatchSourceTimer)?
-    private let now: @Sendable () -> ClockReading
 
     /// To another account's disk, as soon as all is saved on this one.
     private struct Move {
@@ -48,17 +40,16 @@ final class StoreDriver: @unchecked Sendable {
     ) {
         self.storage = storage
         self.audience = audience
-        self.now = now
         let engine = SyncEngine(
             disk: content, settings: settings, seed: .random(in: 0 ... .max), at: now())
-        state = Mutex(State(engine: engine))
+        memory = EngineMemory(engine, now: now)
     }
 
     // MARK: - For the app's threads
 
     /// Reads from the engine. Must be short.
     func read<Result: Sendable>(_ body: (borrowing SyncEngine) -> Result) -> Result {
-        state.withLock { body($0.engine) }
+        memory.state.withLock { body($0.engine) }
     }
 
     func write(_ changes: [Key: Content]) throws(LimitViolation) {
@@ -69,27 +60,28 @@ final class StoreDriver: @unchecked Sendable {
     func write(
         _ body: (borrowing SyncEngine) -> [Key: Content]
     ) throws(LimitViolation) {
-        let failure = state.withLock { state -> LimitViolation? in
-            do throws(LimitViolation) {
-                try state.engine.write(body(state.engine), at: now())
-                return nil
-            } catch { return error }
+        do throws(LimitViolation) {
+            let mustDrain = try memory.write { engine, now throws(LimitViolation) in
+                try engine.write(body(engine), at: now)
+            }
+            if mustDrain { startDrain() }
+        } catch {
+            // There may be a notice of it.
+            startDrain()
+            throw error
         }
-        scheduleDrain()
-        if let failure { throw failure }
     }
 
     /// From now on the audience is told of the app's own writes too.
-    func tellOwnWrites() { state.withLock { $0.engine.tellsOwnWrites = true } }
+    func tellOwnWrites() { memory.state.withLock { $0.engine.tellsOwnWrites = true } }
 
     /// Brings memory and disk together, and wakes the sync. Never waits for the network.
     func synchronize() -> Bool {
         queue.sync {
             refresh()
             handle(.hurry)
-            drain()
+            return drain()
         }
-        return read { $0.isSaved && $0.diskFailure == nil }
     }
 
     func requestSync() async throws {
@@ -97,8 +89,8 @@ final class StoreDriver: @unchecked Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 // In one step, or the engine could be done before anybody waits.
-                let id = state.withLock { state in
-                    let id = state.engine.requestSync(at: now())
+                let id = memory.state.withLock { state in
+                    let id = state.engine.requestSync(at: memory.now())
                     state.waiters[id] = continuation
                     return id
                 }
@@ -112,7 +104,7 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     private func finish(_ id: Int, throwing error: (any Error)?) {
-        let waiter = state.withLock { $0.waiters.removeValue(forKey: id) }
+        let waiter = memory.state.withLock { $0.waiters.removeValue(forKey: id) }
         if let error { waiter?.resume(throwing: error) } else { waiter?.resume() }
     }
 
@@ -120,7 +112,7 @@ final class StoreDriver: @unchecked Sendable {
 
     /// Tells the engine what happened, and carries out what follows.
     func tell(_ event: SyncEngine.Event) {
-        state.withLock { $0.engine.handle(event, at: now()) }
+        memory.state.withLock { $0.engine.handle(event, at: memory.now()) }
         scheduleDrain()
     }
 
@@ -192,34 +184,43 @@ final class StoreDriver: @unchecked Sendable {
     // MARK: - On the queue
 
     private func handle(_ event: SyncEngine.Event) {
-        state.withLock { $0.engine.handle(event, at: now()) }
+        memory.state.withLock { $0.engine.handle(event, at: memory.now()) }
     }
 
     private func scheduleDrain() {
-        let isScheduled = state.withLock { state in
-            defer { state.isDrainScheduled = true }
-            return state.isDrainScheduled
-        }
-        if !isScheduled { queue.async { [self] in drain() } }
+        if memory.state.withLock({ $0.scheduleDrain() }) { startDrain() }
     }
 
-    private func drain() {
-        state.withLock { $0.isDrainScheduled = false }
-        while let effect = state.withLock({ $0.engine.nextEffect(at: now()) }) {
+    /// To be called when the memory says so.
+    func startDrain() { queue.async { [self] in drain() } }
+
+    /// Does what there is to do.
+    /// - Returns: Whether memory and disk agreed in the moment in which there was nothing more: what
+    ///   the server says right after makes them differ again.
+    @discardableResult
+    private func drain() -> Bool {
+        memory.state.withLock { $0.isDrainScheduled = false }
+        var isSaved = false
+        while let effect = memory.state.withLock({ state in
+            let effect = state.engine.nextEffect(at: memory.now())
+            isSaved = state.engine.isSaved && state.engine.diskFailure == nil
+            return effect
+        }) {
             perform(effect)
         }
         if finishMove() { return drain() }
         tellStatus()
         scheduleWake()
+        return isSaved
     }
 
     /// - Returns: Whether the engine has another disk now.
     private func finishMove() -> Bool {
         guard let move else { return false }
-        let isMoved = state.withLock { state in
+        let isMoved = memory.state.withLock { state in
             guard state.engine.isSaved || move.discardsUnsaved else { return false }
             state.engine.move(
-                to: move.content, discardsUnsaved: move.discardsUnsaved, at: now())
+                to: move.content, discardsUnsaved: move.discardsUnsaved, at: memory.now())
             return true
         }
         guard isMoved else { return false }
@@ -310,7 +311,7 @@ final class StoreDriver: @unchecked Sendable {
         timer?.cancel()
         timer = nil
         guard let wake = read({ $0.nextWake }) else { return }
-        let milliseconds = max(1, min(wake - now().uptime, 86_400_000))
+        let milliseconds = max(1, min(wake - memory.now().uptime, 86_400_000))
         let timer = DispatchSource.makeTimerSource(queue: queue)
         timer.schedule(deadline: .now() + .milliseconds(Int(milliseconds)))
         timer.setEventHandler { [weak self] in self?.drain() }

@@ -14,9 +14,15 @@ enum Entitlements {
         let folder = program.resolvingSymlinksInPath().deletingLastPathComponent()
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         let candidates = names.filter { $0.hasSuffix(".entitlements") }
-        let own = program.deletingPathExtension().lastPathComponent + ".entitlements"
+        let own = programName(program) + ".entitlements"
         let name = candidates.contains(own) ? own : candidates.count == 1 ? candidates[0] : nil
         return name.map(folder.appendingPathComponent)
+    }
+
+    /// What people call the program: a point in it is a part of its name, but for Windows' suffix.
+    static func programName(_ program: URL) -> String {
+        let isSuffixed = program.pathExtension.lowercased() == "exe"
+        return (isSuffixed ? program.deletingPathExtension() : program).lastPathComponent
     }
 
     static func identifier(in file: URL) -> Result<String, Failure> {

@@ -18,12 +18,14 @@ extension UbiquityConfiguration {
     /// - Throws: ``UbiquityError`` for a malformed identifier.
     func identity(
         environment: [String: String] = ProcessInfo.processInfo.environment,
-        program: URL? = Bundle.main.executableURL
+        // Not looked for unless it is needed: Foundation reads the folder's listing, for milliseconds.
+        program findProgram: @autoclosure () -> URL? = Bundle.main.executableURL
     ) throws -> StoreIdentity {
         if let text = givenIdentifier(environment) {
             return try StoreIdentity(identified: text, by: "the app")
         }
-        let name = program?.deletingPathExtension().lastPathComponent ?? "program"
+        let program = findProgram()
+        let name = program.map(Entitlements.programName) ?? "program"
         guard let file = program.flatMap(Entitlements.file) else {
             return StoreIdentity(unnamed: name, Self.missingIdentifier)
         }
@@ -60,10 +62,23 @@ extension StoreIdentity {
 
     /// Apps without an identifier must not see each other's values.
     fileprivate init(unnamed program: String, _ warning: String) {
-        let safe = program.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
         self.init(
             // A point first: no identifier begins so.
-            fileName: ".unconfigured-" + String(safe.prefix(100)),
+            fileName: ".unconfigured-" + Self.fileName(of: program),
             warning: UbiquityError(.notConfigured, warning))
     }
+
+    /// ASCII letters and digits as they are, every other byte as its number: no two programs have
+    /// the same one.
+    private static func fileName(of program: String) -> String {
+        let parts = program.utf8.map { byte in
+            let character = Character(Unicode.Scalar(byte))
+            let isSafe = character.isASCII && (character.isLetter || character.isNumber)
+            return isSafe ? String(character) : "_\(byte)_"
+        }
+        return String(parts.joined().prefix(fileNameLengthMax))
+    }
+
+    /// File systems take 255 bytes, those that SQLite appends included.
+    private static let fileNameLengthMax = 200
 }

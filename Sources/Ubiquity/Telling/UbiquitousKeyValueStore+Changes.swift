@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-extension UbiquitousKeyValueStore {
+extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// The changes from now on, the app's own included, each with its origin.
     public var changes: UbiquityChanges {
         backing.driver.tellOwnWrites()

@@ -24,14 +24,14 @@ package struct Usage: Hashable, Sendable {
         self.keys = keys
     }
 
-    /// Takes note that a key's content changes from one to the other; nil: there was none.
-    package mutating func replace(_ old: Content?, by new: Content?) {
-        if let value = old?.value {
-            bytes -= value.payloadBytes
+    /// Takes note that a key's value changes from one to the other; nil: there is none.
+    package mutating func replace(_ old: PropertyListValue?, by new: PropertyListValue?) {
+        if let old {
+            bytes -= old.payloadBytes
             keys -= 1
         }
-        if let value = new?.value {
-            bytes += value.payloadBytes
+        if let new {
+            bytes += new.payloadBytes
             keys += 1
         }
     }

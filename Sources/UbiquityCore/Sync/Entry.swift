@@ -15,6 +15,9 @@ package struct Entry: Hashable, Sendable {
     /// What the app sees; nil: there never was anything.
     package var visible: Content? { pending?.record.content ?? confirmed?.content }
 
+    /// Whether the pending write is still to be sent.
+    var waits: Bool { pending != nil && !isSettled }
+
     /// Takes a record of the server. What waits is dropped if the record replaces or is it.
     package mutating func merge(_ record: Record) {
         confirmed = confirmed.map { $0.merged(with: record) } ?? record

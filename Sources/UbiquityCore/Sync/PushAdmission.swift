@@ -109,7 +109,7 @@ package struct PushAdmission: Sendable {
             return .olderThanForgotten
         }
         stored.records[write.key] = write
-        stored.usage.replace(old?.content, by: write.content)
+        stored.usage.replace(old?.content.value, by: write.content.value)
         stored.newest = max(stored.newest, write.stamp.timestamp)
         return .applied
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The save under way: what it writes, to be written again if it fails.
-struct SaveInFlight: Hashable, Sendable {
-    /// As in ``SyncEngine/unsaved``.
-    var keys: [Key: PendingWrite?]
+struct SaveInFlight: Sendable {
+    var entries: [EntryTable.Saving]
     var hasMeta: Bool
     var refused: [RefusedWrite]
     /// The number that this save gives to requests of this process to the leader; nil: none.
@@ -18,25 +17,20 @@ extension SyncEngine {
 
     /// Whether memory and disk agree.
     package var isSaved: Bool {
-        saveInFlight == nil && unsaved.isEmpty && !isMetaUnsaved && refusedUnsaved.isEmpty
-    }
-
-    /// Whether a key is on disk as it is in memory.
-    func isSaved(_ key: Key) -> Bool {
-        unsaved[key] == nil && saveInFlight?.keys[key] == nil
+        saveInFlight == nil && entries.isSaved && !isMetaUnsaved && refusedUnsaved.isEmpty
     }
 
     mutating func nextSave(at now: ClockReading) -> SaveBatch? {
         guard !isSaved, saveInFlight == nil, now.uptime >= saveRetryAt ?? .min else { return nil }
         saveRetryAt = nil
         let requestNumber = numberNewRequests()
+        let (written, saving) = entries.beginSave()
         let batch = SaveBatch(
-            expectedVersion: diskVersion, entries: unsaved.keys.map(stored),
+            expectedVersion: diskVersion, entries: written,
             meta: isMetaUnsaved ? meta : nil, refused: refusedUnsaved)
         saveInFlight = SaveInFlight(
-            keys: unsaved, hasMeta: isMetaUnsaved, refused: refusedUnsaved,
+            entries: saving, hasMeta: isMetaUnsaved, refused: refusedUnsaved,
             requestNumber: requestNumber, requestsThrough: requestsMade)
-        unsaved = [:]
         isMetaUnsaved = false
         refusedUnsaved = []
         return batch
@@ -45,6 +39,7 @@ extension SyncEngine {
     mutating func saved(version: Int64) {
         guard let save = saveInFlight else { return }
         saveInFlight = nil
+        entries.finishSave(save.entries)
         diskVersion = version
         diskFailure = nil
         if let number = save.requestNumber {
@@ -66,8 +61,7 @@ extension SyncEngine {
     private mutating func putBackSave() {
         guard let save = saveInFlight else { return }
         saveInFlight = nil
-        // The base stays the older one: that is what the disk has.
-        unsaved.merge(save.keys) { _, older in older }
+        entries.undoSave(save.entries)
         isMetaUnsaved = isMetaUnsaved || save.hasMeta
         refusedUnsaved = save.refused + refusedUnsaved
     }
@@ -95,13 +89,13 @@ extension SyncEngine {
 
     private mutating func rebase(onto stored: StoredEntry) -> Bool {
         observe(stored.confirmed, stored.pending)
-        let base = unsaved[stored.key]
+        let base = entries.base(of: stored.key)
         let keepConfirmed = isLeading && base != nil
-        let isChanged = update(stored.key, saves: false) { entry in
+        let isChanged = entries.update(stored.key, saves: false) { entry in
             let base = base ?? entry.pending
             entry.rebase(onto: stored, base: base, keepConfirmed: keepConfirmed)
         }
-        unsaved[stored.key] = self.stored(stored.key) == stored ? nil : .some(stored.pending)
+        entries.compare(stored.key, with: stored)
         return isChanged
     }
 
@@ -117,7 +111,8 @@ extension SyncEngine {
     /// Gives the final stamp to the writes that wait for theirs, if the clock's error is known.
     mutating func finalizeStamps(at now: ClockReading, onlyUnsaved: Bool = false) {
         let keys = waiting.filter {
-            entries[$0]?.pending?.provisional != nil && (!onlyUnsaved || unsaved[$0] != nil)
+            entries[$0]?.pending?.provisional != nil
+                && (!onlyUnsaved || entries.base(of: $0) != nil)
         }
         guard !keys.isEmpty else { return }
         var provisional: [HybridTimestamp: ProvisionalStamp] = [:]
@@ -136,7 +131,7 @@ extension SyncEngine {
             guard let old = entries[key]?.pending?.record.stamp.timestamp,
                 let timestamp = final[old]
             else { continue }
-            update(key) {
+            entries.update(key) {
                 $0.pending?.record.stamp = Stamp(timestamp, device)
                 $0.pending?.provisional = nil
             }

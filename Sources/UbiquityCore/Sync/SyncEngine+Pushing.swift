@@ -35,7 +35,9 @@ extension SyncEngine {
         for key in waiting {
             guard let pending = entries[key]?.pending else { continue }
             writes[pending.transaction, default: []].append(pending.record)
-            if pending.provisional != nil || !isSaved(key) { held.insert(pending.transaction) }
+            if pending.provisional != nil || !entries.isSaved(key) {
+                held.insert(pending.transaction)
+            }
         }
         var result: [Transaction] = []
         var bytes = 0
@@ -97,12 +99,12 @@ extension SyncEngine {
     private mutating func take(_ result: WriteResult, of write: Record) -> Bool {
         switch result {
         case .applied:
-            update(write.key) { $0.merge(write) }
+            entries.update(write.key) { $0.merge(write) }
         case .superseded:
             // The later write is not taken from here: it may be a part of a transaction, and the
             // stream brings all of that at once.
             if entries[write.key]?.pending?.record == write {
-                update(write.key, saves: false) { $0.isSettled = true }
+                entries.update(write.key, saves: false) { $0.isSettled = true }
             }
         case .olderThanForgotten:
             let refusal = Refusal(
@@ -117,7 +119,7 @@ extension SyncEngine {
     /// - Returns: Whether the write was still there to be withdrawn.
     private mutating func withdraw(_ write: Record, _ refusal: Refusal) -> Bool {
         guard entries[write.key]?.pending?.record == write else { return false }
-        update(write.key) { $0.dropPending() }
+        entries.update(write.key) { $0.dropPending() }
         refusedUnsaved.append(RefusedWrite(record: write, refusal: refusal))
         return true
     }
@@ -156,7 +158,7 @@ extension SyncEngine {
             entries[$0].map { $0.pending!.record.stamp.timestamp.milliseconds > latest } ?? false
         }
         clock = DeviceClock(correction: clock.correction)
-        for (key, entry) in entries {
+        for (key, entry) in entries.all {
             observe(entry.confirmed, keys.contains(key) ? nil : entry.pending)
         }
         // What is one transaction gets one stamp, in the order in which it was written.

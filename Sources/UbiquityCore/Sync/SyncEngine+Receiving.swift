@@ -54,8 +54,8 @@ extension SyncEngine {
             entry.confirmed = record
             entry.dropPendingIfBeaten()
         }
-        for (key, entry) in entries where entry.confirmed != nil && !listed.contains(key) {
-            if update(key, { $0.confirmed = nil }) { changed.insert(key) }
+        for (key, entry) in entries.all where entry.confirmed != nil && !listed.contains(key) {
+            if entries.update(key, { $0.confirmed = nil }) { changed.insert(key) }
         }
         return changed
     }
@@ -66,13 +66,13 @@ extension SyncEngine {
         let listed = Dictionary(records.map { ($0.key, $0) }) { $1 }
         var transactions: [Stamp: UInt64] = [:]
         var changed: Set<Key> = []
-        for (key, entry) in entries {
+        for (key, entry) in entries.all {
             guard let mine = entry.confirmed else { continue }
             let theirs = listed[key]
             let isOffered = theirs.map { mine.wins(over: $0) } ?? true
             let transaction = transactions[mine.stamp] ?? random.next()
             transactions[mine.stamp] = transaction
-            let isChanged = update(key) {
+            let isChanged = entries.update(key) {
                 $0.confirmed = theirs
                 if isOffered, $0.pending == nil {
                     $0.pending = PendingWrite(record: mine, transaction: transaction)
@@ -91,7 +91,7 @@ extension SyncEngine {
         var changed: Set<Key> = []
         for record in records {
             clock.observe(record.stamp.timestamp)
-            if update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
+            if entries.update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
         }
         return changed
     }

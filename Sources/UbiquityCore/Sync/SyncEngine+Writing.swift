@@ -10,49 +10,74 @@ extension SyncEngine {
     package mutating func write(
         _ changes: [Key: Content], at now: ClockReading
     ) throws(LimitViolation) {
-        let changes = changes.filter { $0.value.value != self[$0.key] }
+        try write(changes.map { Change(key: $0.key, content: $0.value) }, at: now)
+    }
+
+    /// One write of the app, as a transaction of its own.
+    package mutating func write(
+        _ key: Key, _ content: Content, at now: ClockReading
+    ) throws(LimitViolation) {
+        try write(CollectionOfOne(Change(key: key, content: content)), at: now)
+    }
+
+    private struct Change {
+        var key: Key
+        var content: Content
+    }
+
+    private mutating func write(
+        _ all: some Collection<Change>, at now: ClockReading
+    ) throws(LimitViolation) {
+        let changes = all.filter { $0.content.value != self[$0.key] }
         guard !changes.isEmpty else { return }
         do throws(LimitViolation) {
             try checkLimits(of: changes)
         } catch {
             if case .keyTooLong = error { throw error }
-            post(Notice(.quotaViolation, Set(changes.keys)))
+            post(Notice(.quotaViolation, Set(changes.map(\.key))))
             throw error
         }
         let (timestamp, provisional) = clock.issue(at: now)
-        let transaction = transaction(for: changes.keys)
-        for (key, content) in changes {
-            let record = Record(key: key, content: content, stamp: Stamp(timestamp, device))
-            update(key) {
-                $0.pending = PendingWrite(
-                    record: record, transaction: transaction, provisional: provisional)
-                $0.isSettled = false
-            }
+        let transaction = transaction(for: changes)
+        for change in changes {
+            let record = Record(
+                key: change.key, content: change.content, stamp: Stamp(timestamp, device))
+            entries.write(
+                PendingWrite(record: record, transaction: transaction, provisional: provisional))
         }
-        if tellsOwnWrites { post(Notice(.ownWrite, Set(changes.keys))) }
+        if tellsOwnWrites { post(Notice(.ownWrite, Set(changes.map(\.key)))) }
     }
 
-    private func checkLimits(of changes: [Key: Content]) throws(LimitViolation) {
+    private func checkLimits(of changes: [Change]) throws(LimitViolation) {
         var after = usage
-        for (key, content) in changes {
-            try meta.limits.check(key, content)
-            after.replace(entries[key]?.visible, by: content)
+        for change in changes {
+            try meta.limits.check(change.key, change.content)
+            after.replace(self[change.key], by: change.content.value)
         }
         try meta.limits.check(from: usage, to: after)
     }
 
-    /// The number of the transaction for new writes of these keys.
+    /// The number of the transaction for new writes.
     ///
     /// A write that replaces one of a waiting transaction joins it: the rest of that transaction
     /// must not become visible, nor be refused, without it.
-    private mutating func transaction(for keys: some Sequence<Key>) -> UInt64 {
-        let joined = Set(keys.compactMap { entries[$0]?.pending?.transaction })
-        guard let transaction = joined.min() else { return random.next() }
-        if joined.count > 1 {
-            for key in waiting where joined.contains(entries[key]?.pending?.transaction ?? 0) {
-                update(key) { $0.pending?.transaction = transaction }
+    private mutating func transaction(for changes: [Change]) -> UInt64 {
+        var joined: UInt64?
+        for change in changes {
+            guard let other = entries.transaction(of: change.key), other != joined else { continue }
+            if let first = joined {
+                joined = min(first, other)
+                join(max(first, other), into: min(first, other))
+            } else {
+                joined = other
             }
         }
-        return transaction
+        return joined ?? random.next()
+    }
+
+    private mutating func join(_ transaction: UInt64, into other: UInt64) {
+        for key in waiting where entries.transaction(of: key) == transaction {
+            entries.update(key) { $0.pending?.transaction = other }
+        }
     }
 }

@@ -13,18 +13,11 @@
 package struct SyncEngine: Sendable {
     // The parts of the state, each with the file that changes it.
 
-    // Entries: every change goes through `update(_:_:)`, which keeps the four below true.
-    package internal(set) var entries: [Key: Entry] = [:]
-    package internal(set) var usage = Usage()
-    /// Every value that the app sees.
-    package private(set) var values: [Key: PropertyListValue] = [:]
-    /// The keys whose write waits for the server.
-    var waiting: Set<Key> = []
+    /// Every key, what waits for the server, and what the disk does not have.
+    var entries = EntryTable()
 
     // Disk: SyncEngine+Disk.swift
     package internal(set) var diskVersion: Int64
-    /// The keys that differ from the disk, each with the pending write that the disk had.
-    var unsaved: [Key: PendingWrite?] = [:]
     var isMetaUnsaved = false
     var refusedUnsaved: [RefusedWrite] = []
     var saveInFlight: SaveInFlight?
@@ -89,7 +82,7 @@ package struct SyncEngine: Sendable {
         random = RandomSource(seed: seed)
         bucket = TokenBucket(disk.meta.allowance, now: now.uptime)
         for stored in disk.entries {
-            update(stored.key, saves: false) {
+            entries.update(stored.key, saves: false) {
                 $0.confirmed = stored.confirmed
                 $0.pending = stored.pending
             }
@@ -114,35 +107,19 @@ package struct SyncEngine: Sendable {
     }
 
     /// The value that the app sees. O(1).
-    package subscript(key: Key) -> PropertyListValue? { values[key] }
+    package subscript(key: Key) -> PropertyListValue? { entries.value(key) }
 
-    /// Changes an entry, and keeps true what is derived from all of them.
-    /// - Returns: Whether the app sees something else now.
-    @discardableResult
-    mutating func update(_ key: Key, saves: Bool = true, _ change: (inout Entry) -> Void) -> Bool {
-        var entry = entries[key] ?? Entry()
-        let old = entry
-        change(&entry)
-        // An echo of what is known costs no write to the disk.
-        let isChanged = (entry.confirmed, entry.pending) != (old.confirmed, old.pending)
-        if saves, isChanged, unsaved[key] == nil { unsaved[key] = .some(old.pending) }
-        entries[key] = entry
-        if entry.pending == nil || entry.isSettled {
-            waiting.remove(key)
-        } else {
-            waiting.insert(key)
-        }
-        guard old.visible != entry.visible else { return false }
-        usage.replace(old.visible, by: entry.visible)
-        let value = entry.visible?.value
-        guard old.visible?.value != value else { return false }
-        values[key] = value
-        return true
-    }
+    /// The same, changing nothing: `mutating` has the engine passed where it is, and an app's read
+    /// does not wait for a copy of its 700 bytes.
+    package mutating func value(_ key: Key) -> PropertyListValue? { entries.value(key) }
 
-    func stored(_ key: Key) -> StoredEntry {
-        StoredEntry(key: key, confirmed: entries[key]?.confirmed, pending: entries[key]?.pending)
-    }
+    /// Every value that the app sees. O(*n*).
+    package var values: [Key: PropertyListValue] { entries.values }
+
+    package var usage: Usage { entries.usage }
+
+    /// The keys whose write waits for the server.
+    var waiting: Set<Key> { entries.waiting }
 
     /// Tells the app once more; what it was not told yet is told together.
     mutating func post(_ notice: Notice) {

@@ -6,7 +6,7 @@ internal import Foundation
 /// reader.
 struct Child: Sendable {
     private let process: Process
-    private let outputPath: String
+    let outputPath: String
     private let errorsPath: String
 
     init(
@@ -27,6 +27,7 @@ struct Child: Sendable {
     var output: String { Self.text(outputPath) }
     var errors: String { Self.text(errorsPath) }
     var isRunning: Bool { process.isRunning }
+    var number: Int32 { process.processIdentifier }
 
     func signal(_ number: Int32) {
         if process.isRunning { Foundation.kill(process.processIdentifier, number) }

@@ -12,11 +12,11 @@ struct Device: Sendable {
 
     static let identifier = "TEAM.example.notes"
 
-    init(home: String, firstSync: UbiquityConfiguration.FirstSync = .serverWins) throws {
+    init(home: String, configure: (inout UbiquityConfiguration) -> Void = { _ in }) throws {
         self.home = home
         var configuration = UbiquityConfiguration(identifier: Self.identifier, home: home)
-        configuration.firstSync = firstSync
         configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        configure(&configuration)
         store = try UbiquitousKeyValueStore(configuration: configuration)
     }
 
@@ -24,6 +24,11 @@ struct Device: Sendable {
     var isConnected: Bool { store.engineStatus.link.state == .connected }
 
     func integer(_ key: String) -> Int64? { (store.object(forKey: key) as? NSNumber)?.int64Value }
+
+    /// The values that are texts, of one moment.
+    var texts: [String: String] {
+        store.dictionaryRepresentation.compactMapValues { $0 as? String }
+    }
 
     /// Ends the app.
     func close() { store.close() }

@@ -2,22 +2,27 @@
 
 internal import Foundation
 
-/// Where the build put the program `ubiquity`.
-enum ProgramFile {
+/// A program that the tests start.
+enum ProgramFile: String {
+    case ubiquity
+    case worker = "UbiquityTestWorker"
+
     struct NotFound: Error, CustomStringConvertible {
+        var program: ProgramFile
         var places: [String]
 
         var description: String {
-            "the program `ubiquity` is not built; it was looked for at "
+            "the program `\(program.rawValue)` is not built; it was looked for at "
                 + places.joined(separator: ", ")
         }
     }
 
+    /// Where the build put it.
     /// - Throws: ``NotFound``.
-    static func path() throws -> String {
-        let places = folders.map { $0 + "/ubiquity" }
+    func path() throws -> String {
+        let places = Self.folders.map { $0 + "/" + rawValue }
         guard let place = places.first(where: FileManager.default.isExecutableFile) else {
-            throw NotFound(places: places)
+            throw NotFound(program: self, places: places)
         }
         return place
     }

@@ -66,19 +66,22 @@ struct ServerProcess {
     private struct Code: Decodable { var code: String }
 
     /// A code by which a device signs in.
-    func newCode(isFirst: Bool) async throws -> String {
+    /// - Parameter isFirst: Whether the account is to be made.
+    func newCode(isFirst: Bool, account: String = "ada") async throws -> String {
         let answer = try await stage.succeed(
-            "account", isFirst ? "create" : "code", "ada", "--data", data, "--json")
+            "account", isFirst ? "create" : "code", account, "--data", data, "--json")
         return try JSONDecoder().decode(Code.self, from: Data(answer.utf8)).code
     }
 
     /// Signs a new device in, the first one to a new account.
     /// - Returns: Its home.
-    func signIn(_ name: String, isFirst: Bool = false) async throws -> String {
+    func signIn(
+        _ name: String, isFirst: Bool = false, account: String = "ada"
+    ) async throws -> String {
         let home = stage.path("home-\(name)")
+        let code = try await newCode(isFirst: isFirst, account: account)
         try await stage.succeed(
-            "sign-in", "--server", url, "--code", try await newCode(isFirst: isFirst),
-            "--device-name", name, "--home", home)
+            "sign-in", "--server", url, "--code", code, "--device-name", name, "--home", home)
         return home
     }
 }

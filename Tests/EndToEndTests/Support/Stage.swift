@@ -20,14 +20,16 @@ final class Stage: Sendable {
 
     func path(_ name: String) -> String { "\(folder)/\(name)" }
 
-    /// Starts the program, without what the environment says of stores.
-    func start(_ arguments: [String], input: Pipe? = nil) throws -> Child {
+    /// Starts a program, without what the environment says of stores.
+    func start(
+        _ arguments: [String], input: Pipe? = nil, program: ProgramFile = .ubiquity
+    ) throws -> Child {
         let number = filesMade.withLock { count in
             count += 1
             return count
         }
         let child = try Child(
-            program: ProgramFile.path(), arguments, input: input,
+            program: program.path(), arguments, input: input,
             output: path("output-\(number)"), errors: path("errors-\(number)"))
         children.withLock { $0.append(child) }
         return child

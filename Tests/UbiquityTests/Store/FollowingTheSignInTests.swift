@@ -9,13 +9,6 @@ import Testing
 @Suite struct `A store that is open while the sign-in changes` {
     private static let identifier = "TEAM.com.example.following"
 
-    /// Nobody answers there.
-    private static func account(_ name: String) -> SignedInAccount {
-        SignedInAccount(
-            server: "http://127.0.0.1:9", account: name, accountName: name,
-            device: "00000000000000a1", deviceName: "test", credential: "credential")
-    }
-
     private struct Stage {
         let folder: TemporaryFolder
         let home: DeviceHome
@@ -34,19 +27,19 @@ import Testing
         async throws
     {
         let stage = try Stage()
-        try stage.home.update { $0.signIn(Self.account("ann")) }
+        try stage.home.update { $0.signIn(.unreachable("ann")) }
         var changes = stage.store.changes.makeAsyncIterator()
         stage.store.set("ann's", forKey: "word")
         #expect(await changes.next() == UbiquityChange(origin: .own, keys: ["word"]))
 
-        try stage.home.update { $0.signIn(Self.account("bob")) }
+        try stage.home.update { $0.signIn(.unreachable("bob")) }
         #expect(await changes.next() == UbiquityChange(origin: .accountChange, keys: ["word"]))
         #expect(stage.store.string(forKey: "word") == nil)
         stage.store.set("bob's", forKey: "word")
         #expect(stage.store.synchronize())
         #expect(await changes.next() == UbiquityChange(origin: .own, keys: ["word"]))
 
-        try stage.home.update { $0.signIn(Self.account("ann")) }
+        try stage.home.update { $0.signIn(.unreachable("ann")) }
         #expect(await changes.next() == UbiquityChange(origin: .accountChange, keys: ["word"]))
         #expect(stage.store.string(forKey: "word") == "ann's")
         #expect(stage.store.status.pendingKeys == ["word"])
@@ -57,17 +50,17 @@ import Testing
         async throws
     {
         let stage = try Stage()
-        try stage.home.update { $0.signIn(Self.account("ann")) }
+        try stage.home.update { $0.signIn(.unreachable("ann")) }
         try await until("the sign-in") { stage.store.status.account == "ann" }
         let other = try DeviceHome(path: stage.folder.path)
         let writer = Task.detached {
             for number in 0..<2_000 { stage.store.set(Int64(number), forKey: "key\(number % 500)") }
         }
-        try other.update { $0.signIn(Self.account("bob")) }
+        try other.update { $0.signIn(.unreachable("bob")) }
         await writer.value
         try await until("bob") { stage.store.status.account == "bob" }
         let bobs = stage.store.dictionaryRepresentation
-        try other.update { $0.signIn(Self.account("ann")) }
+        try other.update { $0.signIn(.unreachable("ann")) }
         try await until("ann") { stage.store.status.account == "ann" }
         let anns = stage.store.dictionaryRepresentation
         // Each write went to one account, and none to neither.
@@ -82,7 +75,7 @@ import Testing
     @Test func `tells of a sign-out once, and keeps the values readable and writable`() async throws
     {
         let stage = try Stage()
-        try stage.home.update { $0.signIn(Self.account("ann")) }
+        try stage.home.update { $0.signIn(.unreachable("ann")) }
         try await until("the sign-in") { stage.store.status.account == "ann" }
         stage.store.set(1, forKey: "a")
         var changes = stage.store.changes.makeAsyncIterator()
@@ -97,13 +90,13 @@ import Testing
 
     @Test func `loses its values by a sign-out that wipes, and no file keeps them`() async throws {
         let stage = try Stage()
-        try stage.home.update { $0.signIn(Self.account("ann")) }
+        try stage.home.update { $0.signIn(.unreachable("ann")) }
         try await until("the sign-in") { stage.store.status.account == "ann" }
         stage.store.set("a secret of ann's", forKey: "a")
         #expect(stage.store.synchronize())
         #expect(try stage.folder.contains("a secret of ann's"))
         var changes = stage.store.changes.makeAsyncIterator()
-        #expect(try stage.home.endSignIn(wipes: true) == Self.account("ann"))
+        #expect(try stage.home.endSignIn(wipes: true) == .unreachable("ann"))
         #expect(await changes.next() == UbiquityChange(origin: .accountChange, keys: ["a"]))
         #expect(stage.store.object(forKey: "a") == nil)
         stage.store.set("after", forKey: "a")
@@ -114,11 +107,11 @@ import Testing
 
     @Test func `is told by a notification with the reason and the keys`() async throws {
         let stage = try Stage()
-        try stage.home.update { $0.signIn(Self.account("ann")) }
+        try stage.home.update { $0.signIn(.unreachable("ann")) }
         try await until("the sign-in") { stage.store.status.account == "ann" }
         stage.store.set(1, forKey: "a")
         let notifications = Notifications(of: stage.store)
-        try stage.home.update { $0.signIn(Self.account("bob")) }
+        try stage.home.update { $0.signIn(.unreachable("bob")) }
         try await until("the notification") { !notifications.all.isEmpty }
         #expect(
             notifications.all == [

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Observation
+internal import Synchronization
+
+/// A store as a view follows it: what was read through it and has changed, by whomever, is told by
+/// Observation, key by key. Works with SwiftUI and wherever Swift runs.
+///
+/// ```swift
+/// @State private var settings = ObservableStore()
+///
+/// var body: some View {
+///     Slider(value: $settings[.volume])
+/// }
+/// ```
+///
+/// Changes from elsewhere are told on the main actor, a moment after the store has them.
+@MainActor
+public final class ObservableStore: Observable {
+    /// What it is a view of.
+    public let store: UbiquitousKeyValueStore
+    private let registrar = ObservationRegistrar()
+    private nonisolated let reading = Mutex<[Task<Void, Never>]>([])
+
+    /// - Parameter store: Nil: the default store.
+    public init(_ store: UbiquitousKeyValueStore? = nil) {
+        let store = store ?? .default
+        self.store = store
+        let (changes, statuses) = (store.changes, store.statuses)
+        let tasks = [
+            Task { [weak self] in
+                for await change in changes { self?.tell(change) }
+            },
+            Task { [weak self] in
+                for await _ in statuses { self?.tellStatus() }
+            },
+        ]
+        reading.withLock { $0 = tasks }
+    }
+
+    deinit {
+        for task in reading.withLock(\.self) { task.cancel() }
+    }
+
+    /// The value of a key, or its default, as ``UbiquitousKeyValueStore/subscript(_:)``.
+    public subscript<Value>(key: UbiquityKey<Value>) -> Value {
+        get {
+            registrar.access(self, keyPath: \.[named: key.name])
+            return store[key]
+        }
+        set {
+            registrar.withMutation(of: self, keyPath: \.[named: key.name]) { store[key] = newValue }
+        }
+    }
+
+    /// How the sync stands.
+    public var status: UbiquityStatus {
+        registrar.access(self, keyPath: \.statusNow)
+        return store.status
+    }
+
+    private func tell(_ change: UbiquityChange) {
+        for key in change.keys { registrar.withMutation(of: self, keyPath: \.[named: key]) {} }
+    }
+
+    private func tellStatus() { registrar.withMutation(of: self, keyPath: \.statusNow) {} }
+
+    /// Stands for a key's value in the registrar, which tells paths apart.
+    private nonisolated subscript(named key: String) -> String { key }
+    private nonisolated var statusNow: Bool { true }
+}

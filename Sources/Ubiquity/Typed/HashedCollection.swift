@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// A set or a dictionary, whose order changes from one run to the next. What is stored must not, or
+/// to write it again unchanged would count as a change.
+protocol HashedCollection {
+    /// What to store of what the type describes itself as.
+    static func settled(_ value: PropertyListValue) -> PropertyListValue
+    /// What the type describes itself as, of what is stored.
+    static func opened(_ value: PropertyListValue) -> PropertyListValue
+}
+
+extension Set: HashedCollection {
+    static func settled(_ value: PropertyListValue) -> PropertyListValue {
+        if case .array(let elements) = value { .array(elements.sorted()) } else { value }
+    }
+
+    static func opened(_ value: PropertyListValue) -> PropertyListValue { value }
+}
+
+/// A dictionary describes itself by a keyed container if its keys are `CodingKeyRepresentable`, as
+/// `String` and `Int` are, and as an array of keys and values in turn if not. Such an array is
+/// stored as a dictionary where the keys turn out to be strings, as an enum or a `UUID` does.
+extension Dictionary: HashedCollection {
+    static func settled(_ value: PropertyListValue) -> PropertyListValue {
+        guard case .array(let list) = value else { return value }
+        let pairs = stride(from: 0, to: list.count - 1, by: 2).map { (list[$0], list[$0 + 1]) }
+        let entries = pairs.compactMap { key, value in
+            if case .string(let string) = key { (string, value) } else { nil }
+        }
+        let dictionary = Dictionary<ExactString, PropertyListValue>(entries) { first, _ in first }
+        if dictionary.count == pairs.count { return .dictionary(dictionary) }
+        return .array(pairs.sorted { $0.0 < $1.0 }.flatMap { [$0, $1] })
+    }
+
+    static func opened(_ value: PropertyListValue) -> PropertyListValue {
+        guard !hasKeyedContainer, case .dictionary(let entries) = value else { return value }
+        return .array(entries.flatMap { [.string($0), $1] })
+    }
+
+    private static var hasKeyedContainer: Bool { Key.self is any CodingKeyRepresentable.Type }
+}

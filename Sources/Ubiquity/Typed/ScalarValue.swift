@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+
+/// A type that is one leaf of a property list, and needs no encoder.
+protocol ScalarValue: Codable {
+    /// What it is in the store.
+    var stored: PropertyListValue { get }
+
+    /// The value, where it has this type: numbers of either kind if they are exact. Nil if not.
+    ///
+    /// So values are read inside of containers. Nothing else counts there, because a type may try
+    /// one form after the other, and a string that reads as an integer would never be a string.
+    static func exact(_ value: PropertyListValue) -> Self?
+
+    /// The value as a getter of the class would give it. Nil for what cannot be this type.
+    static func coerce(_ value: PropertyListValue) -> Self?
+}
+
+extension ScalarValue {
+    static func coerce(_ value: PropertyListValue) -> Self? { exact(value) }
+}
+
+extension PropertyListValue {
+    /// A Bool, a number or text, which read as each other.
+    fileprivate var isConvertible: Bool {
+        switch self {
+        case .string, .boolean, .integer, .unsigned, .real: true
+        case .date, .data, .array, .dictionary: false
+        }
+    }
+}
+
+extension String: ScalarValue {
+    var stored: PropertyListValue { .string(self) }
+
+    static func exact(_ value: PropertyListValue) -> String? {
+        if case .string(let string) = value { string.string } else { nil }
+    }
+
+    static func coerce(_ value: PropertyListValue) -> String? { value.asString }
+}
+
+extension Bool: ScalarValue {
+    var stored: PropertyListValue { .boolean(self) }
+
+    static func exact(_ value: PropertyListValue) -> Bool? {
+        if case .boolean(let boolean) = value { boolean } else { nil }
+    }
+
+    static func coerce(_ value: PropertyListValue) -> Bool? {
+        value.isConvertible ? value.asBool : nil
+    }
+}
+
+// MARK: - Integers
+
+/// An integer of at most 64 bits.
+protocol ScalarInteger: ScalarValue, FixedWidthInteger {}
+
+extension Int: ScalarInteger {}
+extension Int8: ScalarInteger {}
+extension Int16: ScalarInteger {}
+extension Int32: ScalarInteger {}
+extension Int64: ScalarInteger {}
+extension UInt: ScalarInteger {}
+extension UInt8: ScalarInteger {}
+extension UInt16: ScalarInteger {}
+extension UInt32: ScalarInteger {}
+extension UInt64: ScalarInteger {}
+
+extension ScalarInteger {
+    var stored: PropertyListValue {
+        Int64(exactly: self).map(PropertyListValue.integer) ?? .unsigned(UInt64(self))
+    }
+
+    static func exact(_ value: PropertyListValue) -> Self? {
+        switch value {
+        case .integer(let integer): Self(exactly: integer)
+        case .unsigned(let unsigned): Self(exactly: unsigned)
+        case .real(let real): Self(exactly: real)
+        case .string, .boolean, .date, .data, .array, .dictionary: nil
+        }
+    }
+
+    /// As `longLong(forKey:)`, but what does not fit is nil and not the nearest end.
+    static func coerce(_ value: PropertyListValue) -> Self? {
+        switch value {
+        case .real(let real): Self(exactly: real.rounded(.towardZero))
+        case .string(let string): Self(string.string) ?? leading(value.asInt64)
+        case .boolean(let boolean): boolean ? 1 : 0
+        case .integer, .unsigned: exact(value)
+        case .date, .data, .array, .dictionary: nil
+        }
+    }
+
+    /// The ends of `Int64` stand for all that lies beyond them.
+    private static func leading(_ digits: Int64) -> Self? {
+        digits == .max || digits == .min ? nil : Self(exactly: digits)
+    }
+}
+
+// MARK: - Reals
+
+extension Double: ScalarValue {
+    var stored: PropertyListValue { .real(PropertyListValue.canonical(self)) }
+
+    static func exact(_ value: PropertyListValue) -> Double? {
+        switch value {
+        case .real(let real): real
+        case .integer(let integer): Double(integer)
+        case .unsigned(let unsigned): Double(unsigned)
+        case .string, .boolean, .date, .data, .array, .dictionary: nil
+        }
+    }
+
+    static func coerce(_ value: PropertyListValue) -> Double? {
+        value.isConvertible ? value.asDouble : nil
+    }
+}
+
+extension Float: ScalarValue {
+    var stored: PropertyListValue { Double(self).stored }
+
+    static func exact(_ value: PropertyListValue) -> Float? { Double.exact(value).flatMap(nearest) }
+    static func coerce(_ value: PropertyListValue) -> Float? {
+        Double.coerce(value).flatMap(nearest)
+    }
+
+    /// The nearest: other languages have no 0.1 of 32 bits. Nil where only infinity is near.
+    private static func nearest(_ double: Double) -> Float? {
+        let float = Float(double)
+        return float.isInfinite && double.isFinite ? nil : float
+    }
+}
+
+/// Text, which other languages read exactly; its own form is the words of its mantissa.
+extension Decimal: ScalarValue {
+    var stored: PropertyListValue { .string(description) }
+
+    static func exact(_ value: PropertyListValue) -> Decimal? {
+        switch value {
+        case .string(let string): decimal(string.string)
+        case .integer(let integer): Decimal(integer)
+        case .unsigned(let unsigned): Decimal(unsigned)
+        // By its digits: 0.1 is meant to be 0.1.
+        case .real(let real): decimal(real.isNaN ? "NaN" : "\(real)")
+        case .boolean, .date, .data, .array, .dictionary: nil
+        }
+    }
+
+    private static func decimal(_ text: String) -> Decimal? {
+        if text == "NaN" { return .nan }
+        // Foundation's parser stops at what it does not know, and would call "1.5 kg" 1.5.
+        guard text.utf8.allSatisfy("0123456789+-.eE".utf8.contains) else { return nil }
+        return Decimal(string: text)
+    }
+}
+
+// MARK: - Dates, data, addresses
+
+extension Date: ScalarValue {
+    var stored: PropertyListValue {
+        .date(PropertyListValue.canonical(timeIntervalSinceReferenceDate))
+    }
+
+    static func exact(_ value: PropertyListValue) -> Date? {
+        if case .date(let seconds) = value {
+            Date(timeIntervalSinceReferenceDate: seconds)
+        } else {
+            nil
+        }
+    }
+}
+
+extension Data: ScalarValue {
+    var stored: PropertyListValue { .data([UInt8](self)) }
+
+    static func exact(_ value: PropertyListValue) -> Data? {
+        if case .data(let bytes) = value { Data(bytes) } else { nil }
+    }
+}
+
+/// Text; its own form is a dictionary that no other language expects.
+extension URL: ScalarValue {
+    var stored: PropertyListValue { .string(absoluteString) }
+
+    static func exact(_ value: PropertyListValue) -> URL? {
+        if case .string(let string) = value { URL(string: string.string) } else { nil }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// What a value of an app's own type is in the store, and back. Pure: it knows no store.
+///
+/// ``UbiquityKey`` says what becomes what.
+package enum TypedValue {
+    /// The form of a value in the store. Nil: it is nil, and its key is to be removed.
+    ///
+    /// - Throws: ``NotPropertyList`` that says what has no form, and where.
+    package static func encode(
+        _ value: some Encodable
+    ) throws(NotPropertyList) -> PropertyListValue? {
+        do { return try PropertyListValueEncoder.encode(value, at: []) } catch {
+            switch error {
+            case let error as NotPropertyList: throw error
+            case EncodingError.invalidValue(_, let context):
+                throw NotPropertyList(context.debugDescription, path: context.codingPath.text)
+            default: throw NotPropertyList("\(error)")
+            }
+        }
+    }
+
+    /// What a value of the store is as a type of the app's.
+    ///
+    /// - Throws: ``UnreadableValue`` that says what is of another type, and where.
+    package static func decode<Value: Decodable>(
+        _ stored: PropertyListValue, as type: Value.Type
+    ) throws(UnreadableValue) -> Value {
+        if let scalar = Value.self as? any ScalarValue.Type {
+            if let value = scalar.coerce(stored) as? Value { return value }
+            throw UnreadableValue("\(stored.kind) is no \(Value.self)")
+        }
+        if let optional = Value.self as? any OptionalValue.Type {
+            if let value = try optional.decodeWrapped(stored) as? Value { return value }
+        }
+        do { return try PropertyListValueDecoder(stored, at: []).decode(Value.self) } catch {
+            throw UnreadableValue(error)
+        }
+    }
+}
+
+/// Why a value of the store is not a value of the type that was asked for.
+package struct UnreadableValue: Error, Hashable, Sendable, CustomStringConvertible {
+    /// Where and what, such as ".levels[3]: a string is no Int".
+    package var description: String
+
+    init(_ description: String) { self.description = description }
+
+    fileprivate init(_ error: any Error) {
+        switch error {
+        case DecodingError.typeMismatch(_, let context),
+            DecodingError.valueNotFound(_, let context),
+            DecodingError.keyNotFound(_, let context), DecodingError.dataCorrupted(let context):
+            let path = context.codingPath.text
+            self.init((path.isEmpty ? "" : path + ": ") + context.debugDescription)
+        default: self.init("\(error)")
+        }
+    }
+}
+
+/// An optional of a type that can be read: nil is never stored, so it reads as what it wraps.
+private protocol OptionalValue {
+    static func decodeWrapped(_ stored: PropertyListValue) throws(UnreadableValue) -> Any
+}
+
+extension Optional: OptionalValue where Wrapped: Decodable {
+    static func decodeWrapped(_ stored: PropertyListValue) throws(UnreadableValue) -> Any {
+        try TypedValue.decode(stored, as: Wrapped.self)
+    }
+}
+
+/// The place of an element in an array, or in a value that describes itself as one.
+struct IndexKey: CodingKey {
+    let index: Int
+    var intValue: Int? { index }
+    var stringValue: String { "\(index)" }
+
+    init(_ index: Int) { self.index = index }
+    init(intValue: Int) { self.init(intValue) }
+    init?(stringValue: String) { nil }
+}
+
+/// Where the part of a value is that describes the class which it inherits from.
+struct SuperKey: CodingKey {
+    var intValue: Int? { nil }
+    var stringValue: String { "super" }
+
+    init() {}
+    init?(intValue: Int) { nil }
+    init?(stringValue: String) { nil }
+}
+
+extension [any CodingKey] {
+    /// Such as `.levels[3]`, as ``NotPropertyList`` writes it.
+    var text: String {
+        map { $0 is IndexKey ? "[\($0.stringValue)]" : ".\($0.stringValue)" }.joined()
+    }
+}
+
+extension PropertyListValue {
+    /// What to call it in a sentence.
+    var kind: String {
+        switch self {
+        case .string: "a string"
+        case .boolean: "a Bool"
+        case .integer, .unsigned: "an integer"
+        case .real: "a real"
+        case .date: "a date"
+        case .data: "data"
+        case .array: "an array"
+        case .dictionary: "a dictionary"
+        }
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The entries of a store, which of them the disk does not have, and what is derived from all.
+///
+/// An app's calls wait for it: one hash finds a key, and the rest is done in place.
+struct EntryTable: Sendable {
+    private struct Slot: Sendable {
+        let key: Key
+        var entry = Entry()
+        /// What the app sees, once more: reading it copies a value instead of an entry.
+        var value: PropertyListValue?
+        /// Of an entry that differs from the disk: the pending write that the disk has.
+        var base: PendingWrite??
+        /// A save of it is under way.
+        var isSaving = false
+    }
+
+    /// An entry that is being saved, and the pending write that the disk has if that fails.
+    struct Saving: Sendable {
+        fileprivate var slot: Int
+        fileprivate var base: PendingWrite?
+    }
+
+    private var numbers: [Key: Int] = [:]
+    private var slots: [Slot] = []
+    /// Slots that became unsaved; of some the disk has come to have the same since.
+    private var unsaved: [Int] = []
+    private var unsavedCount = 0
+    private(set) var usage = Usage()
+    /// The keys whose write waits for the server.
+    private(set) var waiting: Set<Key> = []
+
+    // MARK: - Reading
+
+    subscript(key: Key) -> Entry? { numbers[key].map { slots[$0].entry } }
+
+    /// What the app sees of a key.
+    func value(_ key: Key) -> PropertyListValue? {
+        guard let number = numbers[key] else { return nil }
+        return slots[number].value
+    }
+
+    /// The transaction of the write that waits; nil: none does.
+    func transaction(of key: Key) -> UInt64? {
+        numbers[key].flatMap { slots[$0].entry.pending?.transaction }
+    }
+
+    /// All that the app sees.
+    var values: [Key: PropertyListValue] {
+        var values: [Key: PropertyListValue] = [:]
+        values.reserveCapacity(usage.keys)
+        for slot in slots { values[slot.key] = slot.value }
+        return values
+    }
+
+    var all: some Sequence<(key: Key, entry: Entry)> { slots.lazy.map { ($0.key, $0.entry) } }
+
+    // MARK: - Changing
+
+    /// Changes an entry, and keeps true what is derived from it.
+    /// - Parameter saves: Whether the disk must have it.
+    /// - Returns: Whether the app sees something else now.
+    @discardableResult
+    mutating func update(
+        _ key: Key, saves: Bool = true, _ change: (inout Entry) -> Void
+    ) -> Bool {
+        let number = slotNumber(of: key)
+        let old = slots[number].entry
+        var entry = old
+        change(&entry)
+        slots[number].entry = entry
+        // An echo of what is known costs no write to the disk.
+        if saves, (entry.confirmed, entry.pending) != (old.confirmed, old.pending) {
+            noteUnsaved(number, base: old.pending)
+        }
+        noteWaiting(key, entry.waits, before: old.waits)
+        let value = entry.visible?.value
+        guard slots[number].value != value else { return false }
+        usage.replace(slots[number].value, by: value)
+        slots[number].value = value
+        return true
+    }
+
+    /// Has a write wait that the app just made: what ``update(_:saves:_:)`` does for any change, for
+    /// the one that must be fast.
+    mutating func write(_ write: PendingWrite) {
+        let key = write.record.key
+        let number = slotNumber(of: key)
+        let waited = slots[number].entry.waits
+        noteUnsaved(number, base: slots[number].entry.pending)
+        slots[number].entry.pending = write
+        slots[number].entry.isSettled = false
+        noteWaiting(key, true, before: waited)
+        let value = write.record.content.value
+        usage.replace(slots[number].value, by: value)
+        slots[number].value = value
+    }
+
+    private mutating func slotNumber(of key: Key) -> Int {
+        if let number = numbers[key] { return number }
+        numbers[key] = slots.count
+        slots.append(Slot(key: key))
+        return slots.count - 1
+    }
+
+    private mutating func noteWaiting(_ key: Key, _ waits: Bool, before: Bool) {
+        guard waits != before else { return }
+        if waits {
+            waiting.insert(key)
+        } else {
+            waiting.remove(key)
+        }
+    }
+
+    // MARK: - The disk
+
+    var isSaved: Bool { unsavedCount == 0 }
+
+    /// Whether a key is on disk as it is in memory.
+    func isSaved(_ key: Key) -> Bool {
+        numbers[key].map { slots[$0].base == nil && !slots[$0].isSaving } ?? true
+    }
+
+    /// Of a key that differs from the disk: the pending write that the disk has. Nil: it does not.
+    func base(of key: Key) -> PendingWrite?? { numbers[key].flatMap { slots[$0].base } }
+
+    /// Takes note of what the disk has of a key by now.
+    mutating func compare(_ key: Key, with disk: StoredEntry) {
+        let number = slotNumber(of: key)
+        let entry = slots[number].entry
+        if slots[number].base != nil {
+            slots[number].base = nil
+            unsavedCount -= 1
+        }
+        if (entry.confirmed, entry.pending) != (disk.confirmed, disk.pending) {
+            noteUnsaved(number, base: disk.pending)
+        }
+    }
+
+    private mutating func noteUnsaved(_ number: Int, base: PendingWrite?) {
+        guard slots[number].base == nil else { return }
+        slots[number].base = .some(base)
+        unsaved.append(number)
+        unsavedCount += 1
+    }
+
+    /// Begins the save of all that is unsaved.
+    mutating func beginSave() -> (entries: [StoredEntry], saving: [Saving]) {
+        var entries: [StoredEntry] = []
+        var saving: [Saving] = []
+        entries.reserveCapacity(unsavedCount)
+        saving.reserveCapacity(unsavedCount)
+        for number in unsaved {
+            guard let base = slots[number].base else { continue }
+            slots[number].base = nil
+            slots[number].isSaving = true
+            let slot = slots[number]
+            saving.append(Saving(slot: number, base: base))
+            entries.append(
+                StoredEntry(
+                    key: slot.key, confirmed: slot.entry.confirmed, pending: slot.entry.pending))
+        }
+        unsaved.removeAll(keepingCapacity: true)
+        unsavedCount = 0
+        return (entries, saving)
+    }
+
+    mutating func finishSave(_ saving: [Saving]) {
+        for entry in saving { slots[entry.slot].isSaving = false }
+    }
+
+    /// The save failed: what it was to write is unsaved again.
+    mutating func undoSave(_ saving: [Saving]) {
+        finishSave(saving)
+        for entry in saving {
+            noteUnsaved(entry.slot, base: entry.base)
+            // Where it changed meanwhile, the base stays the older one: that is what the disk has.
+            slots[entry.slot].base = .some(entry.base)
+        }
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+internal import Ubiquity
+internal import UbiquityTestWorker
+
+extension EndToEndTests {
+    /// An app, its helper and the command, of one person, on one machine, on one store.
+    @Suite struct SeveralProcessesTests {
+        /// In milliseconds, from the call that writes to the observer that has read the value.
+        private static let delayMax = 50.0
+
+        @Test func `every process is told of another's write within 50 ms, and never of its own`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.signIn("a", isFirst: true)
+                let app = try await WorkerProcess.ready(stage, home: home)
+                let helper = try await WorkerProcess.ready(stage, home: home)
+                let watch = try await Self.watch(home, stage)
+                var (toOther, toCommand) = (Delays(), Delays())
+                for round in 1...100 {
+                    let isApp = round.isMultiple(of: 2)
+                    let (writer, other) = isApp ? (app, helper) : (helper, app)
+                    let (key, text) = (isApp ? "app" : "helper", "round \(round)")
+                    let start = try await writer.set(text, forKey: key)
+                    toOther.add(from: start, to: try await other.arrival(of: text, forKey: key))
+                    try await until("the command's line", within: 5) {
+                        watch.output.contains("\"\(text)\"")
+                    }
+                    toCommand.add(from: start, to: MonotonicTime.now)
+                }
+                #expect(toOther.median <= Self.delayMax, "\(toOther)")
+                #expect(toCommand.median <= Self.delayMax, "\(toCommand)")
+                for (worker, others) in [(app, "helper"), (helper, "app")] {
+                    let notices = try worker.notices()
+                    #expect(notices.allSatisfy { $0.reason == 0 && $0.keys == [others] })
+                    #expect(notices.count == 50)
+                }
+            }
+        }
+
+        @Test func `what the command writes, and removes, every process is told within 50 ms`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.signIn("a", isFirst: true)
+                let workers = [
+                    try await WorkerProcess.ready(stage, home: home),
+                    try await WorkerProcess.ready(stage, home: home),
+                ]
+                var delays = Delays()
+                for round in 1...10 {
+                    let text = "round \(round)"
+                    let set = try await stage.run(
+                        Self.command("set", home) + ["key", "--string", text, "--local"])
+                    // When exactly it wrote, it does not tell; when it has ended, it has.
+                    let end = MonotonicTime.now
+                    #expect(set.status == 0, "\(set.errors)")
+                    for worker in workers {
+                        delays.add(from: end, to: try await worker.arrival(of: text, forKey: "key"))
+                    }
+                }
+                #expect(delays.median <= Self.delayMax, "\(delays)")
+                try await stage.succeed(
+                    "remove", "key", "--home", home, "--store", Device.identifier)
+                for worker in workers { _ = try await worker.arrival(of: nil, forKey: "key") }
+            }
+        }
+
+        @Test func `a process that opens the store while another one writes misses nothing`()
+            async throws
+        {
+            try await onStage { stage in
+                // Nobody is signed in: no answer of a server wakes the newcomer once more.
+                let home = stage.path("home")
+                let app = try await WorkerProcess.ready(stage, home: home)
+                var pause = 10_000
+                for round in 1...60 {
+                    let newcomer = try WorkerProcess(stage, home: home)
+                    try await Task.sleep(for: .microseconds(pause))
+                    _ = try await app.set("\(round)", forKey: "key")
+                    try await newcomer.isReady()
+                    try await until("round \(round)'s value in the newcomer", within: 2) {
+                        try await newcomer.ask("get key") == .value("\(round)")
+                    }
+                    // Aims at the moment when the store is read and changes are not heard yet.
+                    pause += try newcomer.notices().isEmpty ? 500 : -500
+                    try await newcomer.end()
+                }
+            }
+        }
+
+        private static func command(_ name: String, _ home: String) -> [String] {
+            [name, "--home", home, "--store", Device.identifier]
+        }
+
+        #if os(Linux)
+        @Test func `one process is connected at a time, and another when that is killed or ends`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.signIn("a", isFirst: true)
+                let b = try Device(home: await server.signIn("b"))
+                defer { b.close() }
+                var workers: [WorkerProcess] = []
+                for _ in 1...4 {
+                    workers.append(try await WorkerProcess.ready(stage, home: home))
+                }
+                let census = ConnectionCensus(
+                    port: server.port, processes: workers.map(\.number))
+                let counting = Task { try await census.run() }
+                for (round, isKilled) in [true, false, true].enumerated() {
+                    let leader = try await Self.connectedOne(of: workers, census)
+                    try await Self.expectArrival("before \(round)", from: b, at: workers)
+                    workers.removeAll { $0 === leader }
+                    if isKilled {
+                        try await leader.kill()
+                    } else {
+                        census.leaveOut(leader.number)
+                        try await leader.end()
+                    }
+                    try await Self.expectArrival("after \(round)", from: b, at: workers)
+                }
+                _ = try await Self.connectedOne(of: workers, census)
+                counting.cancel()
+                try await counting.value
+                #expect(census.crowds.isEmpty)
+            }
+        }
+
+        /// - Returns: The only one, which also says that it is.
+        private static func connectedOne(
+            of workers: [WorkerProcess], _ census: ConnectionCensus
+        ) async throws -> WorkerProcess {
+            try await until("a connection") { try !census.holders().isEmpty }
+            let holders = try census.holders()
+            var leaders: [WorkerProcess] = []
+            for worker in workers where try await worker.status().isLeading {
+                leaders.append(worker)
+            }
+            #expect(holders == Set(leaders.map(\.number)))
+            return try #require(leaders.first)
+        }
+
+        private static func expectArrival(
+            _ text: String, from b: Device, at workers: [WorkerProcess]
+        ) async throws {
+            b.store.set(text, forKey: "remote")
+            for worker in workers { _ = try await worker.arrival(of: text, forKey: "remote") }
+        }
+        #endif
+
+        /// - Returns: When it has said that it watches.
+        private static func watch(_ home: String, _ stage: Stage) async throws -> Child {
+            let watch = try stage.start(command("watch", home) + ["--json"])
+            try await until("the start of the watch") {
+                if !watch.isRunning { throw Trouble("the watch ended: \(watch.errors)") }
+                return watch.errors.contains("Watching")
+            }
+            return watch
+        }
+    }
+}

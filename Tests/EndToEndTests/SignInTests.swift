@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+internal import Ubiquity
+
+extension EndToEndTests {
+    /// The sign-in of a device, by the library and by the command, while an app runs.
+    @Suite struct SignInTests {
+        @Test func `a sign-in by code says who it is, and a sign-out ends the credential`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = stage.path("home")
+                #expect(try UbiquityAccount.current(home: home) == nil)
+                let account = try await UbiquityAccount.signIn(
+                    server: server.url, code: server.newCode(isFirst: true), deviceName: "desk",
+                    home: home)
+                #expect(account.name == "ada")
+                #expect(account.server == server.url)
+                #expect(account.deviceName == "desk")
+                #expect(try UbiquityAccount.current(home: home) == account)
+                let credential = try #require(try DeviceHome(path: home).load().signedIn?.credential)
+                #expect(try await status(of: credential, at: server) == 200)
+
+                try await UbiquityAccount.signOut(home: home)
+                #expect(try UbiquityAccount.current(home: home) == nil)
+                #expect(try await status(of: credential, at: server) == 401)
+                try await UbiquityAccount.signOut(home: home)
+            }
+        }
+
+        private func status(of credential: String, at server: ServerProcess) async throws -> Int {
+            try await RawAnswer.to(
+                "GET", "\(server.url)/v1/account",
+                headers: [("Authorization", "Bearer \(credential)")]
+            ).status
+        }
+
+        @Test func `a sign-in that fails says why, and leaves the present one as it is`()
+            async throws
+        {
+            try await onStage { stage in
+                var server = try await ServerProcess.started(stage)
+                let home = try await server.signIn("a", isFirst: true)
+                let account = try UbiquityAccount.current(home: home)
+                func code(of attempt: String) async -> UbiquityError.Code? {
+                    let error = await #expect(throws: UbiquityError.self) {
+                        try await UbiquityAccount.signIn(
+                            server: server.url, code: attempt, home: home)
+                    }
+                    return error?.code
+                }
+                #expect(await code(of: "AAAA-BBBB-CCCC") == .notSignedIn)
+                try await server.stop()
+                #expect(await code(of: "AAAA-BBBB-CCCC") == .unreachable)
+                #expect(try UbiquityAccount.current(home: home) == account)
+            }
+        }
+
+        @Test func `signed out, an app goes on with its values, and sends later what it wrote`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let a = try Device(home: await server.signIn("a", isFirst: true))
+                let b = try Device(home: await server.signIn("b"))
+                defer {
+                    a.close()
+                    b.close()
+                }
+                a.store.set("before", forKey: "a")
+                try await agreement(a, b) { $0.count == 1 }
+                let observer = Observer(a.store)
+                try await UbiquityAccount.signOut(home: a.home)
+                try await until("the sign-out") { a.store.status.connection == .signedOut }
+                #expect(a.texts == ["a": "before"])
+                a.store.set("meanwhile", forKey: "b")
+                #expect(a.store.synchronize())
+                await #expect(throws: UbiquityError.self) { try await a.store.synchronizeNow() }
+                try await UbiquityAccount.signIn(
+                    server: server.url, code: server.newCode(isFirst: false), home: a.home)
+                try await agreement(a, b) { $0.count == 2 }
+                #expect(observer.all == [.init(NSUbiquitousKeyValueStoreAccountChange, [], [:])])
+            }
+        }
+
+        @Test func `a sign-out that wipes takes the values from this device, and from no other`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let a = try Device(home: await server.signIn("a", isFirst: true))
+                let b = try Device(home: await server.signIn("b"))
+                defer {
+                    a.close()
+                    b.close()
+                }
+                a.store.set("a secret", forKey: "a")
+                try await agreement(a, b) { $0.count == 1 }
+                let observer = Observer(a.store)
+                let answer = try await stage.succeed("sign-out", "--wipe", "--json", "--home", a.home)
+                #expect(answer.contains("\"revoked\":true"))
+                try await until("the news") { !observer.all.isEmpty }
+                #expect(
+                    observer.all == [.init(NSUbiquitousKeyValueStoreAccountChange, ["a"], [:])])
+                #expect(a.store.object(forKey: "a") == nil)
+                try await until("the end of the files") { try !Self.mention("a secret", in: a.home) }
+                #expect(b.texts == ["a": "a secret"])
+                // What is written from now on is nobody's, and not for the account that left.
+                a.store.set("after", forKey: "b")
+                #expect(a.store.synchronize())
+                try await b.store.synchronizeNow()
+                #expect(b.texts == ["a": "a secret"])
+            }
+        }
+
+        private static func mention(_ text: String, in folder: String) throws -> Bool {
+            let names = FileManager.default.enumerator(atPath: folder)?.allObjects ?? []
+            return names.compactMap { $0 as? String }.contains { name in
+                FileManager.default.contents(atPath: "\(folder)/\(name)")?
+                    .range(of: Data(text.utf8)) != nil
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Synchronization
+internal import Ubiquity
+internal import UbiquityCore
+
+/// An app's observer of its store: what it is told, and what it finds when it is.
+///
+/// It observes the store as the notification's object: what another object posts it does not get.
+/// `@unchecked Sendable`: the token is only ever handed back to the centre.
+final class Observer: @unchecked Sendable {
+    struct Told: Equatable {
+        /// As existing code casts it, to one or the other.
+        var reason: Int?
+        var reasonNumber: NSNumber?
+        var keys: [String]?
+        /// What the store has of these keys.
+        var values: [String: PropertyListValue]
+    }
+
+    private let told = Mutex<[Told]>([])
+    private var token: (any NSObjectProtocol)?
+
+    /// - Parameter react: What the app does then.
+    init(
+        _ store: UbiquitousKeyValueStore, react: @escaping @Sendable (Told) -> Void = { _ in }
+    ) {
+        token = NotificationCenter.default.addObserver(
+            forName: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
+            queue: nil
+        ) { [weak self] notification in
+            let told = Told(notification, store)
+            self?.told.withLock { $0.append(told) }
+            react(told)
+        }
+    }
+
+    deinit { if let token { NotificationCenter.default.removeObserver(token) } }
+
+    var all: [Told] { told.withLock(\.self) }
+}
+
+extension Observer.Told {
+    fileprivate init(_ notification: Notification, _ store: UbiquitousKeyValueStore) {
+        let info = notification.userInfo
+        reason = info?[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int
+        reasonNumber = info?[NSUbiquitousKeyValueStoreChangeReasonKey] as? NSNumber
+        keys = info?[NSUbiquitousKeyValueStoreChangedKeysKey] as? [String]
+        values = [:]
+        for key in keys ?? [] { values[key] = store.value(key) }
+    }
+
+    /// What is to be expected.
+    init(_ reason: Int, _ keys: [String], _ values: [String: PropertyListValue]) {
+        self.reason = reason
+        reasonNumber = NSNumber(value: reason)
+        self.keys = keys
+        self.values = values
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Logging
+import Ubiquity
+
+/// An app without a screen: it opens a store, does what the lines of its input say, and prints a
+/// ``WorkerMessage`` for each of them and for each change that comes from outside.
+@main
+struct Worker: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "UbiquityTestWorker")
+
+    @Option var home: String
+    @Option var store: String
+    @Flag(help: "Print no changes that come from outside.") var quiet = false
+
+    /// Ends with its input, and so with whoever started it.
+    func run() async throws {
+        var configuration = UbiquityConfiguration(identifier: store, home: home)
+        configuration.logger = Logger(label: "worker") { StreamLogHandler.standardError(label: $0) }
+        let store = try UbiquitousKeyValueStore(configuration: configuration)
+        if !quiet { NoticePrinter.observe(store) }
+        MessageOutput.print(.ready)
+        while let line = readLine() { try await WorkerCommand(line).run(on: store) }
+        store.close()
+    }
+}
