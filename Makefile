@@ -8,13 +8,15 @@ SWIFT ?= swift
 PLIST ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo test format lint protobuf benchmark clean
+.PHONY: help setup build demo test test-tsan format lint docs protobuf benchmark clean
 
 help:
 	@echo "make demo                  two devices and a server on this machine, with a sample file"
 	@echo "make demo PLIST=FILE       the same with a preferences file of your own"
 	@echo "make test                  all tests"
+	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make lint                  the format check; make format corrects it"
+	@echo "make docs                  the library's documentation, into .build/docs"
 	@echo "make benchmark             the figures of docs/BENCHMARKS.md, release build"
 	@echo "make protobuf              generates the Swift code of Protocol/ubiquity.proto"
 
@@ -32,11 +34,29 @@ test: setup
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
 	$(SWIFT) test $(BUILD_FLAGS) --skip-build
 
+# A build folder of its own, for every file is compiled anew. The first report ends the run.
+test-tsan: setup
+	UBIQUITY_TSAN=1 $(SWIFT) build $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan \
+		--build-tests
+	UBIQUITY_TSAN=1 TSAN_OPTIONS="halt_on_error=1" $(SWIFT) test $(BUILD_FLAGS) --sanitize=thread \
+		--scratch-path .build-tsan --skip-build --no-parallel
+
 lint:
-	$(SWIFT) format lint --strict --recursive Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+	$(SWIFT) format lint --strict --recursive Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 
 format:
-	$(SWIFT) format --in-place --recursive Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+	$(SWIFT) format --in-place --recursive Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+
+# A build folder of its own: with the plugin the package has other dependencies, and what is in
+# .build would be built again each time. The code in the guides is Snippets/, which any build of the
+# whole package compiles, the one for the tests included.
+docs: setup
+	@mkdir -p .build
+	UBIQUITY_DOCS=1 $(SWIFT) package --scratch-path .build-docs \
+		--allow-writing-to-directory .build/docs generate-documentation --target Ubiquity \
+		--warnings-as-errors --output-path .build/docs
+	@echo "To read it: python3 -m http.server --directory .build/docs 8080, and then"
+	@echo "http://127.0.0.1:8080/documentation/ubiquity"
 
 benchmark: setup
 	$(SWIFT) build -c release --package-path Benchmarks
@@ -53,4 +73,4 @@ protobuf: setup
 		--swift_opt=UseAccessLevelOnImports=true ubiquity.proto
 
 clean:
-	rm -rf .build Benchmarks/.build
+	rm -rf .build .build-docs Benchmarks/.build

@@ -135,15 +135,20 @@ let strictSettings: [SwiftSetting] =
 let houseSettings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
+
+// `make test-tsan`: there, the mutex comes from another module than the files say.
+let isSanitized = Context.environment["UBIQUITY_TSAN"] != nil
+let sanitizerSettings: [SwiftSetting] =
+    isSanitized ? [.define("UBIQUITY_TSAN")] : [.enableUpcomingFeature("MemberImportVisibility")]
 
 // One loop, so that no target is forgotten. Apps do not have the house's settings.
 for target in package.targets {
     let isApp = target.name.hasPrefix("DropIn")
     target.swiftSettings =
-        (target.swiftSettings ?? []) + strictSettings + (isApp ? [] : houseSettings)
+        (target.swiftSettings ?? []) + strictSettings
+        + (isApp ? [] : houseSettings + sanitizerSettings)
 }
 
 // For `make docs` only: who uses the package need not fetch it.

@@ -12,9 +12,11 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     ],
     targets: [
+        .target(name: "AllocationCount"),
         .executableTarget(
             name: "ubiquity-benchmarks",
             dependencies: [
+                "AllocationCount",
                 // The program, so that one build makes the server too.
                 .product(name: "ubiquity", package: "ubiquity"),
                 .product(name: "Ubiquity", package: "ubiquity"),
@@ -26,7 +28,7 @@ let package = Package(
                 .enableUpcomingFeature("InternalImportsByDefault"),
                 .enableUpcomingFeature("MemberImportVisibility"),
                 .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-            ])
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -42,8 +42,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
             .map { backing.status(of: $0) }
     }
 
-    /// What went wrong where the app's call could not say so: refused writes, a missing identifier, a
-    /// broken file. Errors of the network are in ``status``.
+    /// What went wrong where the app's call could not say so: refused writes, values that cannot be
+    /// read, a broken file. Errors of the network are in ``status``.
     ///
     /// A slow reader gets the newest 64. The sequence is for one reader.
     public var errors: some AsyncSequence<UbiquityError, Never> & Sendable {

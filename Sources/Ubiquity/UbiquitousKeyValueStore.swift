@@ -194,10 +194,10 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     private func write(_ key: String, _ value: @autoclosure () throws -> PropertyListValue?) {
         do {
             let content: Content = try value().map { .value($0) } ?? .deleted
-            if try memory.write(try Key(key), content) { backing.driver.startDrain() }
+            let outcome = memory.write(try Key(key), content)
+            if outcome.mustDrain { backing.driver.startDrain() }
+            if let violation = outcome.violation { throw violation }
         } catch {
-            // There may be a notice of it.
-            if error is LimitViolation { backing.driver.startDrain() }
             refuse(key, error)
         }
     }

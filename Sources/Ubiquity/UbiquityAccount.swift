@@ -32,7 +32,9 @@ public struct UbiquityAccount: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - server: Such as `https://ubiquity.example`.
+    ///   - code: Such as `7KQ2-M9XD-4TRW`.
     ///   - deviceName: What the account's owner sees this device as; nil: the host's name.
+    ///   - home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` for a code that is wrong,
     ///   used or too old, ``UbiquityError/Code/unreachable``, ``UbiquityError/Code/refused`` or
     ///   ``UbiquityError/Code/storage``.
@@ -55,9 +57,11 @@ public struct UbiquityAccount: Hashable, Sendable {
     /// The server is told to forget the device's credential; where it cannot be reached, the device
     /// is signed out all the same.
     ///
-    /// - Parameter wipes: Whether the account's values, those included that were not sent yet, are
-    ///   removed from this device. Else they stay readable and writable, and what was not sent waits
-    ///   for the next sign-in to the same account.
+    /// - Parameters:
+    ///   - wipes: Whether the account's values, those included that were not sent yet, are removed
+    ///     from this device. Else they stay readable and writable, and what was not sent waits for
+    ///     the next sign-in to the same account.
+    ///   - home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
     public static func signOut(wipes: Bool = false, home: String? = nil) async throws {
         let home = try storageErrors { try DeviceHome(path: home) }

@@ -21,7 +21,8 @@ extension EndToEndTests {
                 #expect(account.server == server.url)
                 #expect(account.deviceName == "desk")
                 #expect(try UbiquityAccount.current(home: home) == account)
-                let credential = try #require(try DeviceHome(path: home).load().signedIn?.credential)
+                let credential = try #require(
+                    try DeviceHome(path: home).load().signedIn?.credential)
                 #expect(try await status(of: credential, at: server) == 200)
 
                 try await UbiquityAccount.signOut(home: home)
@@ -100,13 +101,16 @@ extension EndToEndTests {
                 a.store.set("a secret", forKey: "a")
                 try await agreement(a, b) { $0.count == 1 }
                 let observer = Observer(a.store)
-                let answer = try await stage.succeed("sign-out", "--wipe", "--json", "--home", a.home)
+                let answer = try await stage.succeed(
+                    "sign-out", "--wipe", "--json", "--home", a.home)
                 #expect(answer.contains("\"revoked\":true"))
                 try await until("the news") { !observer.all.isEmpty }
                 #expect(
                     observer.all == [.init(NSUbiquitousKeyValueStoreAccountChange, ["a"], [:])])
                 #expect(a.store.object(forKey: "a") == nil)
-                try await until("the end of the files") { try !Self.mention("a secret", in: a.home) }
+                try await until("the end of the files") {
+                    try !Self.mention("a secret", in: a.home)
+                }
                 #expect(b.texts == ["a": "a secret"])
                 // What is written from now on is nobody's, and not for the account that left.
                 a.store.set("after", forKey: "b")

@@ -17,6 +17,7 @@ struct Run: ParsableCommand {
         case latency
         case firstSync = "first-sync"
         case local
+        case idle
         case throughput
     }
 
@@ -26,7 +27,7 @@ struct Run: ParsableCommand {
     @Option(help: "Where the folder of the run is made, on the disk to be measured.")
     var folder = NSTemporaryDirectory()
 
-    /// All of it together takes about a minute.
+    /// All of it together takes about two minutes.
     private static let secondsMax = 300
 
     func run() throws {
@@ -52,6 +53,7 @@ struct Run: ParsableCommand {
         case .latency: try ChangeLatency.measure(workshop)
         case .firstSync: try Opening.measureFirstSync(workshop)
         case .local: try LocalCalls.measure(workshop)
+        case .idle: try Idle.measure(workshop)
         case .throughput: try PushThroughput.measure(workshop)
         }
     }

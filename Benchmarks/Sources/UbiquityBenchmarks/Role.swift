@@ -16,6 +16,8 @@ struct Role: ParsableCommand {
         case open
         /// Measures the calls that never leave the process.
         case local
+        /// Measures what a connected store costs that nobody uses.
+        case idle
     }
 
     @Argument var name: Name
@@ -26,6 +28,7 @@ struct Role: ParsableCommand {
         case .watch: try watch()
         case .open: Self.say(try Opening.measure(home: home))
         case .local: Self.say(try LocalCalls.measure(home: home))
+        case .idle: Self.say(try Idle.measure(home: home))
         }
     }
 

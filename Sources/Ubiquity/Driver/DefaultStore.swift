@@ -32,12 +32,15 @@ final class DefaultStore: Sendable {
 
     /// Never fails: an app that cannot open its file goes on in memory, and is told so.
     var store: UbiquitousKeyValueStore {
-        state.withLock { state in
-            if let store = state.store { return store }
+        let (store, isNew) = state.withLock { state in
+            if let store = state.store { return (store, false) }
             let store = UbiquitousKeyValueStore(backing: Self.backing(state.configuration))
             state.store = store
-            return store
+            return (store, true)
         }
+        // An app that never asks for the token hears of its change as well.
+        if isNew { _ = accountID }
+        return store
     }
 
     /// The account that this device is signed in to; nil: none, or it cannot be read.

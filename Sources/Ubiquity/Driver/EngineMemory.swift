@@ -16,7 +16,7 @@ final class EngineMemory: Sendable {
         var isDrainScheduled = false
         var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
 
-        /// - Returns: Whether the caller must schedule a drain.
+        /// - Returns: Whether the caller must start it.
         mutating func scheduleDrain() -> Bool {
             defer { isDrainScheduled = true }
             return !isDrainScheduled
@@ -39,25 +39,29 @@ final class EngineMemory: Sendable {
         state.withLock { $0.engine.value(key).flatMap(body) }
     }
 
-    /// - Returns: Whether the caller must schedule a drain.
-    func write(_ key: Key, _ content: Content) throws(LimitViolation) -> Bool {
-        try write { engine, now throws(LimitViolation) in try engine.write(key, content, at: now) }
+    struct WriteOutcome {
+        /// Whether the caller must start a drain: there is something to save, or a refusal to tell.
+        var mustDrain: Bool
+        /// Why the write was refused; nil: it was not.
+        var violation: LimitViolation?
     }
 
-    /// - Returns: Whether the caller must schedule a drain.
+    func write(_ key: Key, _ content: Content) -> WriteOutcome {
+        write { engine, now throws(LimitViolation) in try engine.write(key, content, at: now) }
+    }
+
     func write(
         _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
-    ) throws(LimitViolation) -> Bool {
+    ) -> WriteOutcome {
         // Read without the lock: two writes of two threads are in either order anyway.
         let now = now()
-        let result = state.withLock { state -> Swift.Result<Bool, LimitViolation> in
+        return state.withLock { state in
             do throws(LimitViolation) {
                 try body(&state.engine, now)
-                return .success(state.scheduleDrain())
+                return WriteOutcome(mustDrain: state.scheduleDrain())
             } catch {
-                return .failure(error)
+                return WriteOutcome(mustDrain: state.scheduleDrain(), violation: error)
             }
         }
-        return try result.get()
     }
 }

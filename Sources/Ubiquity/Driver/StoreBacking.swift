@@ -103,7 +103,8 @@ final class StoreBacking: @unchecked Sendable {
 
     /// What the app asked for was not done. A mistake of its own ends it, where it asked for that.
     func refuse(_ error: UbiquityError) {
-        if isStrict, error.code == .invalid { preconditionFailure(error.description) }
+        // Not a precondition's failure, which says nothing in a release build.
+        if isStrict, error.code == .invalid { fatalError(error.description) }
         report(error)
     }
 

@@ -60,16 +60,11 @@ final class StoreDriver: @unchecked Sendable {
     func write(
         _ body: (borrowing SyncEngine) -> [Key: Content]
     ) throws(LimitViolation) {
-        do throws(LimitViolation) {
-            let mustDrain = try memory.write { engine, now throws(LimitViolation) in
-                try engine.write(body(engine), at: now)
-            }
-            if mustDrain { startDrain() }
-        } catch {
-            // There may be a notice of it.
-            startDrain()
-            throw error
+        let outcome = memory.write { engine, now throws(LimitViolation) in
+            try engine.write(body(engine), at: now)
         }
+        if outcome.mustDrain { startDrain() }
+        if let violation = outcome.violation { throw violation }
     }
 
     /// From now on the audience is told of the app's own writes too.

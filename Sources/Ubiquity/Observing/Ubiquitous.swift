@@ -18,7 +18,9 @@ public struct Ubiquitous<Value: Codable & Sendable>: Sendable {
     /// Nil: the default store, which is not opened before the property is used.
     private let own: UbiquitousKeyValueStore?
 
-    /// - Parameter store: Nil: the default store, as it is when the property is used first.
+    /// - Parameters:
+    ///   - key: The key that the property is.
+    ///   - store: Nil: the default store, as it is when the property is used first.
     public init(_ key: UbiquityKey<Value>, store: UbiquitousKeyValueStore? = nil) {
         self.key = key
         own = store

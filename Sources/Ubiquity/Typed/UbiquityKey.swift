@@ -23,8 +23,10 @@ public final class UbiquityKey<Value: Codable & Sendable>: UbiquityKeys, @unchec
     /// stored, and so never wins over what another device stored.
     public let defaultValue: Value
 
-    /// - Parameter name: Not empty, and at most as long as the store allows: writes under any other
-    ///   name are refused, and reading it gives the default.
+    /// - Parameters:
+    ///   - name: Not empty, and at most as long as the store allows: writes under any other name are
+    ///     refused, and reading it gives the default.
+    ///   - default: See ``defaultValue``.
     public init(_ name: String, default: Value) {
         self.name = name
         defaultValue = `default`

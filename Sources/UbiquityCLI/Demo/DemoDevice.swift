@@ -11,23 +11,31 @@ struct DemoDevice {
 
     static let identifier = "DEMO.example.lumen"
 
-    init(_ name: String, home: String) throws {
+    private let firstSync: UbiquityConfiguration.FirstSync
+
+    init(
+        _ name: String, home: String, firstSync: UbiquityConfiguration.FirstSync = .serverWins
+    ) throws {
         self.name = name
         self.home = home
-        store = try Self.open(home)
+        self.firstSync = firstSync
+        store = try Self.open(home, firstSync)
     }
 
     /// Ends the app.
     func close() { store.close() }
 
     /// Starts the app again.
-    mutating func reopen() throws { store = try Self.open(home) }
+    mutating func reopen() throws { store = try Self.open(home, firstSync) }
 
     var isConnected: Bool { store.engineStatus.link.state == .connected }
     var pendingKeys: Int { store.engineStatus.pendingKeys.count }
 
-    private static func open(_ home: String) throws -> UbiquitousKeyValueStore {
+    private static func open(
+        _ home: String, _ firstSync: UbiquityConfiguration.FirstSync
+    ) throws -> UbiquitousKeyValueStore {
         var configuration = UbiquityConfiguration(identifier: identifier, home: home)
+        configuration.firstSync = firstSync
         configuration.logger = .program
         return try UbiquitousKeyValueStore(configuration: configuration)
     }

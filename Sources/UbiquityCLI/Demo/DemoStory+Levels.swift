@@ -28,6 +28,7 @@ extension DemoStory {
         }
         try await restartServer("The server is back")
         try await agree(a, offline, game)
+        try await welcome(a, game)
     }
 
     private func agree(_ a: DemoDevice, _ b: DemoDevice, _ game: LevelGame) async throws {
@@ -47,7 +48,7 @@ extension DemoStory {
 ///
 /// Shared state: what it knows, guarded by a mutex, for the store tells of changes on a queue of its
 /// own.
-private final class LevelGame: Sendable {
+final class LevelGame: Sendable {
     static let key = "level"
 
     private struct Knowledge {

@@ -103,7 +103,7 @@ struct DemoStory {
 
     private struct Code: Decodable { var code: String }
 
-    private func signIn(_ home: String, _ name: String, with command: String) async throws {
+    func signIn(_ home: String, _ name: String, with command: String) async throws {
         let answer = try await stage.run("account", command, "ada", "--data", server.data, "--json")
         let code = try JSONDecoder().decode(Code.self, from: Data(answer.utf8)).code
         _ = try await stage.run(

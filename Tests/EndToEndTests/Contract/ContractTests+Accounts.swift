@@ -33,7 +33,9 @@ extension EndToEndTests.ContractTests {
             try await until("bob's value") { !observer.all.isEmpty }
             #expect(shared.store.object(forKey: "parked") == nil)
             try await until("bob's values") { shared.texts == ["same key": "bob's"] }
-            try await until("the helper's news") { try helper.notices().contains { $0.reason == 3 } }
+            try await until("the helper's news") {
+                try helper.notices().contains { $0.reason == 3 }
+            }
             shared.store.set("of bob, from here", forKey: "new")
             try await agreement(bobs, shared) { $0.count == 2 }
             #expect(bobs.texts == ["same key": "bob's", "new": "of bob, from here"])
@@ -56,7 +58,8 @@ extension EndToEndTests.ContractTests {
             let switches = observer.all.filter {
                 $0.reason == NSUbiquitousKeyValueStoreAccountChange
             }
-            #expect(switches.map(\.keys) == [["parked", "same key"], ["new", "parked", "same key"]])
+            #expect(
+                switches.map(\.keys) == [["parked", "same key"], ["new", "parked", "same key"]])
             try await helper.end()
         }
     }

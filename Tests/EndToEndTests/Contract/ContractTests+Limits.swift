@@ -29,7 +29,8 @@ extension EndToEndTests.ContractTests {
                 a.store.set(value, forKey: "a")
                 let error = await errors.next(isolation: nil)
                 #expect(error?.code == .invalid)
-                #expect(error?.description.hasSuffix(reason) == true, "\(String(describing: error))")
+                #expect(
+                    error?.description.hasSuffix(reason) == true, "\(String(describing: error))")
                 #expect(a.store.string(forKey: "a") == "old")
             }
             a.store.set("value", forKey: "")
@@ -88,7 +89,8 @@ extension EndToEndTests.ContractTests {
             a.store.set("fits", forKey: "k")
             _ = try await server.signIn("a", isFirst: true)
             try await until("the refusal") { !observer.all.isEmpty }
-            #expect(observer.all == [.init(NSUbiquitousKeyValueStoreQuotaViolationChange, [key], [:])])
+            #expect(
+                observer.all == [.init(NSUbiquitousKeyValueStoreQuotaViolationChange, [key], [:])])
             try await until("the rest") { a.isSettled }
             #expect(a.store.dictionaryRepresentation as? [String: String] == ["k": "fits"])
             let kept = try a.store.refusedWrites()
@@ -164,25 +166,20 @@ extension EndToEndTests.ContractTests {
     @Test func `of two that overflow only together the second is put back, told and kept`()
         async throws
     {
-        try await onStage { stage in
-            var server = try await ServerProcess.started(stage)
-            let a = try Device(home: await server.signIn("a", isFirst: true))
-            let homeB = try await server.signIn("b")
-            defer { a.close() }
-            var b = try Device(home: homeB)
+        try await withTwoDevices { pair in
+            let (a, b) = (pair.a, pair.b)
+            let observer = Observer(b.store)
             a.store.set("old", forKey: "shared")
             try await agreement(a, b) { $0.count == 1 }
-            try await server.stop()
+            try await UbiquityAccount.signOut(home: b.home)
+            try await until("b's sign-out") { b.store.status.connection == .signedOut }
             try Self.fill(a, "a")
-            // Later, and so no older write that the other one would replace.
+            try await a.store.synchronizeNow()
+            // By the clock of the machine that both share, b's write must be the later one.
             try await Task.sleep(for: .milliseconds(5))
             try Self.fill(b, "b")
-            b.close()
-            try await server.start()
-            try await a.store.synchronizeNow()
-            b = try Device(home: homeB)
-            defer { b.close() }
-            let observer = Observer(b.store)
+            try await UbiquityAccount.signIn(
+                server: pair.server.url, code: pair.server.newCode(isFirst: false), home: b.home)
             try await agreement(a, b) { $0.count == 2 }
             #expect(b.texts == ["shared": "by a"])
             try await until("the refusal") {

@@ -35,13 +35,16 @@ extension EndToEndTests.ContractTests {
     @Test func `a peer's delete is told with its key, and the object is nil`() async throws {
         try await withTwoDevices { pair in
             let (a, b) = (pair.a, pair.b)
-            a.store.set("value", forKey: "a")
-            try await agreement(a, b) { $0.count == 1 }
             let observer = Observer(b.store)
+            a.store.set("value", forKey: "a")
+            try await until("the value") { observer.all.count == 1 }
             a.store.removeObject(forKey: "a")
-            try await until("the news") { !observer.all.isEmpty }
+            try await until("the news") { observer.all.count == 2 }
             #expect(b.store.object(forKey: "a") == nil)
-            #expect(try await told(observer, by: a) == [.init(0, ["a"], [:])])
+            #expect(
+                try await told(observer, by: a) == [
+                    .init(0, ["a"], ["a": .string("value")]), .init(0, ["a"], [:]),
+                ])
         }
     }
 

@@ -3,6 +3,7 @@
 #if !canImport(Darwin)
 
 import Foundation
+import Synchronization
 import Testing
 
 @testable import Ubiquity
@@ -39,27 +40,43 @@ import Testing
     {
         await #expect(processExitsWith: .success) {
             let device = try DefaultDevice()
-            let (direct, onMain) = (Signal(), Signal())
-            let name = Notification.Name.NSUbiquityIdentityDidChange
-            let center = NotificationCenter.default
-            _ = center.addObserver(forName: name, object: nil, queue: nil) { _ in
-                if !MainQueue.isCurrent { direct.fire() }
-            }
-            _ = center.addObserver(forName: name, object: nil, queue: .main) { _ in
-                if MainQueue.isCurrent { onMain.fire() }
-            }
             #expect(UbiquitousKeyValueStore.default.status.account == nil)
+            let (direct, onMain) = (IdentityObserver(queue: nil), IdentityObserver(queue: .main))
             #expect(FileManager.default.ubiquityIdentityToken == nil)
             try device.home.update { $0.signIn(.unreachable("ann")) }
-            try await onMain.wait(times: 1)
+            try await until("ann") { onMain.told.count == 1 }
             // The same account by another credential is no other identity.
             try device.home.update { $0.signIn(.unreachable("ann", device: "00000000000000a2")) }
             try device.home.update { $0.signIn(.unreachable("bob")) }
-            try await onMain.wait(times: 2)
+            try await until("bob") { onMain.told.count == 2 }
             try device.home.update { $0.signOut() }
-            try await onMain.wait(times: 3)
-            #expect(direct.times == 3)
-            #expect(onMain.times == 3)
+            try await until("nobody") { onMain.told.count == 3 && direct.told.count == 3 }
+            #expect(onMain.told.map(\.account) == ["ann", "bob", nil])
+            #expect(onMain.told.map(\.isOnMain) == [true, true, true])
+            #expect(direct.told.map(\.account) == ["ann", "bob", nil])
+            #expect(direct.told.map(\.isOnMain) == [false, false, false])
+        }
+    }
+}
+
+/// Who is signed in each time that a change of identity is posted, for as long as the process lives.
+private final class IdentityObserver: Sendable {
+    struct Told: Sendable {
+        var account: String?
+        var isOnMain: Bool
+    }
+
+    private let all = Mutex<[Told]>([])
+
+    var told: [Told] { all.withLock(\.self) }
+
+    init(queue: OperationQueue?) {
+        _ = NotificationCenter.default.addObserver(
+            forName: .NSUbiquityIdentityDidChange, object: nil, queue: queue
+        ) { _ in
+            let token = FileManager.default.ubiquityIdentityToken as? NSData
+            let account = token.map { String(decoding: $0 as Data, as: UTF8.self) }
+            self.all.withLock { $0.append(Told(account: account, isOnMain: MainQueue.isCurrent)) }
         }
     }
 }

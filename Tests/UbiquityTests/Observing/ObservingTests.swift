@@ -13,7 +13,7 @@ extension UbiquityKeys {
 
 @Suite struct `The changes of a store` {
     @Test func `tell own writes once a batch, with their origin`() async throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         var changes = stage.store.changes.makeAsyncIterator()
         try stage.store.performBatch { batch in
             try batch.set(1, forKey: "a")
@@ -24,7 +24,7 @@ extension UbiquityKeys {
     }
 
     @Test func `lose no key for a reader that comes late, and keep them together`() async throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         let sequence = stage.store.changes
         for number in 0..<300 { stage.store.set(Int64(number), forKey: "key\(number % 50)") }
         stage.store.synchronize()
@@ -38,7 +38,7 @@ extension UbiquityKeys {
     }
 
     @Test func `are told to every reader, and end for one that is cancelled`() async throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         let readers = (0..<3).map { _ in
             let sequence = stage.store.changes
             return Task {
@@ -54,7 +54,7 @@ extension UbiquityKeys {
     }
 
     @Test func `end when nobody holds the store any more`() async throws {
-        var stage: ObservedStore? = try ObservedStore()
+        var stage: LocalStore? = try LocalStore()
         let changes = stage!.store.changes
         stage = nil
         for await _ in changes { Issue.record("a change of a store that is gone") }
@@ -65,7 +65,7 @@ extension UbiquityKeys {
     @Test func `begin with the default and follow each change, an equal one passed over`()
         async throws
     {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         var values = stage.store.values(for: .loudness).makeAsyncIterator()
         #expect(await values.next() == 0.5)
         stage.store.set("unrelated", forKey: "other")
@@ -77,7 +77,7 @@ extension UbiquityKeys {
     }
 
     @Test func `follow an account change`() async throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         try stage.home.update { $0.signIn(.unreachable("ann")) }
         stage.store[.title] = "Ann"
         var values = stage.store.values(for: .title).makeAsyncIterator()
@@ -95,7 +95,7 @@ extension UbiquityKeys {
     }
 
     @Test func `is its key in the store`() async throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         let player = Player(stage.store)
         #expect(player.volume == 0.5)
         #expect(!player.$volume.hasValue)
@@ -113,7 +113,7 @@ extension UbiquityKeys {
 
 @MainActor @Suite struct `An observable store` {
     @Test func `tells who read a key that it changed, and nobody else`() async throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         let observable = ObservableStore(stage.store)
         let (volume, name) = (Signal(), Signal())
         withObservationTracking {
@@ -133,7 +133,7 @@ extension UbiquityKeys {
     }
 
     @Test func `tells of a change that came another way`() async throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         try stage.home.update { $0.signIn(.unreachable("ann")) }
         let observable = ObservableStore(stage.store)
         observable[.title] = "Ann"
@@ -150,7 +150,7 @@ extension UbiquityKeys {
     }
 
     @Test func `tells of the status`() async throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         let observable = ObservableStore(stage.store)
         #expect(observable.status.connection == .signedOut)
         try await Task.sleep(for: .milliseconds(50))
@@ -166,7 +166,7 @@ extension UbiquityKeys {
     }
 
     @Test func `is let go of with its last holder`() async throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         var observable: ObservableStore? = ObservableStore(stage.store)
         weak let weak = observable
         observable = nil
@@ -177,7 +177,7 @@ extension UbiquityKeys {
 
 @Suite struct `A batch` {
     @Test func `is written wholly, and reads its own writes before`() throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         stage.store.set("old", forKey: "a")
         try stage.store.performBatch { batch in
             try batch.set("new", forKey: "a")
@@ -193,7 +193,7 @@ extension UbiquityKeys {
 
     @Test func `writes nothing when its closure throws, or a part of it does not fit`() throws {
         struct Stop: Error {}
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         #expect(throws: Stop.self) {
             try stage.store.performBatch { batch in
                 try batch.set(1, forKey: "a")
@@ -216,27 +216,11 @@ extension UbiquityKeys {
     }
 
     @Test func `of all keys removes them at once`() async throws {
-        let stage = try ObservedStore()
+        let stage = try LocalStore()
         for number in 0..<10 { stage.store.set(Int64(number), forKey: "\(number)") }
         var changes = stage.store.changes.makeAsyncIterator()
         stage.store.removeAll()
         #expect(stage.store.dictionaryRepresentation.isEmpty)
         #expect(await changes.next()?.keys.count == 10)
-    }
-}
-
-/// A store in a home of its own.
-private struct ObservedStore {
-    let folder: TemporaryFolder
-    let home: DeviceHome
-    let store: UbiquitousKeyValueStore
-
-    init() throws {
-        folder = try TemporaryFolder()
-        home = try DeviceHome(path: folder.path)
-        var configuration = UbiquityConfiguration(
-            identifier: "TEAM.com.example.observed", home: folder.path)
-        configuration.logger = .silent
-        store = try UbiquitousKeyValueStore(configuration: configuration)
     }
 }

@@ -7,26 +7,10 @@ import Testing
 
 /// A store that is open while the device is signed in, signed out, or signed in to another account.
 @Suite struct `A store that is open while the sign-in changes` {
-    private static let identifier = "TEAM.com.example.following"
-
-    private struct Stage {
-        let folder: TemporaryFolder
-        let home: DeviceHome
-        let store: UbiquitousKeyValueStore
-
-        init() throws {
-            folder = try TemporaryFolder()
-            home = try DeviceHome(path: folder.path)
-            var configuration = UbiquityConfiguration(identifier: identifier, home: folder.path)
-            configuration.logger = .silent
-            store = try UbiquitousKeyValueStore(configuration: configuration)
-        }
-    }
-
     @Test func `has the other account's values at once, and its own again when it returns`()
         async throws
     {
-        let stage = try Stage()
+        let stage = try LocalStore()
         try stage.home.update { $0.signIn(.unreachable("ann")) }
         var changes = stage.store.changes.makeAsyncIterator()
         stage.store.set("ann's", forKey: "word")
@@ -49,7 +33,7 @@ import Testing
     func `keeps what was written in the moment of the change with the account it was written for`()
         async throws
     {
-        let stage = try Stage()
+        let stage = try LocalStore()
         try stage.home.update { $0.signIn(.unreachable("ann")) }
         try await until("the sign-in") { stage.store.status.account == "ann" }
         let other = try DeviceHome(path: stage.folder.path)
@@ -74,7 +58,7 @@ import Testing
 
     @Test func `tells of a sign-out once, and keeps the values readable and writable`() async throws
     {
-        let stage = try Stage()
+        let stage = try LocalStore()
         try stage.home.update { $0.signIn(.unreachable("ann")) }
         try await until("the sign-in") { stage.store.status.account == "ann" }
         stage.store.set(1, forKey: "a")
@@ -89,7 +73,7 @@ import Testing
     }
 
     @Test func `loses its values by a sign-out that wipes, and no file keeps them`() async throws {
-        let stage = try Stage()
+        let stage = try LocalStore()
         try stage.home.update { $0.signIn(.unreachable("ann")) }
         try await until("the sign-in") { stage.store.status.account == "ann" }
         stage.store.set("a secret of ann's", forKey: "a")
@@ -106,7 +90,7 @@ import Testing
     }
 
     @Test func `is told by a notification with the reason and the keys`() async throws {
-        let stage = try Stage()
+        let stage = try LocalStore()
         try stage.home.update { $0.signIn(.unreachable("ann")) }
         try await until("the sign-in") { stage.store.status.account == "ann" }
         stage.store.set(1, forKey: "a")

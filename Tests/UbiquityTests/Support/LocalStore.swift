@@ -7,6 +7,7 @@ import Ubiquity
 /// Opened again on the same folder, it is the app after a restart.
 struct LocalStore {
     let folder: TemporaryFolder
+    let home: DeviceHome
     let store: UbiquitousKeyValueStore
 
     init(
@@ -19,6 +20,7 @@ struct LocalStore {
         configuration.logger = .silent
         configure(&configuration)
         self.folder = folder
+        home = try DeviceHome(path: folder.path)
         store = try UbiquitousKeyValueStore(configuration: configuration)
     }
 }
