@@ -21,6 +21,25 @@ import Testing
         #expect(a["x"] == story.cloud.server["x"])
         #expect(a.engine.status.pendingKeys.isEmpty && b.engine.status.pendingKeys.isEmpty)
     }
+
+    @Test func `are whole also where one of them sets a key to what it was`() throws {
+        let cloud = TestCloud()
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.write(["x": .integer(1), "y": .integer(1)])
+        cloud.settle()
+        for device in [a, b] { device.goOffline() }
+        try b.write(["x": .integer(3), "y": .integer(3)])
+        cloud.pass(milliseconds: 10)
+        try a.write(["x": .integer(1), "y": .integer(2)])
+        for device in [b, a] {
+            device.goOnline()
+            cloud.settle()
+        }
+        for device in [a, b] {
+            #expect(device["x"] == .integer(1))
+            #expect(device["y"] == .integer(2))
+        }
+    }
 }
 
 /// Two devices that write batches while connections come and go, and answers are late or lost.

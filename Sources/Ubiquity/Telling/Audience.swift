@@ -12,14 +12,15 @@ internal import UbiquityCore
 /// the main queue unless the app asked for it: Foundation on Linux makes the poster wait for
 /// observers on `queue: .main`.
 ///
-/// Shared state: `store`, the instance that stands for the store in notifications, by its mutex,
-/// because instances come and go on any thread. The broadcasts guard themselves.
+/// Shared state: `stores`, the instances of the store, of which the first that is left stands for it
+/// in notifications; by its mutex, because they come and go on any thread. The broadcasts guard
+/// themselves.
 final class Audience: Sendable {
     let changes = Broadcast<UbiquityChange>()
     let statuses = Broadcast<EngineStatus>()
     let errors = Broadcast<UbiquityError>()
     private let queue: DispatchQueue
-    private let store = Mutex(WeakStore())
+    private let stores = Mutex<[WeakStore]>([])
 
     private struct WeakStore { weak var store: UbiquitousKeyValueStore? }
 
@@ -30,8 +31,9 @@ final class Audience: Sendable {
 
     /// The first instance stands for the store, and the next when it is gone.
     func adopt(_ store: UbiquitousKeyValueStore) {
-        self.store.withLock { weak in
-            if weak.store == nil { weak.store = store }
+        stores.withLock { stores in
+            stores.removeAll { $0.store == nil }
+            stores.append(WeakStore(store: store))
         }
     }
 
@@ -51,7 +53,7 @@ final class Audience: Sendable {
     private func post(_ reason: Int, _ keys: [String]) {
         NotificationCenter.default.post(
             name: UbiquitousKeyValueStore.didChangeExternallyNotification,
-            object: store.withLock { $0.store },
+            object: stores.withLock { $0.lazy.compactMap(\.store).first },
             userInfo: [
                 // A number that casts to `Int` as well as to `NSNumber`.
                 NSUbiquitousKeyValueStoreChangeReasonKey: NSNumber(value: reason),

@@ -3,7 +3,9 @@
 extension SyncEngine {
     /// Writes of the app, as one transaction: all of it or nothing, here and everywhere.
     ///
-    /// What is already so is passed over: an equal value, the removal of an absent key.
+    /// What is already so is no change: an equal value, the removal of an absent key. But where
+    /// anything in a transaction changes, all of it is written, or another transaction of an earlier
+    /// time could win the keys that were passed over, and of neither all would be seen.
     ///
     /// - Throws: ``LimitViolation`` if the transaction does not fit; then nothing changed, and a
     ///   refusal for a quota is told as a ``Notice`` too.
@@ -28,8 +30,9 @@ extension SyncEngine {
     private mutating func write(
         _ all: some Collection<Change>, at now: ClockReading
     ) throws(LimitViolation) {
-        let changes = all.filter { $0.content.value != self[$0.key] }
-        guard !changes.isEmpty else { return }
+        guard all.contains(where: { $0.content.value != self[$0.key] }) else { return }
+        let changes = Array(all)
+        let changed = tellsOwnWrites ? changes.filter { $0.content.value != self[$0.key] } : []
         do throws(LimitViolation) {
             try checkLimits(of: changes)
         } catch {
@@ -45,7 +48,7 @@ extension SyncEngine {
             entries.write(
                 PendingWrite(record: record, transaction: transaction, provisional: provisional))
         }
-        if tellsOwnWrites { post(Notice(.ownWrite, Set(changes.map(\.key)))) }
+        post(Notice(.ownWrite, Set(changed.map(\.key))))
     }
 
     private func checkLimits(of changes: [Change]) throws(LimitViolation) {
