@@ -42,7 +42,11 @@ struct Idle: Codable {
 
     private static func usage() -> rusage {
         var usage = rusage()
+        #if canImport(Darwin)
         getrusage(RUSAGE_SELF, &usage)
+        #else
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        #endif
         return usage
     }
 

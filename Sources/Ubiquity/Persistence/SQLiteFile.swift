@@ -15,9 +15,9 @@ enum SQLiteFile {
         do {
             let queue = try DatabaseQueue(path: path, configuration: configuration)
             try queue.writeWithoutTransaction { db in
-                try checkOwner(of: db, path)
+                let isMade = try look(at: db, path)
                 try enterWAL(db)
-                try makeTables(in: db, path)
+                if !isMade { try makeTables(in: db, path) }
             }
             return queue
         } catch { throw LocalStorageError(error, path: path) }
@@ -48,8 +48,21 @@ enum SQLiteFile {
     }
 
     /// Before anything is written: the file may be another program's.
+    ///
+    /// In one transaction: another process may be making the tables, and half of what it does looks
+    /// like another program's file.
     /// - Returns: Whether the tables are there.
-    @discardableResult
+    private static func look(at db: Database, _ path: String) throws -> Bool {
+        var isMade = false
+        try db.inTransaction(.deferred) {
+            isMade = try checkOwner(of: db, path)
+            return .commit
+        }
+        return isMade
+    }
+
+    /// To be called in a transaction.
+    /// - Returns: Whether the tables are there.
     private static func checkOwner(of db: Database, _ path: String) throws -> Bool {
         let owner = try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let version = try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0
@@ -86,7 +99,6 @@ enum SQLiteFile {
     }
 
     private static func makeTables(in db: Database, _ path: String) throws {
-        guard try !checkOwner(of: db, path) else { return }
         try db.inTransaction(.immediate) {
             // Another process may have been first.
             guard try !checkOwner(of: db, path) else { return .rollback }

@@ -106,4 +106,23 @@ struct SQLiteStorageTests {
         #expect(content.version == 8)
         #expect(content.entries.count == 8)
     }
+
+    @Test func `a file that several make at the same time is made once, and opens for all`()
+        async throws
+    {
+        for round in 0..<200 {
+            let folder = try TemporaryFolder()
+            let path = folder.file("store-\(round).sqlite")
+            try await withThrowingTaskGroup(of: Int64.self) { group in
+                for _ in 0..<2 {
+                    group.addTask {
+                        let storage = try SQLiteStorage(path: path)
+                        defer { storage.close() }
+                        return try storage.load().version
+                    }
+                }
+                for try await version in group { #expect(version == 0) }
+            }
+        }
+    }
 }
