@@ -86,16 +86,16 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     open func string(forKey aKey: String) -> String? { read(aKey) { $0.asString } }
 
     /// The array of a key, its elements boxed as ``object(forKey:)`` boxes. Nil for any other type.
-    open func array(forKey aKey: String) -> [Any]? { read(aKey) { $0 }?.boxedArray }
+    open func array(forKey aKey: String) -> [Any]? { read(aKey)?.boxedArray }
 
     /// The dictionary of a key, its values boxed as ``object(forKey:)`` boxes. Nil for any other type.
     open func dictionary(forKey aKey: String) -> [String: Any]? {
-        read(aKey) { $0 }?.boxedDictionary
+        read(aKey)?.boxedDictionary
     }
 
     /// The data of a key. Nil for any other type.
     open func data(forKey aKey: String) -> Data? {
-        if case .data(let bytes) = read(aKey, { $0 }) { Data(bytes) } else { nil }
+        if case .data(let bytes) = read(aKey) { Data(bytes) } else { nil }
     }
 
     /// The integer of a key; reals lose their fraction, strings give their leading digits, `true` is
@@ -122,6 +122,9 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
         guard let key = try? Key(key) else { return nil }
         return memory.value(key, body)
     }
+
+    /// The value as it is.
+    func read(_ key: String) -> PropertyListValue? { read(key) { $0 } }
 
     /// A subclass may have overridden `object(forKey:)` and `set(_: Any?, forKey:)`; the store's
     /// own class need not box a value and take it out of its box again.

@@ -22,17 +22,19 @@ indirect enum JSON {
         case .boolean(let boolean): "\(boolean)"
         case .integer(let integer): "\(integer)"
         case .real(let real): real.isFinite ? "\(real)" : "null"
-        case .string(let string): Self.quoted(string)
+        case .string(let string): "\"" + Self.escaped(string) + "\""
         case .array(let values): "[" + values.map(\.text).joined(separator: ",") + "]"
         case .object(let fields):
-            "{" + fields.map { Self.quoted($0) + ":" + $1.text }.joined(separator: ",") + "}"
+            "{" + fields.map { JSON.string($0).text + ":" + $1.text }.joined(separator: ",") + "}"
         case .value(let value):
             String(decoding: WireFormat.json.encode(WireValue(value)), as: UTF8.self)
         }
     }
 
-    private static func quoted(_ string: String) -> String {
-        var result = "\""
+    /// The string as it stands between the quotes: on one line, and without what would move
+    /// a terminal's cursor.
+    static func escaped(_ string: String) -> String {
+        var result = ""
         for scalar in string.unicodeScalars {
             switch scalar {
             case "\"": result += "\\\""
@@ -44,7 +46,7 @@ indirect enum JSON {
             default: result.unicodeScalars.append(scalar)
             }
         }
-        return result + "\""
+        return result
     }
 
     private static func escaped(_ scalar: Unicode.Scalar) -> String {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import Ubiquity
 
 /// The program `ubiquity`.
 @main
@@ -17,7 +18,7 @@ struct Program: AsyncParsableCommand {
             use, 65 unusable input, 66 no such file, 69 server unreachable, 73 or 74 a file cannot \
             be made or used, 77 not signed in or not allowed.
             """,
-        version: "0.1.0",
+        version: ClientVersion.text,
         groupedSubcommands: [
             CommandGroup(
                 name: "Values",

@@ -52,9 +52,9 @@ extension Watch.Change {
 
     /// A line for people; a change elsewhere is the rule and needs no word.
     var text: String {
-        let key = JSON.string(key.string).text.dropFirst().dropLast()
+        let key = JSON.escaped(key.string)
         let change = value.map { "= \($0.line(Self.valueCharactersMax))" } ?? "removed"
         let note = origin == .elsewhere ? "" : "  (\(origin.phrase))"
-        return "\(Output.styled(String(key), .bold)) \(change)\(Output.styled(note, .dim))"
+        return "\(Output.styled(key, .bold)) \(change)\(Output.styled(note, .dim))"
     }
 }

@@ -49,4 +49,9 @@ package struct ServerSettings: Sendable {
     package var clock = ServerClock.system
 
     package init(dataFolder: String) { self.dataFolder = dataFolder }
+
+    /// Where a server with these settings keeps its operator's credential.
+    package var operatorCredentialPath: String {
+        DataFolder(path: dataFolder).operatorCredentialPath
+    }
 }

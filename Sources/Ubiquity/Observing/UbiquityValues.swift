@@ -48,9 +48,9 @@ public struct UbiquityValues<Value: Codable & Sendable>: AsyncSequence, Sendable
         public mutating func next(isolation actor: isolated (any Actor)?) async -> Value? {
             while shown != nil {
                 guard let change = await changes.next(isolation: actor) else { return nil }
-                if change.keys.contains(key.name), store.stored(key.name) != shown { break }
+                if change.keys.contains(key.name), store.read(key.name) != shown { break }
             }
-            shown = .some(store.stored(key.name))
+            shown = .some(store.read(key.name))
             return store[key]
         }
     }

@@ -21,7 +21,7 @@ extension UbiquitousKeyValueStore {
     /// other value takes time in proportion to its size, at each reading too.
     public subscript<Value>(key: UbiquityKey<Value>) -> Value {
         get {
-            guard let stored = stored(key.name) else { return key.defaultValue }
+            guard let stored = read(key.name) else { return key.defaultValue }
             do { return try TypedValue.decode(stored, as: Value.self) } catch {
                 reportOnce(key.name, error)
                 return key.defaultValue
@@ -37,7 +37,7 @@ extension UbiquitousKeyValueStore {
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if what is stored cannot be
     ///   read as `Value`.
     public func value<Value>(for key: UbiquityKey<Value>) throws -> Value? {
-        guard let stored = stored(key.name) else { return nil }
+        guard let stored = read(key.name) else { return nil }
         do { return try TypedValue.decode(stored, as: Value.self) } catch {
             throw UbiquityError(unreadable: key.name, error)
         }
@@ -65,11 +65,6 @@ extension UbiquitousKeyValueStore {
 }
 
 extension UbiquitousKeyValueStore {
-    func stored(_ name: String) -> PropertyListValue? {
-        if !isSubclass { return value(name) }
-        return object(forKey: name).flatMap { try? PropertyListValue($0) }
-    }
-
     private func put(_ value: some Encodable, _ name: String) throws {
         let stored = try TypedValue.encode(value)
         if !isSubclass {

@@ -35,12 +35,11 @@ struct ListCommand: AsyncParsableCommand {
 
     static func table(of values: [Key: PropertyListValue], columns: Int?) -> [String] {
         let sorted = values.sorted { $0.key < $1.key }
-        // A key may hold anything, also what would move a terminal's cursor.
-        let keys = sorted.map { JSON.string($0.key.string).text.dropFirst().dropLast() }
-        let others = (keys.map { Table.width(String($0)) }.max() ?? 0) + "dictionary".count + 4
+        let keys = sorted.map { JSON.escaped($0.key.string) }
+        let others = (keys.map(Table.width).max() ?? 0) + "dictionary".count + 4
         let room = columns.map { max($0 - others, valueColumnsMin) } ?? valueColumnsDefault
         let rows = zip(keys, sorted).map { key, entry in
-            [String(key), entry.value.typeName, entry.value.line(room)]
+            [key, entry.value.typeName, entry.value.line(room)]
         }
         return Table(header: ["KEY", "TYPE", "VALUE"], rows: rows).lines
     }

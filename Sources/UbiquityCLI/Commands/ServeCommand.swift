@@ -48,9 +48,9 @@ struct ServeCommand: AsyncParsableCommand {
         if endWithInput { Self.watchInput() }
         let settings = settings
         let ready = ServerReadiness(
-            host: host, data: settings.dataFolder, isJSON: json.isOn,
-            isFirstStart: !FileManager.default.fileExists(
-                atPath: ServerReadiness.credential(in: settings.dataFolder)))
+            host: host, data: settings.dataFolder, credential: settings.operatorCredentialPath,
+            isJSON: json.isOn,
+            isFirstStart: !FileManager.default.fileExists(atPath: settings.operatorCredentialPath))
         var logger = Logger(label: "ubiquity.server") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = logLevel.level
         try await runServer(settings, logger: logger) { port in ready.announce(port: port) }
@@ -85,14 +85,14 @@ enum LogLevel: String, CaseIterable, ExpressibleByArgument {
 private struct ServerReadiness: Sendable {
     var host: String
     var data: String
+    /// The operator's, a file.
+    var credential: String
     var isJSON: Bool
     var isFirstStart: Bool
 
-    static func credential(in folder: String) -> String { folder + "/operator-credential" }
-
     func announce(port: Int) {
         let host = host.contains(":") ? "[\(host)]" : host
-        let (url, credential) = ("http://\(host):\(port)", Self.credential(in: data))
+        let url = "http://\(host):\(port)"
         if isJSON {
             return Output.print(
                 .object([
