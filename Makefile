@@ -38,7 +38,7 @@ test: setup
 test-tsan: setup
 	UBIQUITY_TSAN=1 $(SWIFT) build $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan \
 		--build-tests
-	UBIQUITY_TSAN=1 TSAN_OPTIONS="halt_on_error=1" $(SWIFT) test $(BUILD_FLAGS) --sanitize=thread \
+	UBIQUITY_TSAN=1 TSAN_OPTIONS="halt_on_error=1 suppressions=$(CURDIR)/Tests/thread-sanitizer.supp" $(SWIFT) test $(BUILD_FLAGS) --sanitize=thread \
 		--scratch-path .build-tsan --skip-build --no-parallel
 
 lint:
@@ -73,4 +73,4 @@ protobuf: setup
 		--swift_opt=UseAccessLevelOnImports=true ubiquity.proto
 
 clean:
-	rm -rf .build .build-docs Benchmarks/.build
+	rm -rf .build .build-docs .build-tsan Benchmarks/.build

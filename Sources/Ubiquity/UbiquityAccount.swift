@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import UbiquityCore
 
 /// The account that this device is signed in to, for all apps of the person on it.
 ///

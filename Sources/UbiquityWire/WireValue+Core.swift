@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-internal import SwiftProtobuf
+package import SwiftProtobuf
 package import UbiquityCore
 
 extension WireValue {
@@ -72,4 +72,37 @@ extension PropertyListValue {
             self = .dictionary(entries)
         }
     }
+}
+
+extension PropertyListValue {
+    /// The value of a message in its binary form: the same as by way of ``WireValue``, and for a string
+    /// faster.
+    /// - Throws: ``WireError``, also where ``init(_:)`` does.
+    package init(protobuf bytes: some SwiftProtobufContiguousBytes) throws(WireError) {
+        if let string = bytes.withUnsafeBytes(Self.plainString) {
+            self = .string(string)
+        } else {
+            try self.init(WireFormat.protobuf.decode(WireValue.self, from: bytes))
+        }
+    }
+
+    /// Of a message that is a string and nothing else, as most are: opening a store waits for all of
+    /// them. Nil for any other, which is for the message's own decoder to read or to refuse.
+    private static func plainString(_ bytes: UnsafeRawBufferPointer) -> String? {
+        guard bytes.first == stringTag else { return nil }
+        var length = 0
+        for (index, byte) in bytes.dropFirst().prefix(lengthBytesMax).enumerated() {
+            length |= Int(byte & 0x7F) << (7 * index)
+            guard byte & 0x80 == 0 else { continue }
+            let text = bytes.dropFirst(index + 2)
+            guard text.count == length else { return nil }
+            return String(validating: UnsafeRawBufferPointer(rebasing: text), as: UTF8.self)
+        }
+        return nil
+    }
+
+    /// Field 1, which has a length.
+    private static let stringTag: UInt8 = 1 << 3 | 2
+    /// Of lengths below 256 MiB.
+    private static let lengthBytesMax = 4
 }

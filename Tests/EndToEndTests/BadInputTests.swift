@@ -3,6 +3,7 @@
 internal import Foundation
 internal import Testing
 internal import Ubiquity
+internal import UbiquityCore
 
 extension EndToEndTests {
     @Suite struct BadInputTests {

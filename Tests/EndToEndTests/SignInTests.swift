@@ -3,6 +3,7 @@
 internal import Foundation
 internal import Testing
 internal import Ubiquity
+internal import UbiquityCore
 
 extension EndToEndTests {
     /// The sign-in of a device, by the library and by the command, while an app runs.

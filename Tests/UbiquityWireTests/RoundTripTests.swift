@@ -23,6 +23,39 @@ import UbiquityWire
         #expect(try PropertyListValue(format.decode(WireValue.self, from: bytes)) == value)
     }
 
+    /// Every value, cut off early, with a byte of its beginning changed, and with bytes after its end.
+    @Test func `is read in the short way as in the long one, or refused as there`() throws {
+        func check(_ bytes: [UInt8]) {
+            let short = Result { () throws(WireError) in try PropertyListValue(protobuf: bytes) }
+            let long = Result { () throws(WireError) in
+                try PropertyListValue(WireFormat.protobuf.decode(WireValue.self, from: bytes))
+            }
+            // An expectation each would take most of the time.
+            if short != long { Issue.record("\(bytes.prefix(20)): \(short), but \(long)") }
+        }
+        let strings = [127, 128, 16_384].map {
+            PropertyListValue.string(String(repeating: "x", count: $0))
+        }
+        for value in Self.values + strings {
+            let bytes = WireFormat.protobuf.encode(WireValue(value))
+            let starts = 0...min(bytes.count, 8)
+            for end in starts { check(Array(bytes[..<end])) }
+            for index in starts.dropLast() {
+                for byte: UInt8 in [0, 1, 2, 7, 8, 10, 18, 0x61, 0x7F, 0x80, 0x81, 0xC0, 0xFF] {
+                    var changed = bytes
+                    changed[index] = byte
+                    check(changed)
+                }
+            }
+            check(bytes + [0])
+            check(bytes + bytes)
+        }
+        // A length in more bytes than it needs, and one too long for a message.
+        check([10, 0x81, 0x80, 0, 0x61])
+        check([10, 0x81, 0x80, 0x80, 0x80, 0, 0x61])
+        check([10, 0xFF, 0xFF, 0xFF, 0x7F])
+    }
+
     @Test(arguments: WireFormat.allCases)
     func `carries 512 containers in one another, and refuses 513`(format: WireFormat) throws {
         func nested(_ depth: Int) -> PropertyListValue {

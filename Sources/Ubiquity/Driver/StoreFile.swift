@@ -30,10 +30,10 @@ final class StoreFile: Sendable {
     /// Calls on the queue when another process may have written, from now on.
     /// - Throws: ``SystemError``.
     func watch(on queue: DispatchQueue, changed: @escaping @Sendable () -> Void) throws {
-        let file = URL(fileURLWithPath: path)
         let watcher = try FileWatcher(
-            folder: file.deletingLastPathComponent().path,
-            prefix: file.lastPathComponent + CommitBell.suffix, queue: queue, handler: changed)
+            folder: PrivateFiles.parent(of: path) ?? ".",
+            prefix: (path as NSString).lastPathComponent + CommitBell.suffix, queue: queue,
+            handler: changed)
         self.watcher.withLock { $0 = watcher }
     }
 

@@ -3,6 +3,7 @@
 internal import Dispatch
 internal import Foundation
 internal import Synchronization
+internal import UbiquityCore
 
 /// This device's sign-in as one process follows it: one watch for all its stores.
 ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+package import UbiquityCore
 
 /// The folder of a person's device: one sign-in for all apps, and their stores.
 ///

@@ -3,6 +3,7 @@
 internal import Dispatch
 internal import Foundation
 internal import Synchronization
+internal import UbiquityCore
 
 /// Tells who is signed in on this device, and posts `NSUbiquityIdentityDidChange` when that changes.
 ///

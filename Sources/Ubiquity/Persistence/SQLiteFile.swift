@@ -9,6 +9,9 @@ enum SQLiteFile {
     static let applicationID: Int64 = 0x5562_6971
     static let formatVersion: Int64 = 1
     static let busySecondsMax: TimeInterval = 10
+    /// Enough for the indexes: a value is read once, and an opened store has it in memory. SQLite's
+    /// default would keep all values a second time.
+    static let pageCacheKibibytes = 256
 
     static func open(_ path: String) throws(LocalStorageError) -> DatabaseQueue {
         try makeFile(path)
@@ -41,7 +44,7 @@ enum SQLiteFile {
             try db.execute(
                 sql: """
                     PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
-                    PRAGMA checkpoint_fullfsync = ON
+                    PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_size = -\(pageCacheKibibytes)
                     """)
         }
         return configuration

@@ -14,7 +14,9 @@ enum SQLiteRows {
 
     /// - Parameter version: Nil: everything.
     static func changes(_ db: Database, after version: Int64?) throws -> DiskChanges {
-        let statement = try db.cachedStatement(sql: "SELECT version, json FROM meta")
+        // As a blob: Foundation would make the text a string first, and the string bytes again.
+        let statement = try db.cachedStatement(
+            sql: "SELECT version, CAST(json AS BLOB) FROM meta")
         guard let row = try Row.fetchOne(statement) else { throw missingMeta(db) }
         return DiskChanges(
             version: row[0], entries: try entries(db, after: version),
@@ -63,8 +65,10 @@ enum SQLiteRows {
                 FROM entry \(version == nil ? "" : "WHERE version > ?")
                 """)
         let arguments = version.map { StatementArguments([$0]) } ?? StatementArguments()
-        let rows = try Row.fetchCursor(statement, arguments: arguments)
         var entries: [StoredEntry] = []
+        // An array that grows touches twice the memory, and that is what opening a store takes.
+        if version == nil { entries.reserveCapacity(try entryCount(db)) }
+        let rows = try Row.fetchCursor(statement, arguments: arguments)
         while let row = try rows.next() {
             let entry = try row.entry()
             // Rows that say "nothing" are for those who have known the key.
@@ -73,6 +77,11 @@ enum SQLiteRows {
             }
         }
         return entries
+    }
+
+    private static func entryCount(_ db: Database) throws -> Int {
+        let statement = try db.cachedStatement(sql: "SELECT count(*) FROM entry")
+        return try Int.fetchOne(statement) ?? 0
     }
 
     private static func write(_ entry: StoredEntry, version: Int64, to db: Database) throws {

@@ -12,9 +12,9 @@ enum StoredValue {
     }
 
     static func decode(_ bytes: Data, _ key: Key) throws -> PropertyListValue {
-        do {
-            return try PropertyListValue(WireFormat.protobuf.decode(WireValue.self, from: bytes))
-        } catch { throw damage("the value of \"\(key)\" cannot be read: \(error)") }
+        do { return try PropertyListValue(protobuf: bytes) } catch {
+            throw damage("the value of \"\(key)\" cannot be read: \(error)")
+        }
     }
 
     static func damage(_ sentence: String) -> DatabaseError {

@@ -11,9 +11,11 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: ``LinkFailure`` of the kind `refused` for anything else; also for an address with
     ///   a user, a query or a fragment, which would be sent nowhere or shown everywhere.
     package init(_ text: String) throws(LinkFailure) {
+        // Not "host": to decode it, Foundation loads the tables of all scripts.
         let url = URLComponents(string: text)
         guard let url, let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
-            url.host?.isEmpty == false, url.user == nil, url.query == nil, url.fragment == nil
+            url.encodedHost?.isEmpty == false, url.user == nil, url.query == nil,
+            url.fragment == nil
         else {
             throw LinkFailure(
                 .refused,

@@ -16,10 +16,22 @@ package struct EngineStatus: Hashable, Sendable {
 }
 
 extension SyncEngine {
+    /// Whether the app sees a write of this device that the server is not known to hold.
+    package func hasOwnWrite(_ key: Key) -> Bool { entries[key]?.pending != nil }
+
     package var status: EngineStatus {
         EngineStatus(
-            account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading, link: meta.link,
+            account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading, link: linkStatus,
             pendingKeys: waiting, usage: usage, limits: meta.limits,
             hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)
+    }
+
+    private var linkStatus: LinkStatus {
+        var link = meta.link
+        if !isSignedIn {
+            link.state = .signedOut
+            link.nextRetry = nil
+        }
+        return link
     }
 }

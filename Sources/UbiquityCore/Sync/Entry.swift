@@ -6,8 +6,8 @@ package struct Entry: Hashable, Sendable {
     package var confirmed: Record?
     /// The write that waits for the server; it hides the confirmed record.
     package var pending: PendingWrite?
-    /// The server has a later write than the pending one, and the stream will bring it, together
-    /// with all that was committed with it. Until then the app keeps seeing its own.
+    /// The server has the pending write or a later one, and the stream will bring it, together with
+    /// all that was committed with it. Until then the app keeps seeing its own.
     package var isSettled = false
 
     package init() {}
@@ -20,13 +20,16 @@ package struct Entry: Hashable, Sendable {
 
     /// Takes a record of the server. What waits is dropped if the record replaces or is it.
     package mutating func merge(_ record: Record) {
-        confirmed = confirmed.map { $0.merged(with: record) } ?? record
+        // Of two with one stamp, the server has chosen.
+        if let confirmed, record.stamp < confirmed.stamp { return }
+        confirmed = record
         dropPendingIfBeaten()
     }
 
+    /// A stamp that is not final decides nothing yet; of two with one stamp the server chooses.
     package mutating func dropPendingIfBeaten() {
-        guard let mine = pending?.record, let confirmed else { return }
-        if mine == confirmed || confirmed.wins(over: mine) { dropPending() }
+        guard pending?.provisional == nil, let mine = pending?.record, let confirmed else { return }
+        if mine == confirmed || mine.stamp < confirmed.stamp { dropPending() }
     }
 
     package mutating func dropPending() {
@@ -37,20 +40,23 @@ package struct Entry: Hashable, Sendable {
     /// Takes what another process saved, knowing what this process last had from or on the disk.
     ///
     /// Who changed the pending write since then, decides; if both did, the later write.
-    package mutating func rebase(onto disk: StoredEntry, base: PendingWrite?, keepConfirmed: Bool) {
+    /// - Parameter isEarlier: Which of two writes was made first, as far as this process can tell.
+    package mutating func rebase(
+        onto disk: StoredEntry, base: PendingWrite?, keepConfirmed: Bool,
+        isEarlier: (PendingWrite, PendingWrite) -> Bool
+    ) {
         let mine = pending
         if !keepConfirmed { confirmed = disk.confirmed }
         if mine == base {
             pending = disk.pending
         } else if disk.pending != base {
-            pending = Self.later(mine, disk.pending)
+            if let own = mine, let other = disk.pending {
+                pending = isEarlier(own, other) ? other : own
+            } else {
+                pending = mine ?? disk.pending
+            }
         }
         if pending != mine { isSettled = false }
         dropPendingIfBeaten()
-    }
-
-    private static func later(_ a: PendingWrite?, _ b: PendingWrite?) -> PendingWrite? {
-        guard let a, let b else { return a ?? b }
-        return b.record.wins(over: a.record) ? b : a
     }
 }

@@ -30,6 +30,28 @@ struct EntryTable: Sendable {
     /// The keys whose write waits for the server.
     private(set) var waiting: Set<Key> = []
 
+    init() {}
+
+    /// What a disk has, all of it saved: what ``update(_:saves:_:)`` does one by one, without what
+    /// only a change needs.
+    init(disk: [StoredEntry]) {
+        numbers.reserveCapacity(disk.count)
+        slots.reserveCapacity(disk.count)
+        for stored in disk { load(stored) }
+    }
+
+    private mutating func load(_ stored: StoredEntry) {
+        // A damaged disk may have a key twice; then the last one counts.
+        let number = slotNumber(of: stored.key)
+        let waited = slots[number].entry.waits
+        slots[number].entry.confirmed = stored.confirmed
+        slots[number].entry.pending = stored.pending
+        noteWaiting(stored.key, slots[number].entry.waits, before: waited)
+        let value = slots[number].entry.visible?.value
+        usage.replace(slots[number].value, by: value)
+        slots[number].value = value
+    }
+
     // MARK: - Reading
 
     subscript(key: Key) -> Entry? { numbers[key].map { slots[$0].entry } }
@@ -115,6 +137,9 @@ struct EntryTable: Sendable {
     // MARK: - The disk
 
     var isSaved: Bool { unsavedCount == 0 }
+
+    /// The keys that the disk does not have as they are, in the order in which they became so.
+    var unsavedKeys: [Key] { unsaved.filter { slots[$0].base != nil }.map { slots[$0].key } }
 
     /// Whether a key is on disk as it is in memory.
     func isSaved(_ key: Key) -> Bool {

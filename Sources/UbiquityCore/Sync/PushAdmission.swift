@@ -77,12 +77,13 @@ package struct PushAdmission: Sendable {
     ) -> TransactionResult {
         // A copy of all records for each transaction would cost the square of the push.
         let before = (usage: stored.usage, newest: stored.newest)
+        let yields = yields(transaction, to: stored)
         var replaced: [(key: Key, record: Record?)] = []
         var results: [WriteResult] = []
         do {
             for write in transaction.writes {
                 let old = stored.records[write.key]
-                let result = merge(write, into: &stored)
+                let result = merge(write, into: &stored, yields: yields)
                 results.append(result)
                 if stored.records[write.key] != old {
                     replaced.append((write.key, old))
@@ -100,11 +101,27 @@ package struct PushAdmission: Sendable {
         return .committed(results)
     }
 
-    private func merge(_ write: Record, into stored: inout Stored) -> WriteResult {
+    /// Whether a transaction loses its ties. Only a cloned device, which shares its name, gives two
+    /// of them one stamp; the greater content wins, but by one key for all, or the two would mix.
+    private func yields(_ transaction: Transaction, to stored: Stored) -> Bool {
+        let ties = transaction.writes.filter { write in
+            guard let old = stored.records[write.key] else { return false }
+            return old.stamp == write.stamp && old.content != write.content
+        }
+        guard let first = ties.min(by: { $0.key < $1.key }), let old = stored.records[first.key]
+        else { return false }
+        return old.wins(over: first)
+    }
+
+    private func merge(
+        _ write: Record, into stored: inout Stored, yields: Bool
+    ) -> WriteResult {
         let old = stored.records[write.key]
         if let old {
             if old == write { return .applied }
-            if old.wins(over: write) { return .superseded(by: old) }
+            if old.stamp == write.stamp ? yields : write.stamp < old.stamp {
+                return .superseded(by: old)
+            }
         } else if write.stamp.timestamp < stored.newestForgotten {
             return .olderThanForgotten
         }

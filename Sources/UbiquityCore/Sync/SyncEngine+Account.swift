@@ -28,7 +28,8 @@ extension SyncEngine {
     private mutating func endAccount(_ reason: String) {
         isSignedIn = false
         closeLink()
-        setLink(.signedOut)
+        // Who follows has the leader's word in there, and keeps it for when it is signed in again.
+        if isLeading { setLink(.signedOut) }
         failRequests(LinkFailure(.unauthorized, reason))
     }
 

@@ -73,13 +73,15 @@ extension SyncEngine {
         guard saveInFlight == nil, changes.version != diskVersion else { return }
         diskVersion = changes.version
         let hadFirstSync = meta.hasCompletedFirstSync
+        let shown = waiting.union(changes.entries.map(\.key)).map { ($0, self[$0]) }
         if !isLeading { follow(changes.meta, at: now) }
-        var changed: Set<Key> = []
-        for stored in changes.entries where rebase(onto: stored) { changed.insert(stored.key) }
+        giveWay(to: changes.entries, at: now)
+        for stored in changes.entries { rebase(onto: stored, at: now) }
         if isLeading {
             finalizeStamps(at: now)
             takeRequests(from: changes.meta, at: now)
         }
+        let changed = Set(shown.filter { self[$0.0] != $0.1 }.map(\.0))
         post(
             Notice(
                 meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange, changed)
@@ -87,16 +89,58 @@ extension SyncEngine {
         requestsAnswered(by: changes.meta)
     }
 
-    private mutating func rebase(onto stored: StoredEntry) -> Bool {
-        observe(stored.confirmed, stored.pending)
+    /// Another process of this device may have given its write the same stamp, and two transactions
+    /// of one stamp could mix. Who saved first keeps it; what this process has not saved is later.
+    private mutating func giveWay(to disk: [StoredEntry], at now: ClockReading) {
+        var taken: Set<Stamp> = []
+        for stored in disk {
+            if let stamp = stored.confirmed?.stamp { taken.insert(stamp) }
+            if let stamp = stored.pending?.record.stamp { taken.insert(stamp) }
+            observe(stored.confirmed, stored.pending, at: now)
+        }
+        let keys = entries.unsavedKeys.filter { key in
+            guard let mine = entries[key]?.pending, taken.contains(mine.record.stamp) else {
+                return false
+            }
+            // The same write, which only got another stamp.
+            let base = entries.base(of: key) ?? nil
+            return base?.transaction != mine.transaction
+                || base?.record.content != mine.record.content
+        }
+        restamp(keys, at: now)
+    }
+
+    /// Stamps anew, as made now, what nobody else has seen; in the order in which it was made.
+    mutating func restamp(_ keys: [Key], at now: ClockReading) {
+        var stamps: [HybridTimestamp: (timestamp: HybridTimestamp, provisional: ProvisionalStamp?)]
+        stamps = [:]
+        // What is one transaction gets one stamp.
+        let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp.timestamp })
+        for timestamp in old.sorted() { stamps[timestamp] = clock.issue(at: now) }
+        let device = device
+        for key in keys {
+            guard let pending = entries[key]?.pending,
+                let stamp = stamps[pending.record.stamp.timestamp]
+            else { continue }
+            entries.update(key) {
+                $0.pending?.record.stamp = Stamp(stamp.timestamp, device)
+                $0.pending?.provisional = pending.provisional ?? stamp.provisional
+            }
+        }
+    }
+
+    private mutating func rebase(onto stored: StoredEntry, at now: ClockReading) {
+        observe(stored.confirmed, stored.pending, at: now)
         let base = entries.base(of: stored.key)
         let keepConfirmed = isLeading && base != nil
-        let isChanged = entries.update(stored.key, saves: false) { entry in
+        let clock = clock
+        entries.update(stored.key, saves: false) { entry in
             let base = base ?? entry.pending
-            entry.rebase(onto: stored, base: base, keepConfirmed: keepConfirmed)
+            entry.rebase(onto: stored, base: base, keepConfirmed: keepConfirmed) {
+                clock.isEarlier($0, than: $1, at: now)
+            }
         }
         entries.compare(stored.key, with: stored)
-        return isChanged
     }
 
     /// Only the leader writes anything there but requests.
@@ -104,37 +148,46 @@ extension SyncEngine {
         meta = Self.meta(disk, settings)
         isMetaUnsaved = false
         // The stamps that this process has not saved yet are to be compared with final ones.
-        clock.adopt(disk.correction)
+        clock.adopt(disk.correction, at: now)
         finalizeStamps(at: now, onlyUnsaved: true)
     }
 
     /// Gives the final stamp to the writes that wait for theirs, if the clock's error is known.
-    mutating func finalizeStamps(at now: ClockReading, onlyUnsaved: Bool = false) {
+    /// - Returns: The keys of which the app sees another value now.
+    @discardableResult
+    mutating func finalizeStamps(at now: ClockReading, onlyUnsaved: Bool = false) -> Set<Key> {
         let keys = waiting.filter {
             entries[$0]?.pending?.provisional != nil
                 && (!onlyUnsaved || entries.base(of: $0) != nil)
         }
-        guard !keys.isEmpty else { return }
+        guard !keys.isEmpty else { return [] }
         var provisional: [HybridTimestamp: ProvisionalStamp] = [:]
         for key in keys {
             guard let pending = entries[key]?.pending else { continue }
             provisional[pending.record.stamp.timestamp] = pending.provisional
         }
-        stamp(keys, by: clock.finalize(provisional, at: now))
+        return stamp(keys, by: clock.finalize(provisional, at: now))
     }
 
     /// Gives waiting writes the final timestamps that stand for their present ones; those without
-    /// one stay as they are.
-    mutating func stamp(_ keys: Set<Key>, by final: [HybridTimestamp: HybridTimestamp]) {
+    /// one stay as they are. What turns out to be older than what the server has gives way.
+    /// - Returns: The keys of which the app sees another value now.
+    private mutating func stamp(
+        _ keys: Set<Key>, by final: [HybridTimestamp: HybridTimestamp]
+    ) -> Set<Key> {
         let device = device
+        var changed: Set<Key> = []
         for key in keys {
             guard let old = entries[key]?.pending?.record.stamp.timestamp,
                 let timestamp = final[old]
             else { continue }
-            entries.update(key) {
+            let isChanged = entries.update(key) {
                 $0.pending?.record.stamp = Stamp(timestamp, device)
                 $0.pending?.provisional = nil
+                $0.dropPendingIfBeaten()
             }
+            if isChanged { changed.insert(key) }
         }
+        return changed
     }
 }

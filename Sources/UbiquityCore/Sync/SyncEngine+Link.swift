@@ -88,7 +88,7 @@ extension SyncEngine {
         guard leads != isLeading else { return }
         isLeading = leads
         if leads {
-            finalizeStamps(at: now)
+            post(Notice(.serverChange, finalizeStamps(at: now)))
             takeOverRequests()
         } else {
             closeLink()
@@ -123,6 +123,8 @@ extension SyncEngine {
         backoff.succeed()
         fetchesFinished = max(fetchesFinished, fetch)
         meta.cursor = cursor
+        pass(cursor)
+        unsettle(before: stream)
         meta.limits = config.limits
         meta.allowance = config.allowance
         bucket.adopt(config.allowance, now: now.uptime)
@@ -181,10 +183,10 @@ extension SyncEngine {
     /// Takes note of the server's time, and stamps what waits for it.
     mutating func measureClock(_ serverMilliseconds: Int64, at now: ClockReading) {
         let correction = ClockCorrection(reading: now, serverMilliseconds: serverMilliseconds)
-        clock.adopt(correction)
+        clock.adopt(correction, at: now)
         meta.correction = correction
         isMetaUnsaved = true
-        finalizeStamps(at: now)
+        post(Notice(.serverChange, finalizeStamps(at: now)))
     }
 
     mutating func setLink(_ state: LinkStatus.State, error: String? = nil) {

@@ -7,6 +7,21 @@ struct PushInFlight: Hashable, Sendable {
     var push: Push
 }
 
+/// A write that the server has answered, and of which the stream has not brought what the server
+/// holds now: the write itself, or a later one.
+///
+/// It is not taken before: a later write may be a part of a transaction, which the stream brings as
+/// one; and a server that is restored from a copy of just before the answer would never be told of a
+/// write that this device took for agreed, for it resumes from the stream's cursor, which is older.
+struct SettledWrite: Hashable, Sendable {
+    var write: Record
+    var held: Record
+    /// The server's when it answered: who has come there has all of that.
+    var cursor: Cursor
+    /// The last stream that was opened before the answer; a later one begins after it.
+    var stream: Int
+}
+
 extension SyncEngine {
     /// What a write takes of a push besides its payload, generously.
     private static let writeOverheadBytes = 128
@@ -25,6 +40,7 @@ extension SyncEngine {
         }
         pushRetry = nil
         pushesSent += 1
+        passedCursors = meta.cursor.map { [$0] } ?? []
         pushInFlight = PushInFlight(number: pushesSent, push: Push(transactions))
         return pushInFlight
     }
@@ -80,7 +96,7 @@ extension SyncEngine {
             switch result {
             case .committed(let results):
                 for (write, result) in zip(transaction.writes, results)
-                where !take(result, of: write) {
+                where !take(result, of: write, at: answer.cursor) {
                     forgotten.insert(write.key)
                 }
             case .refused(let refusal):
@@ -89,22 +105,26 @@ extension SyncEngine {
                 }
             }
         }
-        let answered = push.transactions.flatMap { $0.writes.map(\.key) }
-        for index in requests.indices { requests[index].waiting.subtract(answered) }
+        noteAnswered(Set(push.transactions.flatMap { $0.writes.map(\.key) }), of: number)
         post(Notice(.quotaViolation, withdrawn))
         post(Notice(.serverChange, forgotten))
+        if passedCursors.contains(answer.cursor) {
+            finishSettled { $0.cursor == answer.cursor }
+        }
     }
 
+    /// - Parameter cursor: The server's when it answered.
     /// - Returns: False if the app's write did not come to pass.
-    private mutating func take(_ result: WriteResult, of write: Record) -> Bool {
+    private mutating func take(
+        _ result: WriteResult, of write: Record, at cursor: Cursor
+    ) -> Bool {
         switch result {
-        case .applied:
-            entries.update(write.key) { $0.merge(write) }
-        case .superseded:
-            // The later write is not taken from here: it may be a part of a transaction, and the
-            // stream brings all of that at once.
+        case .applied: settle(write, held: write, at: cursor)
+        case .superseded(let later): settle(write, held: later, at: cursor)
+        case .olderThanForgotten where write.content == .deleted:
+            // There is nothing to delete.
             if entries[write.key]?.pending?.record == write {
-                entries.update(write.key, saves: false) { $0.isSettled = true }
+                entries.update(write.key) { $0.dropPending() }
             }
         case .olderThanForgotten:
             let refusal = Refusal(
@@ -115,11 +135,56 @@ extension SyncEngine {
         return true
     }
 
+    private mutating func settle(_ write: Record, held: Record, at cursor: Cursor) {
+        guard entries[write.key]?.pending?.record == write else { return }
+        entries.update(write.key, saves: false) { $0.isSettled = true }
+        settledWrites[write.key] = SettledWrite(
+            write: write, held: held, cursor: cursor, stream: streamsOpened)
+    }
+
+    /// The stream has come to a cursor.
+    mutating func pass(_ cursor: Cursor) {
+        if pushInFlight != nil { passedCursors.insert(cursor) }
+        finishSettled { $0.cursor == cursor }
+    }
+
+    /// Takes what the server holds in place of settled writes, where all that was committed before
+    /// the answer is here. Mostly the stream has brought it; not a deletion, if it began with the
+    /// whole store.
+    private mutating func finishSettled(where hasAll: (SettledWrite) -> Bool) {
+        var changed: Set<Key> = []
+        for (key, settled) in settledWrites where hasAll(settled) {
+            settledWrites[key] = nil
+            guard let entry = entries[key], entry.isSettled, entry.pending?.record == settled.write
+            else { continue }
+            let isChanged = entries.update(key) { entry in
+                entry.dropPending()
+                entry.merge(settled.held)
+            }
+            if isChanged { changed.insert(key) }
+        }
+        post(Notice(.serverChange, changed))
+    }
+
+    /// What was answered before a stream was opened, and the stream did not bring, the server does
+    /// not have any more, or it was a deletion: it is sent again.
+    mutating func unsettle(before stream: Int) {
+        for (key, settled) in settledWrites where settled.stream < stream {
+            settledWrites[key] = nil
+            guard entries[key]?.isSettled ?? false else { continue }
+            entries.update(key, saves: false) { $0.isSettled = false }
+        }
+    }
+
     /// Puts the last agreed value back, and keeps the refused one for the app.
     /// - Returns: Whether the write was still there to be withdrawn.
     private mutating func withdraw(_ write: Record, _ refusal: Refusal) -> Bool {
         guard entries[write.key]?.pending?.record == write else { return false }
-        entries.update(write.key) { $0.dropPending() }
+        let agreed = settledWrites[write.key]?.held
+        entries.update(write.key) { entry in
+            entry.dropPending()
+            if let agreed { entry.merge(agreed) }
+        }
         refusedUnsaved.append(RefusedWrite(record: write, refusal: refusal))
         return true
     }
@@ -159,12 +224,8 @@ extension SyncEngine {
         }
         clock = DeviceClock(correction: clock.correction)
         for (key, entry) in entries.all {
-            observe(entry.confirmed, keys.contains(key) ? nil : entry.pending)
+            observe(entry.confirmed, keys.contains(key) ? nil : entry.pending, at: now)
         }
-        // What is one transaction gets one stamp, in the order in which it was written.
-        var stamps: [HybridTimestamp: HybridTimestamp] = [:]
-        let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp.timestamp })
-        for timestamp in old.sorted() { stamps[timestamp] = clock.issue(at: now).timestamp }
-        stamp(keys, by: stamps)
+        restamp(Array(keys), at: now)
     }
 }

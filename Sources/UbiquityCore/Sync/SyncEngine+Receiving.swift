@@ -16,6 +16,7 @@ extension SyncEngine {
         meta.link.lastSync = clock.milliseconds(at: now)
         isMetaUnsaved = true
         post(Notice(reason, changed))
+        pass(changes.cursor)
     }
 
     /// Merges records of the server. To take one twice changes nothing.
@@ -28,6 +29,7 @@ extension SyncEngine {
     private mutating func takeWhole(_ changes: ChangeSet) -> Set<Key> {
         let cause = wholeCause ?? .forgotten
         wholeCause = nil
+        unsettle(before: .max)
         switch cause {
         case .firstSync: return takeFirst(changes.records)
         case .forgotten: return takeListedOnly(changes.records)

@@ -7,6 +7,11 @@ struct SyncRequest: Hashable, Sendable {
     var id: Int?
     /// The keys whose answer is awaited.
     var waiting: Set<Key>
+    /// The last push that was sent before; of its keys, only those in ``sent`` had what is awaited.
+    var push: Int
+    var sent: Set<Key>
+    /// The keys whose later write on the server is awaited.
+    var settling: Set<Key> = []
     /// The number of the fetch that must have finished: one that began after the request.
     var fetch: Int
     /// The number under which the disk has the request; nil: it has not.
@@ -23,19 +28,43 @@ extension SyncEngine {
             finished.append((id, LinkFailure(.unauthorized, "this device is not signed in")))
             return id
         }
-        requests.append(SyncRequest(id: id, waiting: waiting, fetch: fetchesStarted + 1))
+        requests.append(newRequest(id: id))
         if !isLeading { isMetaUnsaved = true }
         hurry(at: now)
         return id
+    }
+
+    private func newRequest(id: Int? = nil, number: Int64? = nil) -> SyncRequest {
+        let underWay = pushInFlight?.push.transactions.flatMap(\.writes) ?? []
+        let sent = underWay.filter { entries[$0.key]?.pending?.record == $0 }.map(\.key)
+        return SyncRequest(
+            id: id, waiting: waiting, push: pushesSent, sent: Set(sent),
+            fetch: fetchesStarted + 1, number: number)
+    }
+
+    /// Takes note that the server answered to these writes, so that who goes on writing does not
+    /// keep a request waiting for ever.
+    mutating func noteAnswered(_ keys: Set<Key>, of push: Int) {
+        let settled = keys.filter {
+            guard entries[$0]?.isSettled ?? false, let settled = settledWrites[$0] else {
+                return false
+            }
+            return settled.held != settled.write
+        }
+        for index in requests.indices {
+            let isLater = push > requests[index].push
+            let answered = requests[index].waiting.intersection(
+                isLater ? keys : keys.intersection(requests[index].sent))
+            requests[index].waiting.subtract(answered)
+            requests[index].settling.formUnion(answered.intersection(settled))
+        }
     }
 
     /// As leader: takes what other processes ask.
     mutating func takeRequests(from disk: StoredMeta, at now: ClockReading) {
         guard disk.syncsRequested > meta.syncsRequested else { return }
         meta.syncsRequested = disk.syncsRequested
-        requests.append(
-            SyncRequest(
-                waiting: waiting, fetch: fetchesStarted + 1, number: disk.syncsRequested))
+        requests.append(newRequest(number: disk.syncsRequested))
         hurry(at: now)
     }
 
@@ -47,9 +76,7 @@ extension SyncEngine {
             requests[index].number = nil
         }
         if meta.syncsRequested > meta.syncsCompleted {
-            requests.append(
-                SyncRequest(
-                    waiting: waiting, fetch: fetchesStarted + 1, number: meta.syncsRequested))
+            requests.append(newRequest(number: meta.syncsRequested))
         }
     }
 
@@ -82,8 +109,11 @@ extension SyncEngine {
     /// As leader: finishes what is done.
     mutating func checkRequests() {
         guard isLeading, !requests.isEmpty else { return }
-        let (waiting, fetched) = (waiting, fetchesFinished)
-        finishRequests(nil) { $0.fetch <= fetched && $0.waiting.isDisjoint(with: waiting) }
+        let (waiting, fetched, entries) = (waiting, fetchesFinished, entries)
+        finishRequests(nil) { request in
+            request.fetch <= fetched && request.waiting.isDisjoint(with: waiting)
+                && !request.settling.contains { entries[$0]?.isSettled ?? false }
+        }
     }
 
     mutating func failRequests(_ failure: LinkFailure) {

@@ -14,7 +14,7 @@ package struct SyncEngine: Sendable {
     // The parts of the state, each with the file that changes it.
 
     /// Every key, what waits for the server, and what the disk does not have.
-    var entries = EntryTable()
+    var entries: EntryTable
 
     // Disk: SyncEngine+Disk.swift
     package internal(set) var diskVersion: Int64
@@ -45,6 +45,9 @@ package struct SyncEngine: Sendable {
     // Pushing: SyncEngine+Pushing.swift
     var pushInFlight: PushInFlight?
     var pushesSent = 0
+    var settledWrites: [Key: SettledWrite] = [:]
+    /// Where the stream has been since the push was sent.
+    var passedCursors: Set<Cursor> = []
     var pushBackoff = Backoff()
     var pushRetry: Retry?
     var bucket: TokenBucket
@@ -81,21 +84,19 @@ package struct SyncEngine: Sendable {
         clock = DeviceClock(correction: disk.meta.correction)
         random = RandomSource(seed: seed)
         bucket = TokenBucket(disk.meta.allowance, now: now.uptime)
-        for stored in disk.entries {
-            entries.update(stored.key, saves: false) {
-                $0.confirmed = stored.confirmed
-                $0.pending = stored.pending
-            }
-            observe(stored.confirmed, stored.pending)
-        }
+        entries = EntryTable(disk: disk.entries)
+        for stored in disk.entries { observe(stored.confirmed, stored.pending, at: now) }
     }
 
     /// Takes note of the stamps, so that later writes are later.
-    mutating func observe(_ confirmed: Record?, _ pending: PendingWrite?) {
+    mutating func observe(
+        _ confirmed: Record?, _ pending: PendingWrite?, at now: ClockReading
+    ) {
         if let confirmed { clock.observe(confirmed.stamp.timestamp) }
         if let pending {
+            // A clock that knows its error must not follow a stamp of one that did not.
             clock.observe(
-                pending.record.stamp.timestamp, isFinal: pending.provisional == nil)
+                clock.time(of: pending, at: now), isFinal: pending.provisional == nil)
         }
     }
 

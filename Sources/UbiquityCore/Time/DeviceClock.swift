@@ -39,7 +39,41 @@ package struct DeviceClock: Hashable, Sendable {
         correction?.milliseconds(at: now) ?? now.wall
     }
 
-    package mutating func adopt(_ correction: ClockCorrection?) { self.correction = correction }
+    /// Takes note of how wrong the clock is. What was stamped without knowing does not count any
+    /// more: those stamps are to be made final.
+    package mutating func adopt(_ correction: ClockCorrection?, at now: ClockReading) {
+        self.correction = correction
+        if correction?.isExact(at: now) == true { latest = settled }
+    }
+
+    /// When a write was made: by its stamp, or by what that will be.
+    package func time(of write: PendingWrite, at now: ClockReading) -> HybridTimestamp {
+        guard let provisional = write.provisional, let correction, correction.isExact(at: now)
+        else { return write.record.stamp.timestamp }
+        return made(provisional, correction, at: now)
+    }
+
+    /// Whether one write of this device was made before another, as far as this process can tell.
+    package func isEarlier(_ a: PendingWrite, than b: PendingWrite, at now: ClockReading) -> Bool {
+        if let a = a.provisional, let b = b.provisional, a.madeAt.boot == b.madeAt.boot,
+            a.madeAt.uptime != b.madeAt.uptime
+        {
+            return a.madeAt.uptime < b.madeAt.uptime
+        }
+        let (first, second) = (time(of: a, at: now), time(of: b, at: now))
+        if first != second { return first < second }
+        // Of two transactions, one must be the later for all keys.
+        return (a.record.stamp, a.transaction) < (b.record.stamp, b.transaction)
+    }
+
+    /// The time by the server's clock, but later than what the author had seen.
+    private func made(
+        _ stamp: ProvisionalStamp, _ correction: ClockCorrection, at now: ClockReading
+    ) -> HybridTimestamp {
+        // No write was made later than now, whatever its author's clock said.
+        let made = min(correction.milliseconds(at: stamp.madeAt), correction.milliseconds(at: now))
+        return max(HybridTimestamp(milliseconds: made), stamp.seen.next)
+    }
 
     /// Makes provisional stamps final: the time at which the write was made by the server's clock,
     /// but later than what its author had seen, in the order in which the writes were made.
@@ -51,17 +85,26 @@ package struct DeviceClock: Hashable, Sendable {
         _ provisional: [HybridTimestamp: ProvisionalStamp], at now: ClockReading
     ) -> [HybridTimestamp: HybridTimestamp] {
         guard let correction, correction.isExact(at: now) else { return [:] }
-        let nowMilliseconds = correction.milliseconds(at: now)
         var previous = HybridTimestamp.zero
         var result: [HybridTimestamp: HybridTimestamp] = [:]
-        for (old, stamp) in provisional.sorted(by: { $0.key < $1.key }) {
-            // No write was made later than now, whatever its author's clock said.
-            let made = min(correction.milliseconds(at: stamp.madeAt), nowMilliseconds)
-            previous = max(HybridTimestamp(milliseconds: made), stamp.seen.next, previous.next)
+        for (old, stamp) in Self.inOrder(provisional) {
+            previous = max(made(stamp, correction, at: now), previous.next)
             result[old] = previous
         }
         settled = max(settled, previous)
         latest = settled
         return result
+    }
+
+    /// In the order in which they were made: one boot after the other, each by its uptime. The wall
+    /// clock may have been set in between.
+    private static func inOrder(
+        _ provisional: [HybridTimestamp: ProvisionalStamp]
+    ) -> [(key: HybridTimestamp, value: ProvisionalStamp)] {
+        let boots = Dictionary(grouping: provisional) { $0.value.madeAt.boot }.values.map {
+            $0.sorted { ($0.value.madeAt.uptime, $0.key) < ($1.value.madeAt.uptime, $1.key) }
+        }
+        // Who starts stamps later than all that is on the disk.
+        return boots.sorted { $0.map(\.key).max()! < $1.map(\.key).max()! }.flatMap(\.self)
     }
 }

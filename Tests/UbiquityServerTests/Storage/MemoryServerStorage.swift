@@ -179,7 +179,8 @@ final class MemoryServerStorage: ServerStorage {
         let admitted: StoreState.Admitted
         do {
             admitted = try store.state.admit(
-                waiting.push, records: store.records.mapValues(\.record), rules: rules)
+                waiting.push, records: store.records.mapValues(\.record), by: rules.admission,
+                in: rules.epoch)
         } catch { return .clockAhead(error) }
         if !admitted.writes.isEmpty {
             let count = state.stores.keys.count { $0.account == waiting.store.account }
@@ -221,10 +222,7 @@ final class MemoryServerStorage: ServerStorage {
         else { return 0 }
         let forgotten = deletions.filter { $0.revision <= horizon }
         for entry in forgotten { store.records[entry.record.key] = nil }
-        let newest = forgotten.map(\.record.stamp.timestamp).max() ?? .zero
-        store.state.newestForgotten = max(store.state.newestForgotten, newest)
-        store.state.lineage.forgottenRevision = horizon
-        store.state.deletions -= forgotten.count
+        store.state.forget(forgotten.map(\.record.stamp.timestamp), through: horizon)
         state.stores[key] = store
         return forgotten.count
     }

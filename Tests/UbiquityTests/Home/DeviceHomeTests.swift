@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import Ubiquity
+import UbiquityCore
 
 struct DeviceHomeTests {
     private let folder: TemporaryFolder

@@ -3,6 +3,7 @@
 import Observation
 import Synchronization
 import Testing
+import UbiquityCore
 
 @testable import Ubiquity
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Ubiquity
+import UbiquityCore
 
 extension SignedInAccount {
     /// An account of that name and identifier, at an address where nobody answers.

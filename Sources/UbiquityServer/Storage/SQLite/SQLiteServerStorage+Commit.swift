@@ -37,7 +37,8 @@ private struct SQLiteBatch {
         let records = try store.id.map { try SQLiteRecord.fetch(keys, of: $0, db) } ?? [:]
         let admitted: StoreState.Admitted
         do {
-            admitted = try store.state.admit(waiting.push, records: records, rules: rules)
+            admitted = try store.state.admit(
+                waiting.push, records: records, by: rules.admission, in: rules.epoch)
         } catch { return .clockAhead(error) }
         if !admitted.writes.isEmpty {
             guard try makeSure(of: waiting.store, &store) else { return .tooManyStores }

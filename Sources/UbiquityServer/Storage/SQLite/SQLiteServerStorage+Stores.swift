@@ -44,26 +44,32 @@ extension SQLiteServerStorage {
 
     func forget(_ rule: ForgettingRule, now: Int64) throws(StorageError) -> Int {
         let count = try writing { db in
-            let stores = try Int64.fetchAll(db, sql: "SELECT id FROM store WHERE deletions > 0")
-            return try stores.reduce(0) { try $0 + forget(rule, in: $1, now: now, db) }
+            try SQLiteStore.fetchRemembering(db).reduce(0) { sum, store in
+                sum + (try forget(rule, in: store, now: now, db))
+            }
         }
         if count > 0 { states.withLock { $0.removeAll() } }
         return count
     }
 
     private func forget(
-        _ rule: ForgettingRule, in store: Int64, now: Int64, _ db: Database
+        _ rule: ForgettingRule, in store: SQLiteStore, now: Int64, _ db: Database
     ) throws -> Int {
+        guard let id = store.id else { return 0 }
         let deletions = try Row.fetchAll(
             db.cachedStatement(
                 sql: """
                     SELECT revision, committed FROM record
                     WHERE store = ? AND value IS NULL ORDER BY revision
-                    """), arguments: [store]
+                    """), arguments: [id]
         ).map { ForgettingRule.Deletion(revision: $0[0], committed: $0[1]) }
-        let passed = try leastPassed(of: store, liveSince: now - rule.liveMilliseconds, db)
+        let passed = try leastPassed(of: id, liveSince: now - rule.liveMilliseconds, db)
         guard let horizon = rule.horizon(of: deletions, passed: passed, now: now) else { return 0 }
-        return try forgetDeletions(of: store, upTo: horizon, db)
+        let times = try removeDeletions(of: id, upTo: horizon, db)
+        var store = store
+        store.state.forget(times, through: horizon)
+        try store.update(db)
+        return times.count
     }
 
     private func leastPassed(of store: Int64, liveSince: Int64, _ db: Database) throws -> Int64? {
@@ -77,26 +83,16 @@ extension SQLiteServerStorage {
                     """), arguments: [store, liveSince])
     }
 
-    private func forgetDeletions(
+    /// - Returns: Their timestamps.
+    private func removeDeletions(
         of store: Int64, upTo horizon: Int64, _ db: Database
-    ) throws -> Int {
+    ) throws -> [HybridTimestamp] {
         let times = try Int64.fetchAll(
             db, sql: "SELECT time FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
             arguments: [store, horizon])
-        let newest = times.map { UInt64(bitPattern: $0) }.max() ?? 0
         try db.execute(
             sql: "DELETE FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
             arguments: [store, horizon])
-        // Timestamps have 48 bits of milliseconds, so the sign bit stays clear until the year
-        // 6429 and SQLite's order is theirs.
-        try db.execute(
-            sql: """
-                UPDATE store SET deletions = deletions - ?,
-                    newest_forgotten = max(newest_forgotten, ?),
-                    forgotten_revision = max(forgotten_revision, ?)
-                WHERE id = ?
-                """,
-            arguments: [times.count, Int64(bitPattern: newest), horizon, store])
-        return times.count
+        return times.map { HybridTimestamp(rawValue: UInt64(bitPattern: $0)) }
     }
 }

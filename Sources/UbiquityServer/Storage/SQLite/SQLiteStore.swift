@@ -12,13 +12,26 @@ struct SQLiteStore: Sendable {
 
     /// Nil if there is no such store.
     static func fetch(_ store: StoreKey, _ db: Database) throws -> SQLiteStore? {
+        try fetch(
+            "account = ? AND identifier = ?", [store.account.string, store.identifier.string], db)
+    }
+
+    /// Those that remember deletions.
+    static func fetchRemembering(_ db: Database) throws -> [SQLiteStore] {
+        try Int64.fetchAll(db, sql: "SELECT id FROM store WHERE deletions > 0").compactMap {
+            try fetch("id = ?", [$0], db)
+        }
+    }
+
+    private static func fetch(
+        _ condition: String, _ arguments: StatementArguments, _ db: Database
+    ) throws -> SQLiteStore? {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT id, revision, bytes, keys, deletions, newest, newest_forgotten,
                     forgotten_revision
-                FROM store WHERE account = ? AND identifier = ?
+                FROM store WHERE \(condition)
                 """)
-        let arguments: StatementArguments = [store.account.string, store.identifier.string]
         guard let row = try Row.fetchOne(statement, arguments: arguments) else { return nil }
         return SQLiteStore(id: row[0], state: try state(row, db))
     }

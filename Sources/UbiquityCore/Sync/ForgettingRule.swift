@@ -9,10 +9,21 @@ package struct ForgettingRule: Hashable, Sendable {
     package var liveMilliseconds: Int64
     package var deletionsMax: Int
 
+    package init(rememberedMilliseconds: Int64, liveMilliseconds: Int64, deletionsMax: Int) {
+        self.rememberedMilliseconds = rememberedMilliseconds
+        self.liveMilliseconds = liveMilliseconds
+        self.deletionsMax = deletionsMax
+    }
+
     package struct Deletion: Hashable, Sendable {
         package var revision: Int64
         /// The server's milliseconds since 1970.
         package var committed: Int64
+
+        package init(revision: Int64, committed: Int64) {
+            self.revision = revision
+            self.committed = committed
+        }
     }
 
     /// - Parameters:

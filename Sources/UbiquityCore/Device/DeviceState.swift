@@ -8,6 +8,8 @@ package struct DeviceState: Hashable, Sendable, Codable {
     package var folder = "1"
     /// The folder of each account that was ever signed in here, by the account's identifier.
     package var folders: [String: String] = [:]
+    /// The greatest number that a folder ever had; nil: no folder was ever wiped.
+    package var lastFolder: Int?
 
     package init() {}
 }

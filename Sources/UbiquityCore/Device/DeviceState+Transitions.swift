@@ -8,7 +8,7 @@ extension DeviceState {
         if let known = folders[account.account] {
             folder = known
         } else if folders.values.contains(folder) {
-            folder = unusedFolder
+            folder = takeUnusedFolder()
         }
         folders[account.account] = folder
         signedIn = account
@@ -29,13 +29,17 @@ extension DeviceState {
     package mutating func signOutWiping() -> SignedInAccount? {
         guard let account = signOut() else { return nil }
         let wiped = folder
-        folder = unusedFolder
+        folder = takeUnusedFolder()
         folders = folders.filter { $0.value != wiped }
         return account
     }
 
-    private var unusedFolder: String {
-        let used = folders.values.compactMap { Int($0) } + [Int(folder) ?? 0]
-        return String((used.max() ?? 0) + 1)
+    /// A number that no folder ever had: a process that has not heard of a wiping yet must not
+    /// write where another account's values come to be.
+    private mutating func takeUnusedFolder() -> String {
+        let used = folders.values.compactMap { Int($0) } + [Int(folder) ?? 0, lastFolder ?? 0]
+        let number = (used.max() ?? 0) + 1
+        lastFolder = number
+        return String(number)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Testing
-import Ubiquity
+import UbiquityCore
 
 /// Which folder a device's values are in, as accounts come and go.
 struct DeviceStateTests {

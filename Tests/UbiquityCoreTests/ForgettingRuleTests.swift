@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Testing
+import Testing
 
-@testable internal import UbiquityServer
+@testable import UbiquityCore
 
 struct ForgettingRuleTests {
     private let rule = ForgettingRule(
