@@ -11,6 +11,7 @@ let package = Package(
         .library(name: "UbiquityCore", targets: ["UbiquityCore"]),
         .library(name: "UbiquityServer", targets: ["UbiquityServer"]),
         .executable(name: "ubiquity", targets: ["UbiquityCLI"]),
+        .executable(name: "ubiquity-simulator", targets: ["UbiquitySimulator"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -26,7 +27,10 @@ let package = Package(
     ],
     targets: [
         // What must be right: values and rules, no I/O.
-        .target(name: "UbiquityCore"),
+        .target(
+            name: "UbiquityCore",
+            // Rounding: where nothing else links Foundation, nothing links this.
+            linkerSettings: [.linkedLibrary("m", .when(platforms: [.linux]))]),
         // The messages of the protocol and their mapping to Core.
         .target(
             name: "UbiquityWire",
@@ -69,6 +73,16 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
+        // One seed, virtual time, faults, and checkers: no sockets, no disk, no third-party package.
+        .target(name: "UbiquitySimulation", dependencies: ["UbiquityCore"]),
+        .executableTarget(
+            name: "UbiquitySimulator",
+            dependencies: [
+                "UbiquitySimulation",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
+        .testTarget(
+            name: "UbiquitySimulationTests", dependencies: ["UbiquityCore", "UbiquitySimulation"]),
         .testTarget(
             name: "UbiquityTests",
             dependencies: [

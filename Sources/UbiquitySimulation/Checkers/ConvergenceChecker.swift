@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// When nothing has gone wrong for a long time, all agree: the server, and each process in memory and
+/// on disk; nothing waits any more, and everybody is connected.
+package final class ConvergenceChecker: Checker {
+    package init() {}
+
+    package func check(_ observation: Observation, _ history: History) -> String? {
+        guard case .settled(let settlement) = observation else { return nil }
+        return settlement.processes.lazy.compactMap { [self] process in
+            complaint(about: process, settlement.server).map { "process \(process.number) \($0)" }
+        }.first
+    }
+
+    private func complaint(
+        about process: Settlement.Process, _ server: [StoreName: [Key: Record]]
+    ) -> String? {
+        guard let account = process.account else { return "is signed out" }
+        if !process.isConnected { return "is not connected" }
+        if !process.waiting.isEmpty { return "still waits to send \(process.waiting.sorted())" }
+        let name = StoreName(account: account, store: process.disk.store)
+        let stored = (server[name] ?? [:]).compactMapValues(\.content.value)
+        return difference(process.values, stored).map { "and the server differ in \($0)" }
+            ?? difference(process.onDisk, process.values).map { "and its disk differ in \($0)" }
+    }
+
+    private func difference(
+        _ a: [Key: PropertyListValue], _ b: [Key: PropertyListValue]
+    ) -> String? {
+        let keys = Set(a.keys).union(b.keys).filter { a[$0] != b[$0] }.sorted()
+        guard let key = keys.first else { return nil }
+        return "\(keys.count) keys; under \(key), they have "
+            + "\(describe(a[key])) and \(describe(b[key]))"
+    }
+
+    private func describe(_ value: PropertyListValue?) -> String {
+        guard let value else { return "nothing" }
+        return Mark(value).map { "write \($0.number)" } ?? "\(value)"
+    }
+}

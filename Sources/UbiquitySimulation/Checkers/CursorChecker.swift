@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// Each commit has a position of its own, one after the other; and who has come to a position has
+/// all that was committed up to there.
+package final class CursorChecker: Checker {
+    private var logs: [StoreName: ServerLog] = [:]
+    private var positions: [StoreName: Set<Position>] = [:]
+
+    package init() {}
+
+    package func check(_ observation: Observation, _ history: History) -> String? {
+        switch observation {
+        case .committed(let commit): return note(commit)
+        case .serverRestored(let positions):
+            for name in logs.keys { logs[name]?.goBack(to: positions[name]?.revision ?? 0) }
+        case .received(let process, let store, let position, let values, let own):
+            return logs[store]?.missing(at: position, values, own).map {
+                "process \(process) has come to \(position.cursor) without \($0)"
+            }
+        default: break
+        }
+        return nil
+    }
+
+    private func note(_ commit: Commit) -> String? {
+        guard !commit.writes.isEmpty else { return nil }
+        let last = logs[commit.store]?.revision ?? 0
+        guard commit.position.revision == last + 1 else {
+            return "after revision \(last), \(commit.store) has \(commit.position.revision)"
+        }
+        guard positions[commit.store, default: []].insert(commit.position).inserted else {
+            return "\(commit.store) has the position \(commit.position.cursor) twice"
+        }
+        logs[commit.store, default: ServerLog()].append(commit)
+        return nil
+    }
+}
+
+/// What a store's server committed, in its order.
+struct ServerLog {
+    private var commits: [(position: Position, writes: [Record])] = []
+    /// What was last committed under each key.
+    private var latest: [Key: (revision: Int64, content: Content)] = [:]
+    /// Counts the times that the server went back to an older copy.
+    private(set) var branch = 0
+
+    var revision: Int64 { Int64(commits.count) }
+
+    mutating func append(_ commit: Commit) {
+        commits.append((commit.position, commit.writes))
+        take(commit.writes, commit.position.revision)
+    }
+
+    private mutating func take(_ writes: [Record], _ revision: Int64) {
+        for write in writes { latest[write.key] = (revision, write.content) }
+    }
+
+    mutating func goBack(to revision: Int64) {
+        commits.removeLast(commits.count - Int(revision))
+        latest = [:]
+        branch += 1
+        for commit in commits { take(commit.writes, commit.position.revision) }
+    }
+
+    /// What somebody does not have who should have everything up to a position.
+    /// - Returns: Nil: nothing is missing, or the position is of another history.
+    func missing(
+        at position: Position, _ values: [Key: PropertyListValue], _ own: Set<Key>
+    ) -> String? {
+        guard position.revision <= revision,
+            position.revision == 0 || commits[Int(position.revision) - 1].position == position
+        else { return nil }
+        return missing(through: position.revision, values, own)
+    }
+
+    /// What was committed later may be there or not.
+    func missing(
+        through revision: Int64, _ values: [Key: PropertyListValue], _ own: Set<Key>
+    ) -> String? {
+        for (key, last) in latest.sorted(by: { $0.key < $1.key })
+        where last.revision <= revision && !own.contains(key)
+            && values[key] != last.content.value
+        {
+            return "\(key) of revision \(last.revision)"
+        }
+        return nil
+    }
+}

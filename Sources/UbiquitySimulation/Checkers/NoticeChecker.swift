@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// An app that follows its notifications knows all that its store shows; it is told of nothing that
+/// did not happen, not of its own writes, and for the right reason.
+package final class NoticeChecker: Checker {
+    private struct App {
+        /// What the app believes: what it opened, its own writes, and what it read when it was told.
+        var known: [Key: PropertyListValue]
+        /// How often what had happened to each key since the app was last told of everything.
+        var causes: [Key: [Notice.Reason: Int]] = [:]
+    }
+
+    private var apps: [Int: App] = [:]
+
+    package init() {}
+
+    package func check(_ observation: Observation, _ history: History) -> String? {
+        switch observation {
+        case .opened(let process, _, let values): apps[process] = App(known: values)
+        case .ended(let process): apps[process] = nil
+        case .wrote(let process, let writes): note(writes, of: process)
+        case .refused(let process, let keys): note(keys, [.quotaViolation], of: process)
+        case .changed(let process, let keys, let cause):
+            note(keys, cause.reasons, of: process)
+        case .told(let process, let notice, let values):
+            return told(process, notice, values)
+        case .rested(let process, let values): return rested(process, values)
+        default: break
+        }
+        return nil
+    }
+
+    private func note(_ writes: [AppWrite], of process: Int) {
+        for write in writes { apps[process]?.known[write.key] = write.value }
+    }
+
+    private func note(_ keys: Set<Key>, _ reasons: Set<Notice.Reason>, of process: Int) {
+        for key in keys {
+            for reason in reasons {
+                apps[process]?.causes[key, default: [:]][reason, default: 0] += 1
+            }
+        }
+    }
+
+    private func told(
+        _ process: Int, _ notice: Notice, _ values: [Key: PropertyListValue?]
+    ) -> String? {
+        for key in notice.keys.sorted() {
+            guard let count = apps[process]?.causes[key]?[notice.reason], count > 0 else {
+                return "process \(process) was told of \(key) as \(notice.reason), and nothing of "
+                    + "that kind had happened to it"
+            }
+            guard let value = values[key] else { return "process \(process) could not read \(key)" }
+            apps[process]?.known[key] = value
+            apps[process]?.causes[key]?[notice.reason] = count - 1
+        }
+        return nil
+    }
+
+    private func rested(_ process: Int, _ values: [Key: PropertyListValue]) -> String? {
+        apps[process]?.causes = [:]
+        guard let known = apps[process]?.known, known != values else { return nil }
+        let keys = Set(known.keys).union(values.keys).filter { known[$0] != values[$0] }
+        return "process \(process) was not told that \(keys.sorted()) changed"
+    }
+}
+
+extension Observation.Cause {
+    /// The reasons that the contract has for it.
+    fileprivate var reasons: Set<Notice.Reason> {
+        switch self {
+        case .firstDownload: [.initialSync]
+        case .server: [.serverChange]
+        // Which may have had its first download.
+        case .otherProcess: [.serverChange, .initialSync]
+        // For the quota, or for a deletion that is not remembered.
+        case .answer: [.quotaViolation, .serverChange]
+        case .account: [.accountChange]
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// A process sends no more often than its allowance, and opens no more streams than a careful
+/// client does, whatever the server does.
+package final class PushRateChecker: Checker {
+    private struct Sender {
+        var tokens: Double
+        var countedAt: Int64?
+        var opened: [Int64] = []
+    }
+
+    private let allowance: Allowance
+    private let now: () -> Int64
+    private var senders: [Int: Sender] = [:]
+
+    private static let streamsMax = 25
+    private static let windowMilliseconds: Int64 = 10_000
+    /// For clocks that run up to so much too fast, and times that are rounded.
+    private static let tolerance = 1.01
+
+    /// - Parameter now: The true time, in milliseconds.
+    package init(allowance: Allowance, now: @escaping () -> Int64) {
+        self.allowance = allowance
+        self.now = now
+    }
+
+    package func check(_ observation: Observation, _ history: History) -> String? {
+        switch observation {
+        case .moved(let process, _), .opened(let process, _, _):
+            // Another account's server counts by itself.
+            senders[process] = Sender(tokens: Double(allowance.burst))
+        case .ended(let process): senders[process] = nil
+        case .pushes(let process, _): return push(process)
+        case .opensStream(let process): return open(process)
+        default: break
+        }
+        return nil
+    }
+
+    private func push(_ process: Int) -> String? {
+        guard var sender = senders[process] else { return nil }
+        let now = now()
+        let elapsed = Double(now - (sender.countedAt ?? now)) / 1_000
+        sender.tokens = min(
+            Double(allowance.burst), sender.tokens + elapsed * allowance.perSecond * Self.tolerance)
+        sender.countedAt = now
+        sender.tokens -= 1
+        senders[process] = sender
+        guard sender.tokens < -0.1 else { return nil }
+        return "process \(process) pushed more often than it may"
+    }
+
+    private func open(_ process: Int) -> String? {
+        let now = now()
+        senders[process]?.opened.removeAll { $0 < now - Self.windowMilliseconds }
+        senders[process]?.opened.append(now)
+        guard let count = senders[process]?.opened.count, count > Self.streamsMax else {
+            return nil
+        }
+        return "process \(process) opened \(count) streams in \(Self.windowMilliseconds) ms"
+    }
+}

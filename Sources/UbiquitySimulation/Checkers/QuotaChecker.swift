@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// No commit takes a store over its limits; where they were lowered, none makes it larger.
+package final class QuotaChecker: Checker {
+    package init() {}
+
+    package func check(_ observation: Observation, _ history: History) -> String? {
+        guard case .committed(let commit) = observation else { return nil }
+        let (before, after) = (Self.usage(commit.before), Self.usage(commit.after))
+        if after.bytes > commit.limits.storeBytesMax, after.bytes > before.bytes {
+            return "\(commit.store) grew to \(after.bytes) bytes; "
+                + "\(commit.limits.storeBytesMax) are allowed"
+        }
+        if after.keys > commit.limits.keysMax, after.keys > before.keys {
+            return "\(commit.store) grew to \(after.keys) keys; "
+                + "\(commit.limits.keysMax) are allowed"
+        }
+        return nil
+    }
+
+    private static func usage(_ records: [Key: Record]) -> (bytes: Int, keys: Int) {
+        let values = records.values.compactMap(\.content.value)
+        return (values.reduce(0) { $0 + size($1) }, values.count)
+    }
+
+    /// As the contract counts, once more.
+    private static func size(_ value: PropertyListValue) -> Int {
+        switch value {
+        case .string(let text): text.string.utf8.count
+        case .data(let bytes): bytes.count
+        case .boolean: 1
+        case .integer, .unsigned, .real, .date: 8
+        case .array(let parts): parts.reduce(0) { $0 + size($1) }
+        case .dictionary(let parts):
+            parts.reduce(0) { $0 + $1.key.string.utf8.count + size($1.value) }
+        }
+    }
+}

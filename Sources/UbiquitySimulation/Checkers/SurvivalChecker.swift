@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// What was acknowledged, by `synchronize()` or by the server, is there in the end, or something
+/// that rightly replaced it. Nothing that was replaced or deleted comes back.
+///
+/// A write is *certainly later* than another if its author had seen the other, or if it was made so
+/// much later that no network could have confused the times. In the end, no acknowledged write may
+/// be certainly later than what is there.
+///
+/// The contract lets some writes go: those that a limit refused, that a first sync discarded, that
+/// were on a disk which was lost before they were sent; and with them what they had replaced there.
+package final class SurvivalChecker: Checker {
+    private enum Fate {
+        case acknowledged
+        case excused
+    }
+
+    /// Nil: time says nothing in this run; else the milliseconds by which stamps may be wrong.
+    private let timeTolerance: Int64?
+    private let keepsStamps: Bool
+    private var fates: [Int: Fate] = [:]
+    /// Of each process, what it wrote since it last was told that all is on disk.
+    private var unsaved: [Int: [Int]] = [:]
+    /// Of each disk, all that was written there.
+    private var written: [DiskName: [Int]] = [:]
+    /// What the server has, as long as it does not become an older copy of itself.
+    private var committed: [Int: [StoreName: Int64]] = [:]
+    /// Of each write, the one that its author had seen there.
+    private var predecessors: [Int: Int] = [:]
+    /// What waited on a disk when that was copied: it may be sent twice, under two stamps.
+    private var doubled: Set<Int> = []
+    /// Of each disk that was lost, the last write until then.
+    private var losses: [DiskName: Int] = [:]
+
+    /// - Parameters:
+    ///   - timeTolerance: Nil where clocks are so wrong that times prove nothing.
+    ///   - keepsStamps: False where even what was on the server may be stamped anew.
+    package init(timeTolerance: Int64?, keepsStamps: Bool) {
+        self.timeTolerance = timeTolerance
+        self.keepsStamps = keepsStamps
+    }
+
+    package func check(_ observation: Observation, _ history: History) -> String? {
+        switch observation {
+        case .wrote(let process, let writes): note(writes, of: process, history)
+        case .synchronized(let process): acknowledge(unsaved.removeValue(forKey: process) ?? [])
+        case .ended(let process): unsaved[process] = nil
+        case .committed(let commit): note(commit)
+        case .withdrawn(let disk, let records): withdraw(records, on: disk, history)
+        case .discarded(let disk, let keys):
+            excuse(writes(on: disk, history) { keys.contains($0.key) })
+        case .cloned: doubleUnsent(history)
+        case .lost(let disk):
+            doubleUnsent(history)
+            losses[disk] = written[disk]?.last
+            excuseUnsent(on: disk, history)
+        case .wiped(let disk):
+            losses[disk] = .max
+            excuseUnsent(on: disk, history)
+        case .serverRestored(let positions): forgetCommits(after: positions, history)
+        case .settled(let settlement): return judge(settlement, history)
+        default: break
+        }
+        return nil
+    }
+
+    // MARK: - What became of each write
+
+    private func note(_ writes: [AppWrite], of process: Int, _ history: History) {
+        for write in writes {
+            predecessors[write.number] = write.over
+            unsaved[process, default: []].append(write.number)
+            written[write.disk, default: []].append(write.number)
+            // Its process has not heard yet that the disk is wiped.
+            if losses[write.disk] == .max { fates[write.number] = .excused }
+        }
+    }
+
+    private func note(_ commit: Commit) {
+        let marks = commit.writes.compactMap { Mark($0.content.value)?.number }
+        for mark in marks {
+            committed[mark, default: [:]][commit.store] = commit.position.revision
+        }
+        acknowledge(marks)
+    }
+
+    private func doubleUnsent(_ history: History) {
+        doubled.formUnion(history.writes.keys.filter { committed[$0] == nil })
+    }
+
+    /// What the server forgot, the disk must still have on which it was written, unless that was
+    /// lost.
+    private func forgetCommits(after positions: [StoreName: Position], _ history: History) {
+        for (number, commits) in committed {
+            let kept = commits.filter { $0.value <= positions[$0.key]?.revision ?? 0 }
+            guard kept.count < commits.count else { continue }
+            committed[number] = kept.isEmpty ? nil : kept
+            guard let disk = history.writes[number]?.disk, let loss = losses[disk], number <= loss
+            else { continue }
+            fates[number] = .excused
+        }
+    }
+
+    private func acknowledge(_ numbers: [Int]) {
+        for number in numbers where fates[number] == nil { fates[number] = .acknowledged }
+    }
+
+    private func excuse(_ numbers: [Int]) { for number in numbers { fates[number] = .excused } }
+
+    private func excuseUnsent(
+        on disk: DiskName, _ history: History, where isMeant: (AppWrite) -> Bool = { _ in true }
+    ) {
+        let store = history.owner(of: disk).map { StoreName(account: $0, store: disk.store) }
+        excuse(
+            writes(on: disk, history) { write in
+                let isSent = store.map { committed[write.number]?[$0] != nil } ?? false
+                return !isSent && isMeant(write)
+            })
+    }
+
+    private func writes(
+        on disk: DiskName, _ history: History, where isMeant: (AppWrite) -> Bool
+    ) -> [Int] {
+        (written[disk] ?? []).filter { history.writes[$0].map(isMeant) ?? false }
+    }
+
+    /// What the withdrawn write had replaced there before it was sent goes with it. A deletion has
+    /// no mark: any under its key may be the one that is meant.
+    private func withdraw(_ records: [Record], on disk: DiskName, _ history: History) {
+        for record in records {
+            let last =
+                Mark(record.content.value)?.number
+                ?? writes(on: disk, history) { $0.key == record.key && $0.value == nil }.last
+            // Two processes that write within a millisecond may be in either order.
+            guard let time = last.flatMap({ history.writes[$0]?.time }) else { continue }
+            excuseUnsent(on: disk, history) { $0.key == record.key && $0.time <= time + 1 }
+        }
+    }
+
+    // MARK: - The end
+
+    private func judge(_ settlement: Settlement, _ history: History) -> String? {
+        for write in history.writes.values.sorted(by: { $0.number < $1.number })
+        where fates[write.number] == .acknowledged {
+            guard let store = home(of: write, history) else { continue }
+            let present = settlement.server[store]?[write.key]?.content.value
+            if let complaint = compare(write, with: present, in: store, history) {
+                return complaint
+            }
+        }
+        return nil
+    }
+
+    /// Where the write belongs; nil: to nobody, for nobody signed in while its folder was in use.
+    private func home(of write: AppWrite, _ history: History) -> StoreName? {
+        history.owner(of: write.disk).map { StoreName(account: $0, store: write.disk.store) }
+    }
+
+    private func compare(
+        _ write: AppWrite, with present: PropertyListValue?, in store: StoreName,
+        _ history: History
+    ) -> String? {
+        let name = "write \(write.number) of \(write.key) by process \(write.process)"
+        guard let present else {
+            guard write.value != nil, !mayHaveBeenDeleted(write, in: store, history) else {
+                return nil
+            }
+            return "\(name) was acknowledged, and \(store) has nothing there"
+        }
+        guard let mark = Mark(present), mark.number != write.number,
+            let winner = history.writes[mark.number], isCertainlyLater(write, than: winner, history)
+        else { return nil }
+        return "\(name) was acknowledged, and \(store) has the earlier write \(mark.number)"
+    }
+
+    /// Whether somebody deleted the key who may have done so later.
+    private func mayHaveBeenDeleted(
+        _ write: AppWrite, in store: StoreName, _ history: History
+    ) -> Bool {
+        history.writes.values.contains { deletion in
+            deletion.value == nil && deletion.key == write.key
+                && deletion.disk.store == store.store
+                && history.owners(ofWritesOn: deletion.disk).contains(store.account)
+                && !isCertainlyLater(write, than: deletion, history)
+        }
+    }
+
+    private func isCertainlyLater(
+        _ write: AppWrite, than other: AppWrite, _ history: History
+    ) -> Bool {
+        if let timeTolerance, write.time - other.time > timeTolerance { return true }
+        var seen = keepsStamps ? predecessors[write.number] : nil
+        while let number = seen {
+            if number == other.number { return !doubled.contains(number) }
+            seen = predecessors[number]
+        }
+        return false
+    }
+}

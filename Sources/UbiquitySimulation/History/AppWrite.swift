@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// The file of one store in one folder of a device.
+package struct DiskName: Hashable, Sendable, CustomStringConvertible {
+    package var device: Int
+    /// Each account has a folder of its own on a device.
+    package var folder: String
+    package var store: Int
+
+    package init(device: Int, folder: String, store: Int) {
+        (self.device, self.folder, self.store) = (device, folder, store)
+    }
+
+    package var description: String { "device \(device), folder \(folder), store \(store)" }
+}
+
+/// One write of one key that an app made and the store accepted. Its number is in the value, so
+/// whoever sees the value knows the write.
+package struct AppWrite: Sendable {
+    package var number: Int
+    /// Equal for the keys of one transaction.
+    package var batch: Int
+    package var process: Int
+    package var disk: DiskName
+    package var key: Key
+    /// Nil: a deletion.
+    package var value: PropertyListValue?
+    /// The true time, in milliseconds.
+    package var time: Int64
+    /// The write whose value the app saw there when it wrote; nil: none, or it is not known.
+    package var over: Int?
+
+    package init(
+        number: Int, batch: Int, process: Int, disk: DiskName, key: Key,
+        value: PropertyListValue?, time: Int64, over: Int?
+    ) {
+        self.number = number
+        self.batch = batch
+        self.process = process
+        self.disk = disk
+        self.key = key
+        self.value = value
+        self.time = time
+        self.over = over
+    }
+}
+
+/// The mark of a write in its value.
+package struct Mark: Hashable, Sendable {
+    package var number: Int
+    package var batch: Int
+
+    package init(number: Int, batch: Int) { (self.number, self.batch) = (number, batch) }
+
+    /// Nil: the value has none.
+    package init?(_ value: PropertyListValue?) {
+        switch value {
+        case .array(let parts):
+            guard parts.count >= 2, case .integer(let number) = parts[0],
+                case .integer(let batch) = parts[1]
+            else { return nil }
+            self.init(number: Int(number), batch: Int(batch))
+        case .string(let text):
+            let parts = text.string.split(separator: ":")
+            guard parts.count >= 2, let number = Int(parts[0]), let batch = Int(parts[1])
+            else { return nil }
+            self.init(number: number, batch: batch)
+        case .dictionary(let parts): self.init(parts[ExactString("mark")])
+        default: return nil
+        }
+    }
+
+    /// - Parameter padding: Bytes that the value has besides.
+    package func value(padding: Int) -> PropertyListValue {
+        switch number % 3 {
+        case 0: .string(ExactString("\(number):\(batch):" + String(repeating: "x", count: padding)))
+        case 1:
+            .array([
+                .integer(Int64(number)), .integer(Int64(batch)),
+                .data(Array(repeating: 7, count: padding)),
+            ])
+        default:
+            .dictionary([
+                ExactString("mark"): .array([.integer(Int64(number)), .integer(Int64(batch))]),
+                ExactString("rest"): .data(Array(repeating: 7, count: padding)),
+            ])
+        }
+    }
+}

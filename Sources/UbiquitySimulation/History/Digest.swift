@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// A number that two runs share only if the same happened in both, in the same order (FNV-1a).
+package struct Digest: Hashable, Sendable, CustomStringConvertible {
+    private var state: UInt64 = 0xCBF2_9CE4_8422_2325
+
+    package init() {}
+
+    package var description: String { String(state, radix: 16) }
+
+    mutating func combine(_ number: Int64) {
+        state = (state ^ UInt64(bitPattern: number)) &* 0x100_0000_01B3
+    }
+
+    mutating func combine(_ observation: Observation, at now: Int64) {
+        combine(now)
+        switch observation {
+        case .opened(let process, _, let values): combine(1, process, values)
+        case .moved(let process, _): combine(2, process)
+        case .ended(let process): combine(3, process)
+        case .wrote(let process, let writes):
+            combine(4, process)
+            for write in writes { combine(Int64(write.number)) }
+        case .refused(let process, let keys): combine(5, process, keys.count)
+        case .synchronized(let process): combine(6, process)
+        case .changed(let process, let keys, _): combine(7, process, keys.count)
+        case .told(let process, let notice, _): combine(8, process, notice.keys.count)
+        case .rested(let process, let values): combine(9, process, values)
+        case .withdrawn(_, let records): combine(10, records.count)
+        case .discarded(_, let keys): combine(11, keys.count)
+        case .askedRoundTrip(let process, let id, _): combine(12, process, id)
+        case .finishedRoundTrip(let process, let id, let values, _):
+            combine(13, process, values)
+            combine(Int64(id))
+        case .opensStream(let process): combine(14, process)
+        case .pushes(let process, let push):
+            combine(15, process, push.transactions.count)
+            for transaction in push.transactions {
+                for write in transaction.writes { combine(write) }
+            }
+        case .received(let process, _, let position, let values, let own):
+            combine(16, process, values)
+            combine(position.revision)
+            combine(Int64(own.count))
+        case .committed(let commit):
+            combine(17, Int(commit.position.revision), commit.results.count)
+            for write in commit.writes { combine(write) }
+        case .serverRestored(let positions): combine(18, positions.count)
+        case .signedIn(let device, _, let account): combine(19, device, account)
+        case .cloned(let device, let original): combine(20, device, original)
+        case .lost(let disk), .wiped(let disk): combine(21, disk.device, disk.store)
+        case .saves(let process, let entries): combine(23, process, entries.count)
+        case .settled(let settlement): combine(22, settlement.processes.count)
+        }
+    }
+
+    private mutating func combine(_ numbers: Int...) {
+        for number in numbers { combine(Int64(number)) }
+    }
+
+    private mutating func combine(_ record: Record) {
+        combine(Int64(bitPattern: record.stamp.timestamp.rawValue))
+        combine(Int64(Mark(record.content.value)?.number ?? 0))
+    }
+
+    /// In no order, for dictionaries have none.
+    private mutating func combine(
+        _ kind: Int, _ process: Int, _ values: [Key: PropertyListValue]
+    ) {
+        combine(kind, process, values.count)
+        combine(values.values.reduce(0) { $0 &+ Int64(Mark($1)?.number ?? 0) })
+    }
+}

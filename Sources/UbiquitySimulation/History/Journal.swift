@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// What a run writes down, and the checkers that read along.
+package final class Journal {
+    package struct Violation: Hashable, Sendable {
+        /// The checker's name.
+        package var checker: String
+        /// A sentence.
+        package var complaint: String
+        /// Milliseconds since the run began.
+        package var time: Int64
+    }
+
+    package private(set) var history = History()
+    package private(set) var violation: Violation?
+    /// How often each fault struck.
+    package private(set) var faults: [Fault: Int] = [:]
+    package private(set) var digest = Digest()
+    private let checkers: [any Checker]
+    private let clock: TrueTime
+    private let start: Int64
+
+    private let watching: ((Observation, Int64) -> Void)?
+
+    package init(
+        checkers: [any Checker], clock: TrueTime,
+        watching: ((Observation, Int64) -> Void)? = nil
+    ) {
+        self.watching = watching
+        self.checkers = checkers
+        self.clock = clock
+        start = clock.now
+    }
+
+    package func note(_ observation: Observation) {
+        digest.combine(observation, at: clock.now)
+        history.note(observation)
+        watching?(observation, clock.now - start)
+        for checker in checkers where violation == nil {
+            guard let complaint = checker.check(observation, history) else { continue }
+            violation = Violation(
+                checker: "\(type(of: checker))", complaint: complaint, time: clock.now - start)
+        }
+    }
+
+    func count(_ fault: Fault) {
+        faults[fault, default: 0] += 1
+        digest.combine(clock.now)
+    }
+}
+
+/// Watches over one promise. It knows what apps did and saw, and what the server made durable, and
+/// works out from that alone what must hold; it shares no rule with the code that it checks.
+package protocol Checker: AnyObject {
+    /// - Returns: A sentence, if the promise was broken.
+    func check(_ observation: Observation, _ history: History) -> String?
+}
+
+/// What happened so far, for all checkers.
+package struct History {
+    package private(set) var writes: [Int: AppWrite] = [:]
+    /// The account that each folder of a device belongs to, or came to belong to.
+    package private(set) var owners: [Folder: Int] = [:]
+    /// From whom a device was cloned.
+    package private(set) var originals: [Int: Int] = [:]
+
+    package struct Folder: Hashable, Sendable {
+        package var device: Int
+        package var folder: String
+
+        package init(_ device: Int, _ folder: String) {
+            self.device = device
+            self.folder = folder
+        }
+    }
+
+    /// The disk that each process has open.
+    package private(set) var disks: [Int: DiskName] = [:]
+
+    package init() {}
+
+    /// The accounts that may have what was written there: a clone may have taken it along before
+    /// anybody signed in.
+    package func owners(ofWritesOn disk: DiskName) -> Set<Int> {
+        let devices = [disk.device] + originals.filter { $0.value == disk.device }.map(\.key)
+        return Set(devices.compactMap { owners[Folder($0, disk.folder)] })
+    }
+
+    package func owner(of disk: DiskName) -> Int? { owners[Folder(disk.device, disk.folder)] }
+
+    mutating func note(_ observation: Observation) {
+        switch observation {
+        case .wrote(_, let writes): for write in writes { self.writes[write.number] = write }
+        case .opened(let process, let disk, _), .moved(let process, let disk):
+            disks[process] = disk
+        case .ended(let process): disks[process] = nil
+        case .signedIn(let device, let folder, let account):
+            owners[Folder(device, folder)] = account
+        case .cloned(let device, let original):
+            originals[device] = original
+            for (folder, account) in owners where folder.device == original {
+                owners[Folder(device, folder.folder)] = account
+            }
+        default: break
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// A store of an account, as the server knows it.
+package struct StoreName: Hashable, Sendable, CustomStringConvertible {
+    package var account: Int
+    package var store: Int
+
+    package init(account: Int, store: Int) { (self.account, self.store) = (account, store) }
+
+    package var description: String { "account \(account), store \(store)" }
+}
+
+/// What apps did and saw, and what the server made durable. Checkers know nothing else.
+package enum Observation {
+    /// A process opened a store, or turned to another account's: this is what it shows.
+    case opened(process: Int, disk: DiskName, values: [Key: PropertyListValue])
+    /// The process turned to another account's disk.
+    case moved(process: Int, DiskName)
+    /// The process is no more, with or without a word.
+    case ended(process: Int)
+    case wrote(process: Int, [AppWrite])
+    /// The store refused at once what the app wrote.
+    case refused(process: Int, Set<Key>)
+    /// The process is about to write these to its disk; who follows a run wants to know.
+    case saves(process: Int, [StoredEntry])
+    /// `synchronize()` returned true.
+    case synchronized(process: Int)
+    /// What the app would see changed without a write of its own.
+    case changed(process: Int, Set<Key>, Cause)
+    /// The app was told, and read the values.
+    case told(process: Int, Notice, [Key: PropertyListValue?])
+    /// A process has done all that it had to do for now, and shows this.
+    case rested(process: Int, values: [Key: PropertyListValue])
+    /// Writes that the server refused, kept for the app.
+    case withdrawn(disk: DiskName, [Record])
+    /// What apps wrote under these keys before the first sync, and the server's values replace.
+    case discarded(disk: DiskName, Set<Key>)
+
+    case askedRoundTrip(process: Int, id: Int, waiting: Set<Key>)
+    case finishedRoundTrip(
+        process: Int, id: Int, values: [Key: PropertyListValue], waiting: Set<Key>)
+
+    case opensStream(process: Int)
+    case pushes(process: Int, Push)
+    /// The connected process has everything up to this position, but for keys of which it shows
+    /// writes of its own.
+    case received(
+        process: Int, StoreName, Position, values: [Key: PropertyListValue], own: Set<Key>)
+
+    case committed(Commit)
+    case serverRestored([StoreName: Position])
+
+    /// The device signs in: the folder is the account's from now on.
+    case signedIn(device: Int, folder: String, account: Int)
+    case cloned(device: Int, from: Int)
+    /// An older copy of the disk took its place.
+    case lost(DiskName)
+    /// The disk is gone for good, with what is still written there.
+    case wiped(DiskName)
+
+    /// Nothing has gone wrong for a long time.
+    case settled(Settlement)
+
+    /// Why something changed that the app sees.
+    package enum Cause: Sendable {
+        case firstDownload
+        case server
+        case otherProcess
+        /// A push was refused.
+        case answer
+        case account
+    }
+}
+
+/// Everything, when it should have come to agree.
+package struct Settlement {
+    package var server: [StoreName: [Key: Record]]
+    package var processes: [Process]
+
+    package struct Process {
+        package var number: Int
+        package var disk: DiskName
+        /// Who is signed in on the device.
+        package var account: Int?
+        package var values: [Key: PropertyListValue]
+        package var waiting: Set<Key>
+        package var isConnected: Bool
+        package var onDisk: [Key: PropertyListValue]
+    }
+}
+
+/// A push that the server made durable.
+package struct Commit {
+    package var store: StoreName
+    package var before: [Key: Record]
+    package var after: [Key: Record]
+    package var position: Position
+    package var push: Push
+    package var results: [TransactionResult]
+    package var writes: [Record]
+    package var limits: StoreLimits
+    package var serverMilliseconds: Int64
+    package var newestForgotten: HybridTimestamp
+    /// The greatest timestamp that the store had ever accepted, before this.
+    package var newest: HybridTimestamp
+    /// Who sent it: the device's name at the server.
+    package var device: DeviceID
+}

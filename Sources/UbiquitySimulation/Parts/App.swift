@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// What an app does: it writes, deletes, batches, asks for too much, and wants to be sure.
+final class App {
+    private unowned let world: World
+    /// Deletions of this app that it still sees: absent keys have no mark.
+    private var deletions: [Key: Int] = [:]
+
+    init(world: World) { self.world = world }
+
+    /// The store shows another account's values now.
+    func turn() { deletions = [:] }
+
+    func start(_ process: VirtualProcess) {
+        world.after(world.chance.interval(mean: world.scenario.workInterval)) { [self] in
+            guard process.isAlive, !world.isPeaceful else { return }
+            act(process)
+            start(process)
+        }
+    }
+
+    private func act(_ process: VirtualProcess) {
+        switch world.chance.int(0...99) {
+        case 0..<48: set(world.plainKey(), process)
+        case 48..<62: remove([world.plainKey()], process)
+        case 62..<74: setGroup(process)
+        case 74..<78: removeGroup(process)
+        case 78..<81: setTooMuch(process)
+        case 81..<82: setLongKey(process)
+        case 82..<91: synchronize(process)
+        case 91..<97: askRoundTrip(process)
+        // A burst: only its last value need ever be sent.
+        default: for _ in 0..<8 { set(world.plainKey(), process) }
+        }
+    }
+
+    // MARK: - Writing
+
+    private func set(_ key: Key, _ process: VirtualProcess) {
+        write([key], padding: world.chance.int(0...40), process)
+    }
+
+    private func setGroup(_ process: VirtualProcess) {
+        guard let group = world.group() else { return }
+        write(group, padding: world.chance.int(0...20), process)
+    }
+
+    private func setTooMuch(_ process: VirtualProcess) {
+        write([world.plainKey()], padding: world.scenario.limits.valueBytesMax + 1, process)
+    }
+
+    private func setLongKey(_ process: VirtualProcess) {
+        guard let key = try? Key(String(repeating: "k", count: 17)) else { return }
+        write([key], padding: 0, process)
+    }
+
+    private func remove(_ keys: [Key], _ process: VirtualProcess) {
+        write(keys, padding: nil, process)
+    }
+
+    private func removeGroup(_ process: VirtualProcess) {
+        if let group = world.group() { remove(group, process) }
+    }
+
+    /// Something for every process to hear of, in peace.
+    func probe(_ process: VirtualProcess) { set(world.plainKey(), process) }
+
+    /// One transaction.
+    /// - Parameter padding: Nil: a deletion.
+    private func write(_ keys: [Key], padding: Int?, _ process: VirtualProcess) {
+        if padding == nil, keys.allSatisfy({ process.engine[$0] == nil }) { return }
+        let batch = world.newWriteNumber()
+        let writes = keys.map { key in
+            let number = world.newWriteNumber()
+            return AppWrite(
+                number: number, batch: batch, process: process.number, disk: process.disk.name,
+                key: key,
+                value: padding.map { Mark(number: number, batch: batch).value(padding: $0) },
+                time: world.now, over: Mark(process.engine[key])?.number ?? deletions[key])
+        }
+        var changes: [Key: Content] = [:]
+        for write in writes { changes[write.key] = write.value.map(Content.value) ?? .deleted }
+        do throws(LimitViolation) { try process.write(changes) } catch {
+            // A key that is too long is no matter of the store's.
+            if case .keyTooLong = error { return }
+            return world.journal.note(.refused(process: process.number, Set(keys)))
+        }
+        for write in writes { deletions[write.key] = write.value == nil ? write.number : nil }
+        world.journal.note(.wrote(process: process.number, writes))
+    }
+
+    // MARK: - Making sure
+
+    private func synchronize(_ process: VirtualProcess) {
+        process.synchronize { [world] isSaved in
+            guard isSaved, process.isAlive else { return }
+            world.journal.note(.synchronized(process: process.number))
+        }
+    }
+
+    private func askRoundTrip(_ process: VirtualProcess) {
+        let waiting = process.engine.status.pendingKeys
+        let id = process.requestSync()
+        world.journal.note(.askedRoundTrip(process: process.number, id: id, waiting: waiting))
+    }
+
+    func finished(_ id: Int, _ failure: LinkFailure?, _ process: VirtualProcess) {
+        guard failure == nil else { return }
+        world.journal.note(
+            .finishedRoundTrip(
+                process: process.number, id: id, values: process.engine.values,
+                waiting: process.engine.status.pendingKeys))
+    }
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// The server: group commits with a flush before the answer, streams, and epochs. What it decides
+/// is decided by the rules that ship.
+final class VirtualServer {
+    private unowned let world: World
+    /// What is on stable storage. A value, so that a copy is a backup.
+    private(set) var stores: [StoreName: VirtualStore] = [:]
+    private(set) var isRunning = true
+    /// Counts the starts: what an earlier run was about to do is not done.
+    private var run = 1
+    private var epoch: UInt64 = 1
+    var clockError: Int64 = 0 {
+        didSet { greatestError = max(greatestError, clockError) }
+    }
+    private var greatestError = Int64.min
+    var limits: StoreLimits
+    /// Milliseconds that each commit takes in addition.
+    var slowness: Int64 = 0
+    /// Refuses everybody's credential until then.
+    var deniesUntil: Int64 = 0
+    /// Answers everybody that it is busy until then.
+    var isBusyUntil: Int64 = 0
+    private var buckets: [Client: TokenBucket] = [:]
+    private var waiting: [Waiting] = []
+    private var isCommitting = false
+    private var group: [Waiting] = []
+    private var streams: [StoreName: [VirtualStream]] = [:]
+    private var backup: [StoreName: VirtualStore] = [:]
+
+    private struct Client: Hashable {
+        var account: Int
+        var device: DeviceID
+    }
+
+    private struct Waiting {
+        var store: StoreName
+        var device: DeviceID
+        var push: Push
+        var reply: (Result<PushAnswer, LinkFailure>) -> Void
+    }
+
+    /// So short that runs of some minutes see what they do.
+    private static let forgetting = ForgettingRule(
+        rememberedMilliseconds: 120_000, liveMilliseconds: 600_000, deletionsMax: 8)
+
+    init(world: World) {
+        self.world = world
+        limits = world.scenario.limits
+    }
+
+    var now: Int64 { world.now + clockError }
+
+    /// What its clock would show if it never had been set back.
+    var greatestNow: Int64 { world.now + max(greatestError, clockError) }
+
+    // MARK: - Requests
+
+    func push(
+        _ push: Push, to store: StoreName, by device: DeviceID,
+        reply: @escaping (Result<PushAnswer, LinkFailure>) -> Void
+    ) {
+        do throws(LinkFailure) {
+            try admit()
+            try take(Client(account: store.account, device: device))
+        } catch { return reply(.failure(error)) }
+        waiting.append(Waiting(store: store, device: device, push: push, reply: reply))
+        startCommit()
+    }
+
+    private func admit() throws(LinkFailure) {
+        guard isRunning else { throw LinkFailure(.unreachable, "no server") }
+        if world.now < deniesUntil { throw LinkFailure(.unauthorized, "denied") }
+        if world.now < isBusyUntil {
+            throw LinkFailure(.busy(retryAfterMilliseconds: isBusyUntil - world.now), "busy")
+        }
+    }
+
+    private func take(_ client: Client) throws(LinkFailure) {
+        let allowance = world.scenario.allowance
+        var bucket = buckets[client] ?? TokenBucket(allowance, now: world.now)
+        let wait = bucket.take(now: world.now)
+        buckets[client] = bucket
+        if let wait { throw LinkFailure(.busy(retryAfterMilliseconds: wait), "too often") }
+    }
+
+    func pull(_ store: StoreName, since cursor: Cursor?, by device: DeviceID)
+        -> Result<ChangeSet, LinkFailure>
+    {
+        do throws(LinkFailure) {
+            try admit()
+            return .success(try read(store, since: cursor, by: device))
+        } catch { return .failure(error) }
+    }
+
+    private func read(
+        _ name: StoreName, since cursor: Cursor?, by device: DeviceID
+    ) throws(LinkFailure) -> ChangeSet {
+        var store = stores[name] ?? VirtualStore()
+        let changes = try store.changes(since: cursor, now: now)
+        if let passed = Position(cursor ?? changes.cursor)?.revision, stores[name] != nil {
+            store.pass(passed, by: device, now: now)
+            stores[name] = store
+        }
+        return changes
+    }
+
+    /// What changed since the cursor, then each commit as it happens.
+    func open(_ stream: VirtualStream, since cursor: Cursor?) {
+        do throws(LinkFailure) {
+            try admit()
+            let changes = try read(stream.store, since: cursor, by: stream.device)
+            streams[stream.store, default: []].append(stream)
+            if changes.isWhole || !changes.records.isEmpty { stream.send(.changes(changes)) }
+            stream.send(.ready(changes.cursor, config))
+        } catch { stream.breakOff(error) }
+    }
+
+    private var config: ServerConfig {
+        ServerConfig(
+            serverMilliseconds: now, limits: limits, allowance: world.scenario.allowance,
+            deletionsRememberedSeconds: Self.forgetting.rememberedMilliseconds / 1_000)
+    }
+
+    func forget(_ stream: VirtualStream) {
+        streams[stream.store]?.removeAll { $0 === stream }
+    }
+
+    // MARK: - Commits
+
+    private func startCommit() {
+        guard !isCommitting, !waiting.isEmpty else { return }
+        isCommitting = true
+        (group, waiting) = (waiting, [])
+        let run = run
+        world.after(world.chance.int64(0...world.scenario.flushMax) + slowness) { [self] in
+            guard isRunning, run == self.run else { return }
+            finishCommit()
+        }
+    }
+
+    private func finishCommit() {
+        let done = commit(group)
+        isCommitting = false
+        group = []
+        for publish in done { publish() }
+        startCommit()
+    }
+
+    /// Writes the group to stable storage.
+    /// - Returns: What is to be said of each push afterwards.
+    private func commit(_ group: [Waiting]) -> [() -> Void] {
+        group.map { waiting in
+            var store = stores[waiting.store] ?? VirtualStore()
+            let (before, newest) = (store.records, store.state.newest)
+            do throws(ClockAhead) {
+                let admission = PushAdmission(limits: limits, now: now)
+                let admitted = try store.admit(waiting.push, by: admission, in: epoch)
+                stores[waiting.store] = store
+                world.journal.note(
+                    .committed(
+                        Commit(
+                            store: waiting.store, before: before, after: store.records,
+                            position: admitted.position, push: waiting.push,
+                            results: admitted.results, writes: admitted.writes, limits: limits,
+                            serverMilliseconds: now, newestForgotten: store.state.newestForgotten,
+                            newest: newest, device: waiting.device)))
+                return { [self] in publish(admitted, of: waiting) }
+            } catch {
+                let failure = LinkFailure(
+                    .clockAhead(serverMilliseconds: error.serverMilliseconds), "ahead")
+                return { waiting.reply(.failure(failure)) }
+            }
+        }
+    }
+
+    private func publish(_ admitted: StoreState.Admitted, of waiting: Waiting) {
+        let answer = PushAnswer(
+            cursor: admitted.position.cursor, serverMilliseconds: now, results: admitted.results)
+        waiting.reply(.success(answer))
+        guard !admitted.writes.isEmpty else { return }
+        let changes = ChangeSet(
+            records: admitted.writes, cursor: admitted.position.cursor, serverMilliseconds: now,
+            isWhole: false)
+        for stream in streams[waiting.store] ?? [] { stream.send(.changes(changes)) }
+    }
+
+    // MARK: - Faults
+
+    /// Ends without a word. What was being committed is on stable storage or is not; nobody is told.
+    func crash() {
+        guard isRunning else { return }
+        isRunning = false
+        if isCommitting, world.chance.coin() { _ = commit(group) }
+        isCommitting = false
+        let unanswered = group + waiting
+        (group, waiting) = ([], [])
+        buckets = [:]
+        for push in unanswered { push.reply(.failure(LinkFailure(.unreachable, "reset"))) }
+        let all = streams.keys.sorted { ($0.account, $0.store) < ($1.account, $1.store) }
+            .flatMap { streams[$0] ?? [] }
+        streams = [:]
+        for stream in all { stream.lose() }
+    }
+
+    func start() {
+        guard !isRunning else { return }
+        isRunning = true
+        run += 1
+        epoch += 1
+    }
+
+    func makeBackup() { backup = stores }
+
+    /// Starts with an older copy of its storage.
+    func restore() {
+        crash()
+        stores = backup
+        world.journal.note(.serverRestored(stores.mapValues { $0.state.lineage.position }))
+    }
+
+    func overflow() {
+        for stream in streams.values.flatMap(\.self).sorted(by: { $0.id < $1.id })
+        where world.chance.coin() {
+            stream.send(.resync)
+            forget(stream)
+        }
+    }
+
+    func forgetDeletions() {
+        for name in stores.keys { stores[name]?.forget(Self.forgetting, now: now) }
+    }
+}

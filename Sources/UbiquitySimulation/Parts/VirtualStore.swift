@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// One store of the server, by the rules that ship.
+struct VirtualStore {
+    private struct Kept {
+        var record: Record
+        var revision: Int64
+        /// By the server's clock.
+        var committed: Int64
+    }
+
+    private(set) var state = StoreState()
+    private var kept: [Key: Kept] = [:]
+    /// The newest revision that each device is known to have.
+    private var passed: [DeviceID: (revision: Int64, seen: Int64)] = [:]
+
+    var records: [Key: Record] { kept.mapValues(\.record) }
+
+    mutating func admit(
+        _ push: Push, by admission: PushAdmission, in epoch: UInt64
+    ) throws(ClockAhead) -> StoreState.Admitted {
+        let admitted = try state.admit(push, records: records, by: admission, in: epoch)
+        for write in admitted.writes {
+            kept[write.key] = Kept(
+                record: write, revision: admitted.position.revision, committed: admission.now)
+        }
+        return admitted
+    }
+
+    func changes(since cursor: Cursor?, now: Int64) throws(LinkFailure) -> ChangeSet {
+        var after: Int64 = 0
+        if let position = cursor.flatMap(Position.init) {
+            switch state.lineage.resumption(from: position) {
+            case .after(let revision): after = revision
+            case .otherHistory:
+                throw LinkFailure(.cursorGone(isOtherHistory: true), "another history")
+            case .forgotten:
+                throw LinkFailure(.cursorGone(isOtherHistory: false), "forgotten deletions")
+            }
+        }
+        let isWhole = cursor == nil
+        let records = kept.values.filter {
+            $0.revision > after && (!isWhole || $0.record.content.value != nil)
+        }
+        return ChangeSet(
+            records: records.map(\.record).sorted { $0.key < $1.key },
+            cursor: state.lineage.position.cursor, serverMilliseconds: now, isWhole: isWhole)
+    }
+
+    /// Takes note that a device has everything up to there.
+    mutating func pass(_ revision: Int64, by device: DeviceID, now: Int64) {
+        passed[device] = (max(revision, passed[device]?.revision ?? 0), now)
+    }
+
+    mutating func forget(_ rule: ForgettingRule, now: Int64) {
+        let deletions = kept.values.filter { $0.record.content == .deleted }
+            .sorted { $0.revision < $1.revision }
+        let live = passed.values.filter { $0.seen >= now - rule.liveMilliseconds }
+        let known = deletions.map {
+            ForgettingRule.Deletion(revision: $0.revision, committed: $0.committed)
+        }
+        guard
+            let horizon = rule.horizon(of: known, passed: live.map(\.revision).min(), now: now)
+        else { return }
+        let forgotten = deletions.filter { $0.revision <= horizon }
+        for entry in forgotten { kept[entry.record.key] = nil }
+        state.forget(forgotten.map(\.record.stamp.timestamp), through: horizon)
+    }
+}

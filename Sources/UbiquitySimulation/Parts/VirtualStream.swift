@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// A stream of changes: in order and without gaps until it breaks, as a connection is.
+final class VirtualStream {
+    /// In the order in which streams were opened, of all processes.
+    let id: Int
+    let store: StoreName
+    let device: DeviceID
+    private unowned let world: World
+    private unowned let process: VirtualProcess
+    /// The process's name for it.
+    private let number: Int
+    private var isOpen = true
+    /// Nothing arrives any more, and nobody has noticed.
+    private var isHalfOpen = false
+    private var lastArrival: Int64 = 0
+
+    /// How long a client listens to silence, in milliseconds; the server gives a sign of life more
+    /// often.
+    private static let silenceMax: Int64 = 50_000
+
+    init(
+        number: Int, process: VirtualProcess, store: StoreName, device: DeviceID, world: World
+    ) {
+        id = world.newStreamID()
+        self.number = number
+        self.process = process
+        self.store = store
+        self.device = device
+        self.world = world
+    }
+
+    // MARK: - The server's side
+
+    func send(_ message: StreamMessage) {
+        guard isOpen, !isHalfOpen else { return }
+        guard process.device.isOnline else { return goSilent() }
+        lastArrival = max(lastArrival, world.now + world.network.delay())
+        world.at(lastArrival) { [self] in
+            guard isOpen, !isHalfOpen else { return }
+            process.received(message, on: number)
+        }
+    }
+
+    /// Ends it with a word.
+    func breakOff(_ failure: LinkFailure?) {
+        guard isOpen else { return }
+        lastArrival = max(lastArrival, world.now + world.network.delay())
+        world.at(lastArrival) { [self] in end(failure) }
+    }
+
+    /// The server is gone: the client's system notices, or nobody does.
+    func lose() {
+        if world.chance.perMille(800) {
+            breakOff(LinkFailure(.unreachable, "reset"))
+        } else {
+            goSilent()
+        }
+    }
+
+    // MARK: - In between
+
+    /// Breaks in the middle: what is under way is lost.
+    func cut() {
+        guard isOpen else { return }
+        world.server.forget(self)
+        isHalfOpen = true
+        world.after(world.network.delay()) { [self] in
+            end(LinkFailure(.unreachable, "cut"))
+        }
+    }
+
+    /// Nothing arrives any more. The client notices by the silence, the server much later.
+    func goSilent() {
+        guard isOpen, !isHalfOpen else { return }
+        isHalfOpen = true
+        world.after(Self.silenceMax) { [self] in
+            world.server.forget(self)
+            end(LinkFailure(.unreachable, "silence"))
+        }
+    }
+
+    // MARK: - The client's side
+
+    func hangUp() {
+        isOpen = false
+        world.server.forget(self)
+    }
+
+    private func end(_ failure: LinkFailure?) {
+        guard isOpen else { return }
+        isOpen = false
+        process.streamEnded(number, failure)
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+extension Scenario: CustomStringConvertible {
+    package var description: String {
+        """
+        \(accounts) accounts, \(devices) devices with \(processes) processes, \(stores) stores, \
+        \(keys) keys and \(groups) groups of \(groupSize), first sync \(firstSync.rawValue), \
+        at most \(limits.keysMax) keys and \(limits.storeBytesMax) bytes, \
+        \(allowance.burst) pushes at once and \(allowance.perSecond) a second, \
+        work every \(workInterval) ms, faults every \(faultInterval) ms, \
+        delays up to \(delayMax) ms, flushes up to \(flushMax) ms, clocks up to \(skewHoursMax) h wrong; \
+        faults of \(faults.map(\.rawValue).sorted().joined(separator: ", "))
+        """
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// What a run consists of, drawn from its seed: each has other people, limits and faults.
+///
+/// A run that has all faults at once hardly ever gets anywhere, and finds less than one that has
+/// a few of them often. So each fault is in about half of the runs.
+package struct Scenario: Sendable {
+    package var accounts = 1
+    package var devices = 2
+    package var stores = 1
+    /// The most processes that one device runs.
+    package var processes = 1
+    package var keys = 6
+    /// Keys that are only written together, so that it shows if they come apart.
+    package var groups = 1
+    package var groupSize = 3
+    package var firstSync = FirstSyncPolicy.serverWins
+    package var limits = StoreLimits()
+    package var allowance = Allowance(burst: 20, perSecond: 5)
+    /// Milliseconds between two things that a process does, on average.
+    package var workInterval: Int64 = 2_000
+    /// Milliseconds between two faults, on average.
+    package var faultInterval: Int64 = 10_000
+    /// Milliseconds of one way through the network, at most.
+    package var delayMax: Int64 = 200
+    /// Milliseconds of a flush of a disk, at most.
+    package var flushMax: Int64 = 20
+    /// Hours by which a device's wall clock may be wrong.
+    package var skewHoursMax = 0
+    package var faults: Set<Fault> = []
+
+    /// The quickest and simplest: for tests of the simulator itself.
+    package init() {}
+
+    init(_ chance: Chance) {
+        accounts = chance.pick([1, 1, 2, 3])
+        devices = chance.pick([1, 2, 2, 3, 3, 4, 5, 8])
+        stores = chance.pick([1, 1, 1, 2])
+        processes = chance.pick([1, 1, 2, 3])
+        keys = chance.pick([1, 3, 6, 12])
+        groups = chance.pick([0, 1, 1, 2])
+        groupSize = chance.pick([2, 3, 5])
+        firstSync = chance.pick([.serverWins, .timestamps])
+        limits.storeBytesMax = chance.pick([300, 1_000, 4_000])
+        limits.keysMax = chance.pick([6, 12, 1_024])
+        limits.valueBytesMax = chance.pick([100, 1_000])
+        limits.key = .utf8Bytes(16)
+        // So small that a push often has to be sent in parts.
+        limits.pushBytesMax = chance.pick([600, 8 << 20])
+        allowance = Allowance(
+            burst: chance.pick([2, 10, 100]), perSecond: chance.pick([0.5, 5, 50]))
+        workInterval = chance.pick([20, 300, 3_000, 60_000])
+        faultInterval = chance.pick([500, 5_000, 60_000, 3_600_000])
+        delayMax = chance.pick([2, 100, 3_000])
+        flushMax = chance.pick([1, 20, 500])
+        skewHoursMax = chance.pick([0, 1, 30])
+        // One run in ten has none: what fails there is no matter of faults.
+        if chance.perMille(900) {
+            faults = Set(Fault.allCases.filter { _ in chance.coin() })
+        }
+    }
+
+    /// By how many milliseconds the time of a write may be wrong; nil: by anything.
+    ///
+    /// A device knows the server's time as of the moment when an answer was sent, which was on its
+    /// way for a while. Within one boot that is all; where the wall clock is set between two boots,
+    /// or the server's is, times prove nothing.
+    var timeTolerance: Int64? {
+        let confusing: Set<Fault> = [
+            .serverClockJump, .serverRestore, .clone, .diskRestore, .drift,
+        ]
+        guard faults.isDisjoint(with: confusing),
+            !faults.isSuperset(of: [.clockJump, .machineCrash])
+        else { return nil }
+        let late: Int64 = faults.contains(.slowAnswer) ? 20_000 : 0
+        return 2 * delayMax + late + 2_000
+    }
+
+    /// Whether a write that was once on the server keeps its stamp.
+    ///
+    /// A write that the server finds in the future is stamped anew, for nobody has taken it. Where
+    /// the server's clock is set back, somebody may have: the server itself, before it was restored
+    /// from an older copy.
+    var keepsStamps: Bool { !faults.isSuperset(of: [.serverClockJump, .serverRestore]) }
+
+    var plainKeys: [Key] { (0..<keys).map { Self.key("k\($0)") } }
+
+    var groupedKeys: [[Key]] {
+        (0..<groups).map { group in (0..<groupSize).map { Self.key("g\(group).\($0)") } }
+    }
+
+    private static func key(_ name: String) -> Key {
+        guard let key = try? Key(name) else { preconditionFailure("A name of a key is empty.") }
+        return key
+    }
+}
+
+/// What goes wrong on purpose.
+package enum Fault: String, CaseIterable, Sendable {
+    // The network
+    case requestLost, answerLost, duplicate, slowAnswer, cut, halfOpen, partition
+    // Clocks
+    case clockJump, drift, serverClockJump
+    // Devices
+    case processKill, machineCrash, diskFull, diskRestore, clone
+    // The server
+    case serverCrash, serverRestore, forgetDeletions, serverSlow, serverBusy, overflow
+    case limitsChange, unauthorized
+    // People
+    case signOut, accountSwitch, wipe
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// One run: a phase with faults, then peace, in which everything must settle.
+package struct Simulation: Sendable {
+    package var seed: UInt64
+    /// How many things happen in the phase with faults.
+    package var steps: Int
+
+    package init(seed: UInt64, steps: Int) {
+        self.seed = seed
+        self.steps = steps
+    }
+
+    package struct Outcome: Sendable {
+        package var scenario: Scenario
+        /// Nil: all promises were kept.
+        package var violation: Journal.Violation?
+        /// Those of the phase with faults that happened.
+        package var steps: Int
+        /// Milliseconds of both phases.
+        package var simulatedTime: Int64
+        package var faults: [Fault: Int]
+        package var digest: Digest
+    }
+
+    /// - Parameters:
+    ///   - scenario: People and faults of one's own choice; nil: what the seed draws.
+    ///   - watching: Is told of everything, with the milliseconds since the run began.
+    /// - Complexity: Some microseconds a step, and some milliseconds for the peace.
+    package func run(
+        _ scenario: Scenario? = nil, watching: ((Observation, Int64) -> Void)? = nil
+    ) -> Outcome {
+        let chance = Chance(seed: seed)
+        let scenario = scenario ?? Scenario(chance)
+        let clock = TrueTime()
+        let journal = Journal(
+            checkers: Self.checkers(scenario, clock), clock: clock, watching: watching)
+        let world = World(scenario: scenario, chance: chance, journal: journal, clock: clock)
+        let start = clock.now
+        world.runUnderFaults(steps: steps)
+        let stepsDone = world.steps
+        if journal.violation == nil { world.settle() }
+        return Outcome(
+            scenario: scenario, violation: journal.violation, steps: stepsDone,
+            simulatedTime: clock.now - start, faults: journal.faults, digest: journal.digest)
+    }
+
+    private static func checkers(_ scenario: Scenario, _ clock: TrueTime) -> [any Checker] {
+        [
+            NoticeChecker(), BatchChecker(groups: scenario.groupedKeys), QuotaChecker(),
+            CommitChecker(), CursorChecker(), AccountChecker(), RoundTripChecker(),
+            PushRateChecker(allowance: scenario.allowance) { clock.now },
+            ConvergenceChecker(),
+            SurvivalChecker(
+                timeTolerance: scenario.timeTolerance, keepsStamps: scenario.keepsStamps),
+        ]
+    }
+
+    /// The least number of steps with which this seed fails; nil: none up to ``steps`` does.
+    /// - Complexity: As many runs as the answer.
+    package func shortestFailure() -> Simulation? {
+        (0...steps).lazy.map { Simulation(seed: seed, steps: $0) }
+            .first { $0.run().violation != nil }
+    }
+}
+
+/// The time that no clock shows: milliseconds since 1970.
+package final class TrueTime {
+    package internal(set) var now: Int64 = 1_800_000_000_000
+
+    package init() {}
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What is going to happen, in the order of time; at one time, in the order in which it was planned.
+struct Agenda {
+    private struct Item {
+        var time: Int64
+        var number: UInt64
+        var body: () -> Void
+
+        func isBefore(_ other: Item) -> Bool {
+            (time, number) < (other.time, other.number)
+        }
+    }
+
+    /// A binary heap.
+    private var heap: [Item] = []
+    private var lastNumber: UInt64 = 0
+
+    var nextTime: Int64? { heap.first?.time }
+
+    mutating func add(at time: Int64, _ body: @escaping () -> Void) {
+        lastNumber += 1
+        heap.append(Item(time: time, number: lastNumber, body: body))
+        var child = heap.count - 1
+        while child > 0, heap[child].isBefore(heap[(child - 1) / 2]) {
+            heap.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    mutating func removeNext() -> (time: Int64, body: () -> Void)? {
+        guard let first = heap.first else { return nil }
+        let last = heap.removeLast()
+        if !heap.isEmpty {
+            heap[0] = last
+            sink()
+        }
+        return (first.time, first.body)
+    }
+
+    private mutating func sink() {
+        var parent = 0
+        while true {
+            var least = parent
+            for child in [2 * parent + 1, 2 * parent + 2]
+            where child < heap.count && heap[child].isBefore(heap[least]) {
+                least = child
+            }
+            if least == parent { return }
+            heap.swapAt(parent, least)
+            parent = least
+        }
+    }
+}

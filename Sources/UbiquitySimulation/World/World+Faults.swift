@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+extension World {
+    /// The next fault comes after some time, one of those that this run has.
+    func planFault() {
+        let faults = Fault.allCases.filter { scenario.faults.contains($0) }
+        after(chance.interval(mean: scenario.faultInterval)) { [self] in
+            guard !isPeaceful else { return }
+            cause(chance.pick(faults))
+            planFault()
+        }
+    }
+
+    /// How long something is away, in milliseconds: moments to days.
+    private func absence() -> Int64 {
+        chance.interval(mean: chance.pick([100, 5_000, 120_000, 4_000_000, 90_000_000]))
+    }
+
+    private func cause(_ fault: Fault) {
+        let device = chance.pick(devices)
+        switch fault {
+        // These strike single requests, see the network.
+        case .requestLost, .answerLost, .duplicate, .slowAnswer: return
+        case .cut: for stream in streams(of: device) { stream.cut() }
+        case .halfOpen: for stream in streams(of: device) { stream.goSilent() }
+        case .partition: partition(device)
+        case .clockJump: device.clock.error += chance.int64(-7_200_000...7_200_000)
+        case .drift: device.clock.drift = chance.int64(-200...200)
+        case .serverClockJump: server.clockError += chance.int64(-600_000...600_000)
+        case .processKill: killProcess(of: device)
+        case .machineCrash: crash(device)
+        case .diskFull: fill(device)
+        case .diskRestore: restore(device)
+        case .clone: if devices.count < 10 { clone(device) } else { return }
+        case .serverCrash: crashServer()
+        case .serverRestore: restoreServer()
+        case .forgetDeletions: server.forgetDeletions()
+        case .serverSlow: slowServer()
+        case .serverBusy: server.isBusyUntil = now + absence() % 60_000
+        case .overflow: server.overflow()
+        case .limitsChange: changeLimits()
+        case .unauthorized: server.deniesUntil = now + absence() % 600_000
+        case .signOut: device.signOut(wipes: false)
+        case .accountSwitch: device.signIn(chance.int(1...scenario.accounts))
+        case .wipe: device.signOut(wipes: true)
+        }
+        journal.count(fault)
+    }
+
+    private func streams(of device: VirtualDevice) -> [VirtualStream] {
+        device.processes.flatMap(\.openStreams)
+    }
+
+    private func partition(_ device: VirtualDevice) {
+        let affected = chance.coin() ? [device] : devices.filter { _ in chance.coin() }
+        for device in affected {
+            device.goOffline()
+            after(absence()) { device.goOnline() }
+        }
+    }
+
+    private func killProcess(of device: VirtualDevice) {
+        guard !device.processes.isEmpty else { return }
+        let process = chance.pick(device.processes)
+        device.kill(process)
+        after(absence()) { [self] in
+            if !isPeaceful, device.isRunning { device.launch(store: process.store) }
+        }
+    }
+
+    private func crash(_ device: VirtualDevice) {
+        device.crash()
+        after(absence()) { [self] in start(device) }
+    }
+
+    private func start(_ device: VirtualDevice) {
+        guard !device.isRunning else { return }
+        device.start()
+        launchProcesses(on: device)
+    }
+
+    private func fill(_ device: VirtualDevice) {
+        device.setFull(true)
+        after(absence()) { device.setFull(false) }
+    }
+
+    private func restore(_ device: VirtualDevice) {
+        if chance.coin() { return device.makeBackup() }
+        device.crash()
+        device.restore()
+        start(device)
+    }
+
+    private func crashServer() {
+        server.crash()
+        after(absence() % 3_600_000) { [self] in server.start() }
+    }
+
+    private func restoreServer() {
+        if chance.coin() { return server.makeBackup() }
+        server.restore()
+        after(absence() % 3_600_000) { [self] in server.start() }
+    }
+
+    private func slowServer() {
+        server.slowness = chance.int64(0...2_000)
+        after(absence()) { [self] in server.slowness = 0 }
+    }
+
+    private func changeLimits() {
+        server.limits.keysMax = chance.int(4...20)
+        server.limits.storeBytesMax = chance.int(200...2_000)
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+extension World {
+    /// How long everything may take to settle when the faults have ended, in milliseconds: the
+    /// longest that a device leaves a server alone (after a refused credential) and what it takes to
+    /// notice a silent connection, and then the sending.
+    static let settlingMilliseconds: Int64 = 300_000 + 60_000 + 60_000
+    /// How long a change takes to be everywhere when all are connected, at most.
+    static let spreadingMilliseconds: Int64 = 20_000
+
+    /// All faults end, and all machines run; then everything must come to agree. Every account
+    /// gets its turn on each device that has its values.
+    func settle() {
+        makePeace()
+        endFaults()
+        // A server that was restored and whose clock was set back takes no later times than it has.
+        pass(server.greatestNow - server.now + Self.settlingMilliseconds)
+        while journal.violation == nil, visitNextAccounts() { pass(Self.settlingMilliseconds) }
+        noteSettled()
+        guard journal.violation == nil else { return }
+        probe()
+        pass(Self.spreadingMilliseconds)
+        noteSettled()
+    }
+
+    private func endFaults() {
+        server.slowness = 0
+        server.deniesUntil = 0
+        server.isBusyUntil = 0
+        server.start()
+        for device in devices {
+            device.setFull(false)
+            device.goOnline()
+            device.start()
+            for store in 0..<scenario.stores
+            where !device.processes.contains(where: { $0.store == store }) {
+                device.launch(store: store)
+            }
+            if device.account == nil { device.signIn(device.lastAccount ?? 1) }
+        }
+    }
+
+    /// - Returns: False if every account had its turn on every device.
+    private func visitNextAccounts() -> Bool {
+        devices.reduce(false) { $1.visitNextAccount() || $0 }
+    }
+
+    private func probe() {
+        for process in devices.flatMap(\.processes) where process.engine.isLeading {
+            process.app.probe(process)
+        }
+    }
+
+    private func noteSettled() {
+        journal.note(
+            .settled(
+                Settlement(
+                    server: server.stores.mapValues(\.records),
+                    processes: devices.flatMap { device in
+                        device.processes.map { Settlement.Process($0, on: device) }
+                    })))
+    }
+}
+
+extension Settlement.Process {
+    fileprivate init(_ process: VirtualProcess, on device: VirtualDevice) {
+        self.init(
+            number: process.number, disk: process.disk.name,
+            account: device.account, values: process.engine.values,
+            waiting: process.engine.status.pendingKeys, isConnected: process.isConnected,
+            onDisk: process.disk.values)
+    }
+}

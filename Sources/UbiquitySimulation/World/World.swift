@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// People with their devices, a server and a network, in virtual time and one thread.
+final class World {
+    let scenario: Scenario
+    let chance: Chance
+    let journal: Journal
+    private let clock: TrueTime
+    private var agenda = Agenda()
+    private(set) var steps = 0
+    /// No faults any more: everything must settle.
+    private(set) var isPeaceful = false
+    private(set) var devices: [VirtualDevice] = []
+    private(set) lazy var server = VirtualServer(world: self)
+    private(set) lazy var network = VirtualNetwork(world: self)
+    private let plainKeys: [Key]
+    private let groups: [[Key]]
+    private var lastProcess = 0
+    private var lastStream = 0
+    private var lastWrite = 0
+    private var lastDeviceName: UInt64 = 0
+
+    init(scenario: Scenario, chance: Chance, journal: Journal, clock: TrueTime) {
+        self.scenario = scenario
+        self.chance = chance
+        self.journal = journal
+        self.clock = clock
+        plainKeys = scenario.plainKeys
+        groups = scenario.groupedKeys
+        populate()
+    }
+
+    private func populate() {
+        if scenario.faults.contains(.serverClockJump) {
+            server.clockError = chance.int64(-86_400_000...86_400_000)
+        }
+        for number in 1...scenario.devices { addDevice(VirtualDevice(number: number, world: self)) }
+        if !scenario.faults.isEmpty { planFault() }
+    }
+
+    private func addDevice(_ device: VirtualDevice) {
+        devices.append(device)
+        // Some are there for a while before their person signs in.
+        if chance.perMille(700) { device.signIn(chance.int(1...scenario.accounts)) }
+        after(chance.interval(mean: scenario.workInterval)) { [self] in
+            if !isPeaceful, device.account == nil {
+                device.signIn(chance.int(1...scenario.accounts))
+            }
+        }
+        launchProcesses(on: device)
+    }
+
+    func launchProcesses(on device: VirtualDevice) {
+        for number in 0..<scenario.processes {
+            device.launch(store: number % scenario.stores)
+        }
+    }
+
+    /// A new machine that has all that another one had.
+    func clone(_ original: VirtualDevice) {
+        let device = VirtualDevice(number: devices.count + 1, world: self)
+        device.become(original)
+        devices.append(device)
+        launchProcesses(on: device)
+    }
+
+    // MARK: - Time
+
+    var now: Int64 { clock.now }
+
+    func at(_ time: Int64, _ body: @escaping () -> Void) { agenda.add(at: time, body) }
+
+    func after(_ milliseconds: Int64, _ body: @escaping () -> Void) {
+        agenda.add(at: now + milliseconds, body)
+    }
+
+    /// Does the next thing.
+    /// - Returns: False if nothing is left to do before that time.
+    private func step(before end: Int64 = .max) -> Bool {
+        guard let next = agenda.nextTime, next <= end, let item = agenda.removeNext() else {
+            return false
+        }
+        clock.now = item.time
+        item.body()
+        return true
+    }
+
+    /// - Parameter max: How many steps; fewer if a checker objects.
+    func runUnderFaults(steps max: Int) {
+        while steps < max, journal.violation == nil, step() { steps += 1 }
+    }
+
+    func makePeace() { isPeaceful = true }
+
+    /// Lets so much time pass.
+    func pass(_ milliseconds: Int64) {
+        let end = now + milliseconds
+        while journal.violation == nil, step(before: end) {}
+        clock.now = max(now, end)
+    }
+
+    // MARK: - Names
+
+    func newProcessNumber() -> Int {
+        lastProcess += 1
+        return lastProcess
+    }
+
+    func newStreamID() -> Int {
+        lastStream += 1
+        return lastStream
+    }
+
+    func newWriteNumber() -> Int {
+        lastWrite += 1
+        return lastWrite
+    }
+
+    /// As the server draws it: in no order.
+    func newDeviceName() -> DeviceID {
+        lastDeviceName += 1
+        return DeviceID(rawValue: chance.number() | 1)
+    }
+
+    /// All that apps write.
+    private(set) lazy var keys = plainKeys + groups.flatMap(\.self)
+
+    func plainKey() -> Key { chance.pick(plainKeys) }
+
+    func group() -> [Key]? { groups.isEmpty ? nil : chance.pick(groups) }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import UbiquitySimulation
+
+/// Runs seeds until one fails, or all have passed.
+@main
+struct UbiquitySimulator: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ubiquity-simulator",
+        abstract: "Tries to make the sync engine lose, mix up or hide data.",
+        discussion: """
+            Each seed draws people, devices, apps, limits and faults; virtual time passes while they \
+            work under faults, and then in peace, in which everything must come to agree. Checkers \
+            watch over each promise. The same seed does the same in every process.
+            """)
+
+    @Option(help: "One seed, with what happened in it.")
+    var seed: UInt64?
+
+    @Option(help: "Seeds FROM...TO. Without this and --seed: from 1 on, until stopped.")
+    var seeds: SeedRange?
+
+    @Option(help: "How many steps each seed has under faults.")
+    var steps = 500
+
+    @Flag(help: "With --seed: prints everything that happens.")
+    var trace = false
+
+    func validate() throws {
+        guard steps >= 0 else { throw ValidationError("--steps must not be negative") }
+        if trace, seed == nil { throw ValidationError("--trace needs a --seed") }
+        if seed != nil, seeds != nil {
+            throw ValidationError("either --seed or --seeds, not both")
+        }
+    }
+
+    func run() throws {
+        if let seed { return try runOne(Simulation(seed: seed, steps: steps)) }
+        try runMany(seeds ?? SeedRange(1, .max))
+    }
+
+    private func runOne(_ simulation: Simulation) throws {
+        let outcome = simulation.run(watching: trace ? { print("\($1)  \($0)") } : nil)
+        print(outcome.summary)
+        try stop(at: simulation, outcome)
+    }
+
+    private func runMany(_ seeds: SeedRange) throws {
+        var tally = Tally()
+        for seed in seeds.from...seeds.to {
+            let simulation = Simulation(seed: seed, steps: steps)
+            let outcome = simulation.run()
+            tally.add(outcome)
+            if tally.isTimeToReport { tally.report() }
+            if outcome.violation != nil {
+                tally.report()
+                try stop(at: simulation, outcome)
+            }
+        }
+        tally.report()
+    }
+
+    private func stop(at simulation: Simulation, _ outcome: Simulation.Outcome) throws {
+        guard let violation = outcome.violation else { return }
+        print("seed \(simulation.seed) FAILED: \(violation.complaint)")
+        print("  by \(violation.checker), at \(violation.time) ms")
+        if let shortest = simulation.shortestFailure() {
+            let again = shortest.run().violation
+            print(
+                "  the shortest prefix that fails: \(shortest.steps) steps: \(again?.complaint ?? "")"
+            )
+            print("  to repeat it: \(Self.command(shortest))")
+        }
+        throw ExitCode.failure
+    }
+
+    private static func command(_ simulation: Simulation) -> String {
+        "ubiquity-simulator --seed \(simulation.seed) --steps \(simulation.steps) --trace"
+    }
+}
