@@ -2,14 +2,14 @@
 
 internal import AsyncHTTPClient
 internal import Foundation
-internal import NIOCore
-internal import NIOHTTP1
-internal import UbiquityCore
+package import NIOCore
+package import NIOHTTP1
+package import UbiquityCore
 internal import UbiquityWire
 
 extension LinkFailure {
     /// What an answer that is no success means; its problem details become the sentence.
-    init(
+    package init(
         status: HTTPResponseStatus, headers: HTTPHeaders, body: ByteBuffer,
         _ address: ServerAddress
     ) {
