@@ -14,9 +14,9 @@ struct EngineTrial {
     /// So much for one event is no work but a loop.
     private static let effectsMax = 1_000
 
-    init(disk: DiskChanges = DiskChanges()) {
+    init(disk: DiskChanges = DiskChanges(), leads: Bool = true) {
         engine = SyncEngine(disk: disk, seed: 1, at: now)
-        engine.handle(.leading(true), at: now)
+        engine.handle(.leading(leads), at: now)
         let account = disk.meta.account ?? "account"
         engine.handle(.signedIn(account: account, device: Samples.device), at: now)
         try? engine.write(Samples.key, .value(.integer(1)), at: now)
@@ -35,6 +35,14 @@ struct EngineTrial {
         try hear(.changes(Samples.emptyStore))
         try hear(.ready(Samples.cursor, config))
         _ = engine.requestSync(at: now)
+        try settle()
+    }
+
+    /// As a process that does not lead asks the one that does.
+    mutating func ask() throws {
+        _ = engine.requestSync(at: now)
+        try settle()
+        engine.handle(.leading(true), at: now)
         try settle()
     }
 

@@ -34,6 +34,8 @@ enum StoreTrial {
         try device.connect()
         try device.write()
         try device.fail(LinkFailure(.unreachable, "the stream broke"))
+        var other = EngineTrial(disk: disk, leads: false)
+        try other.ask()
     }
 
     /// What was saved is there.
