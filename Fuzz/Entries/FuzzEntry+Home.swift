@@ -21,6 +21,10 @@ extension FuzzEntry {
 
     /// What is read is written and read as the same, whoever signs in or out.
     private static func checkTransitions(_ state: DeviceState, _ home: DeviceHome) throws {
+        for folder in [state.folder] + Array(state.folders.values) {
+            try must(
+                !folder.isEmpty && !folder.contains { "./\\".contains($0) }, "no folder's name")
+        }
         let signedIn = try home.update { $0.signIn(Samples.account) }
         try must(try home.load() == signedIn, "a sign-in changed on the disk")
         try must(signedIn.folders[Samples.account.account] == signedIn.folder, "no folder is its")

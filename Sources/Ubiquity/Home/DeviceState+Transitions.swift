@@ -34,8 +34,15 @@ extension DeviceState {
         return account
     }
 
+    /// One number above all others, so that none comes back that was wiped. From the beginning
+    /// only where a file says that there were more accounts than anybody has.
     private var unusedFolder: String {
-        let used = folders.values.compactMap { Int($0) } + [Int(folder) ?? 0]
-        return String((used.max() ?? 0) + 1)
+        let used = Set(folders.values).union([folder])
+        let greatest = used.compactMap { Int($0) }.max() ?? 0
+        var number = (0..<Self.folderNumberMax).contains(greatest) ? greatest + 1 : 1
+        while used.contains("\(number)") { number += 1 }
+        return "\(number)"
     }
+
+    private static let folderNumberMax = 1_000_000
 }
