@@ -46,6 +46,21 @@ enum Laws {
         try must(try PropertyListValue(value.boxed) == value, "a value changed in its box")
     }
 
+    /// How many values it is with all that are in it.
+    static func parts(of value: PropertyListValue, upTo max: Int) -> Int {
+        var count = 1
+        switch value {
+        case .array(let values):
+            for value in values where count < max { count += parts(of: value, upTo: max - count) }
+        case .dictionary(let entries):
+            for value in entries.values where count < max {
+                count += parts(of: value, upTo: max - count)
+            }
+        case .string, .boolean, .integer, .unsigned, .real, .date, .data: break
+        }
+        return count
+    }
+
     static func hasFoldedKeys(_ value: PropertyListValue) -> Bool {
         switch value {
         case .array(let values): values.contains(where: hasFoldedKeys)
