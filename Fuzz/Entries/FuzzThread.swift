@@ -13,12 +13,11 @@ package final class FuzzThread: @unchecked Sendable {
     private var bytes: [UInt8]?
     private var failure: (any Error)?
 
-    /// - Parameter stackFactor: For a build whose frames are larger than the shipped ones.
-    package init(_ entry: FuzzEntry, stackFactor: Int = 1) {
+    package init(_ entry: FuzzEntry) {
         self.entry = entry
         let thread = Thread { [self] in work() }
         thread.name = entry.name
-        thread.stackSize = entry.stackBytes * stackFactor
+        thread.stackSize = entry.stackBytes
         thread.start()
     }
 
@@ -38,7 +37,8 @@ package final class FuzzThread: @unchecked Sendable {
     }
 
     private func work() {
-        takeSignalStack()
+        let signalStack = SignalStack()
+        defer { signalStack.giveBack() }
         while true {
             begin.wait()
             guard let bytes else { return }
@@ -49,16 +49,29 @@ package final class FuzzThread: @unchecked Sendable {
             end.signal()
         }
     }
+}
 
-    /// Where a handler runs when the thread's own stack is used up: else the system ends the process
-    /// before anybody can note which bytes did it. Given back never, for the process ends with it.
-    private func takeSignalStack() {
-        #if canImport(Glibc)
-        let bytesCount = 1 << 17
+/// Where a handler of this thread runs when the thread's own stack is used up: else the system ends
+/// the process before anybody can note which bytes did it.
+private struct SignalStack {
+    #if canImport(Glibc)
+    private static let bytesCount = 1 << 17
+    private let memory = UnsafeMutableRawPointer.allocate(byteCount: bytesCount, alignment: 16)
+
+    init() {
         var stack = stack_t()
-        stack.ss_sp = .allocate(byteCount: bytesCount, alignment: 16)
-        stack.ss_size = bytesCount
+        stack.ss_sp = memory
+        stack.ss_size = Self.bytesCount
         sigaltstack(&stack, nil)
-        #endif
     }
+
+    func giveBack() {
+        var none = stack_t()
+        none.ss_flags = CInt(SS_DISABLE)
+        sigaltstack(&none, nil)
+        memory.deallocate()
+    }
+    #else
+    func giveBack() {}
+    #endif
 }
