@@ -8,13 +8,16 @@ SWIFT ?= swift
 PLIST ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo test test-tsan format lint docs protobuf benchmark clean
+.PHONY: help setup build demo test test-tsan fuzz fuzz-build fuzz-corpus format lint docs protobuf \
+	benchmark clean
 
 help:
 	@echo "make demo                  two devices and a server on this machine, with a sample file"
 	@echo "make demo PLIST=FILE       the same with a preferences file of your own"
 	@echo "make test                  all tests"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
+	@echo "make fuzz                  fuzzes what parses foreign bytes: FUZZ_SECONDS=60 an entry, ENTRY=all"
+	@echo "make fuzz-corpus           takes into the repository's corpus what make fuzz found to be new"
 	@echo "make lint                  the format check; make format corrects it"
 	@echo "make docs                  the library's documentation, into .build/docs"
 	@echo "make benchmark             the figures of docs/BENCHMARKS.md, release build"
@@ -38,14 +41,35 @@ test: setup
 test-tsan: setup
 	UBIQUITY_TSAN=1 $(SWIFT) build $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan \
 		--build-tests
-	UBIQUITY_TSAN=1 TSAN_OPTIONS="halt_on_error=1 suppressions=$(CURDIR)/Tests/thread-sanitizer.supp" $(SWIFT) test $(BUILD_FLAGS) --sanitize=thread \
-		--scratch-path .build-tsan --skip-build --no-parallel
+	UBIQUITY_TSAN=1 \
+	TSAN_OPTIONS="halt_on_error=1 suppressions=$(CURDIR)/Tests/thread-sanitizer.supp" \
+	$(SWIFT) test $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan --skip-build \
+		--no-parallel
+
+# A release build of its own, for every file is compiled anew, with what tells libFuzzer which parts
+# of the code an input reached. Fuzz/README.md says what the entries are.
+FUZZ_SECONDS ?= 60
+ENTRY ?=
+
+fuzz-build: setup
+	@UBIQUITY_FUZZ=1 scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) -c release \
+		--sanitize=fuzzer --scratch-path .build-fuzz --product FuzzProgram
+
+fuzz: fuzz-build
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) ENTRY=$(ENTRY) scripts/fuzz .build-fuzz/release/FuzzProgram
+
+fuzz-corpus: fuzz-build
+	@ENTRY=$(ENTRY) scripts/fuzz --merge .build-fuzz/release/FuzzProgram
+
+# What is formatted.
+FORMATTED := Package.swift Snippets Sources Tests Fuzz/Entries Fuzz/Program \
+	Benchmarks/Package.swift Benchmarks/Sources
 
 lint:
-	$(SWIFT) format lint --strict --recursive Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+	$(SWIFT) format lint --strict --recursive $(FORMATTED)
 
 format:
-	$(SWIFT) format --in-place --recursive Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+	$(SWIFT) format --in-place --recursive $(FORMATTED)
 
 # A build folder of its own: with the plugin the package has other dependencies, and what is in
 # .build would be built again each time. The code in the guides is Snippets/, which any build of the
@@ -73,4 +97,4 @@ protobuf: setup
 		--swift_opt=UseAccessLevelOnImports=true ubiquity.proto
 
 clean:
-	rm -rf .build .build-docs .build-tsan Benchmarks/.build
+	rm -rf .build .build-docs .build-fuzz .build-tsan Benchmarks/.build

@@ -138,9 +138,30 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ]),
+        // What the fuzzer does with bytes, for the fuzzer and for the test that replays its corpus.
+        .target(
+            name: "FuzzEntries",
+            dependencies: [
+                "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            path: "Fuzz/Entries"),
+        .testTarget(name: "FuzzCorpusTests", dependencies: ["FuzzEntries"]),
     ],
     swiftLanguageModes: [.v6]
 )
+
+// For `make fuzz` only: the program has libFuzzer's `main`, which no other build links.
+if Context.environment["UBIQUITY_FUZZ"] != nil {
+    package.targets.append(
+        .executableTarget(
+            name: "FuzzProgram", dependencies: ["FuzzEntries"], path: "Fuzz/Program",
+            linkerSettings: [.linkedLibrary("stdc++", .when(platforms: [.linux]))]))
+}
 
 // In CI a warning is an error; with those who use the package it is none of their business.
 let strictSettings: [SwiftSetting] =

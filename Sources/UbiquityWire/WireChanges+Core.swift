@@ -20,7 +20,8 @@ extension ChangeSet {
         for record in wire.records { records.append(try Record(record)) }
         self.init(
             records: records, cursor: try Cursor(wire: wire.cursor),
-            serverMilliseconds: Int64(clamping: wire.serverMilliseconds), isWhole: wire.whole)
+            serverMilliseconds: Int64(wireMilliseconds: wire.serverMilliseconds),
+            isWhole: wire.whole)
     }
 }
 
@@ -59,7 +60,7 @@ extension ServerConfig {
             limits.key = .utf8Bytes(Int(clamping: wire.limits.keyBytesMax))
         }
         self.init(
-            serverMilliseconds: Int64(clamping: wire.serverMilliseconds), limits: limits,
+            serverMilliseconds: Int64(wireMilliseconds: wire.serverMilliseconds), limits: limits,
             allowance: wire.hasAllowance
                 ? Allowance(
                     burst: Int(clamping: wire.allowance.burst),

@@ -51,7 +51,7 @@ extension PushAnswer {
         for result in wire.results { results.append(try TransactionResult(result)) }
         self.init(
             cursor: try Cursor(wire: wire.cursor),
-            serverMilliseconds: Int64(clamping: wire.serverMilliseconds), results: results)
+            serverMilliseconds: Int64(wireMilliseconds: wire.serverMilliseconds), results: results)
     }
 }
 

@@ -37,9 +37,12 @@ package struct DeviceHome: Hashable, Sendable {
     package func load() throws(HomeError) -> DeviceState {
         let file = accountPath
         guard let bytes = try Self.read(file) else { return DeviceState() }
-        do { return try JSONDecoder().decode(DeviceState.self, from: bytes) } catch {
+        let state: DeviceState
+        do { state = try JSONDecoder().decode(DeviceState.self, from: bytes) } catch {
             throw .damaged(file, cause: Self.cause(of: error))
         }
+        guard state.hasFolders else { throw .damaged(file, cause: "a folder has no folder's name") }
+        return state
     }
 
     /// Changes the state while no other process does, and writes it if it did change.

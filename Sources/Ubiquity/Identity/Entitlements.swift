@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
+package import Foundation
 internal import UbiquityCore
 
 /// The property list in which an app of Apple's systems names its store.
-enum Entitlements {
+package enum Entitlements {
     static let identifierKey = "com.apple.developer.ubiquity-kvstore-identifier"
 
-    struct Failure: Error, Hashable { var description: String }
+    package struct Failure: Error, Hashable { package var description: String }
 
     /// The entitlements beside the program: those that have its name, else the only ones there.
     static func file(beside program: URL) -> URL? {
@@ -25,7 +25,7 @@ enum Entitlements {
         return (isSuffixed ? program.deletingPathExtension() : program).lastPathComponent
     }
 
-    static func identifier(in file: URL) -> Result<String, Failure> {
+    package static func identifier(in file: URL) -> Result<String, Failure> {
         let entries: [PropertyListFile.Entry]
         do { entries = try PropertyListFile.read(path: file.path) } catch {
             return .failure(Failure(description: "\(error)"))

@@ -10,6 +10,8 @@ extension LocalStorageError {
         case let error as DatabaseError:
             let cause = "SQLite: \(error.message ?? "error \(error.extendedResultCode)")"
             self.init(Self.reason(of: error), path: path, cause: cause)
+        // A column has another type than this library writes.
+        case let error as RowDecodingError: self.init(.damaged, path: path, cause: "\(error)")
         default: self.init(.failed, path: path, cause: "\(error)")
         }
     }

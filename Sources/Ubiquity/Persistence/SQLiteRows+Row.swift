@@ -6,6 +6,8 @@ internal import UbiquityCore
 
 /// The order of the columns is that of the queries in ``SQLiteRows``. GRDB has a `Key` and a
 /// `Record` too.
+///
+/// Not by subscripts: those end the process where a damaged file has another type in a column.
 extension Row {
     func entry() throws -> StoredEntry {
         let key = try key()
@@ -14,7 +16,7 @@ extension Row {
     }
 
     func key() throws -> UbiquityCore.Key {
-        let bytes: Data = self[0]
+        let bytes: Data = try decode(atIndex: 0)
         do { return try UbiquityCore.Key(String(decoding: bytes, as: UTF8.self)) } catch {
             throw StoredValue.damage("a row has an empty key")
         }
@@ -22,8 +24,8 @@ extension Row {
 
     /// Time, device and value from that column on; nil if there is no time.
     func record(of key: UbiquityCore.Key, at column: Int) throws -> UbiquityCore.Record? {
-        guard let time: Int64 = self[column] else { return nil }
-        let device: Int64 = self[column + 1] ?? 0
+        guard let time = try decode(Int64?.self, atIndex: column) else { return nil }
+        let device = try decode(Int64?.self, atIndex: column + 1) ?? 0
         let content = try withUnsafeData(atIndex: column + 2) { bytes in
             try bytes.map { Content.value(try StoredValue.decode($0, key)) } ?? .deleted
         }
@@ -36,15 +38,17 @@ extension Row {
 
     private func pendingWrite(of key: UbiquityCore.Key) throws -> PendingWrite? {
         guard let record = try record(of: key, at: 4) else { return nil }
-        let transaction: Int64 = self[7] ?? 0
+        let transaction = try decode(Int64?.self, atIndex: 7) ?? 0
         return PendingWrite(
             record: record, transaction: UInt64(bitPattern: transaction),
-            provisional: provisionalStamp())
+            provisional: try provisionalStamp())
     }
 
-    private func provisionalStamp() -> ProvisionalStamp? {
-        guard let wall: Int64 = self[8], let uptime: Int64 = self[9], let boot: Int64 = self[10],
-            let seen: Int64 = self[11]
+    private func provisionalStamp() throws -> ProvisionalStamp? {
+        guard let wall = try decode(Int64?.self, atIndex: 8),
+            let uptime = try decode(Int64?.self, atIndex: 9),
+            let boot = try decode(Int64?.self, atIndex: 10),
+            let seen = try decode(Int64?.self, atIndex: 11)
         else { return nil }
         return ProvisionalStamp(
             madeAt: ClockReading(wall: wall, uptime: uptime, boot: UInt64(bitPattern: boot)),

@@ -9,7 +9,7 @@ enum SQLiteRows {
     static func version(_ db: Database) throws -> Int64 {
         let statement = try db.cachedStatement(sql: "SELECT version FROM meta")
         guard let version = try Int64.fetchOne(statement) else { throw missingMeta(db) }
-        return version
+        return try checked(version)
     }
 
     /// - Parameter version: Nil: everything.
@@ -19,8 +19,9 @@ enum SQLiteRows {
             sql: "SELECT version, CAST(json AS BLOB) FROM meta")
         guard let row = try Row.fetchOne(statement) else { throw missingMeta(db) }
         return DiskChanges(
-            version: row[0], entries: try entries(db, after: version),
-            meta: try meta(row[1], in: db))
+            version: try checked(row.decode(atIndex: 0)),
+            entries: try entries(db, after: version),
+            meta: try meta(row.decode(atIndex: 1), in: db))
     }
 
     static func write(_ batch: SaveBatch, to db: Database) throws {
@@ -51,7 +52,10 @@ enum SQLiteRows {
         while let row = try rows.next() {
             guard let record = try row.record(of: row.key(), at: 1) else { continue }
             refused.append(
-                RefusedWrite(record: record, refusal: Refusal(code: row[4], detail: row[5])))
+                RefusedWrite(
+                    record: record,
+                    refusal: Refusal(
+                        code: try row.decode(atIndex: 4), detail: try row.decode(atIndex: 5))))
         }
         return refused
     }
@@ -131,10 +135,24 @@ enum SQLiteRows {
     }
 
     private static func meta(_ json: Data, in db: Database) throws -> StoredMeta {
-        do { return try JSONDecoder().decode(StoredMeta.self, from: json) } catch {
+        let meta: StoredMeta
+        do { meta = try JSONDecoder().decode(StoredMeta.self, from: json) } catch {
             throw StoredValue.damage("the row of \"meta\" cannot be read: \(error)")
         }
+        _ = try checked(meta.syncsRequested)
+        return meta
     }
+
+    /// What counts one by one can be counted on.
+    private static func checked(_ count: Int64) throws -> Int64 {
+        guard (0..<countMax).contains(count) else {
+            throw StoredValue.damage("the row of \"meta\" counts \(count)")
+        }
+        return count
+    }
+
+    /// More than a device can save in its life.
+    private static let countMax: Int64 = 1 << 56
 
     private static func missingMeta(_ db: Database) -> DatabaseError {
         StoredValue.damage("the table \"meta\" is empty")

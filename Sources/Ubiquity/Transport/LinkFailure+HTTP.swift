@@ -2,14 +2,14 @@
 
 internal import AsyncHTTPClient
 internal import Foundation
-internal import NIOCore
-internal import NIOHTTP1
-internal import UbiquityCore
+package import NIOCore
+package import NIOHTTP1
+package import UbiquityCore
 internal import UbiquityWire
 
 extension LinkFailure {
     /// What an answer that is no success means; its problem details become the sentence.
-    init(
+    package init(
         status: HTTPResponseStatus, headers: HTTPHeaders, body: ByteBuffer,
         _ address: ServerAddress
     ) {
@@ -27,7 +27,8 @@ extension LinkFailure {
         switch status {
         case 401: .unauthorized
         case 409 where problem.code == "clock-ahead" && problem.serverMilliseconds > 0:
-            .clockAhead(serverMilliseconds: Int64(clamping: problem.serverMilliseconds))
+            .clockAhead(
+                serverMilliseconds: Int64(wireMilliseconds: problem.serverMilliseconds))
         case 400, 403, 404, 409, 413, 415, 422: .refused
         case 410: .cursorGone(isOtherHistory: problem.code == "cursor-other-history")
         case 429: .busy(retryAfterMilliseconds: retryAfter(headers) ?? 1_000)

@@ -3,8 +3,8 @@
 internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
-internal import UbiquityCore
-internal import UbiquityWire
+package import UbiquityCore
+package import UbiquityWire
 
 /// Reads the events of a stream where they arrive, on the connection's event loop, so that none
 /// waits for a thread.
@@ -73,7 +73,8 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
 
 extension StreamMessage {
     /// Nil for an event that this version does not know.
-    fileprivate init?(_ event: EventStreamParser.Event) throws(WireError) {
+    /// - Throws: ``WireError`` for data that is not what the event's name says.
+    package init?(_ event: EventStreamParser.Event) throws(WireError) {
         switch event.name {
         case "changes":
             let changes = try WireFormat.json.decode(WireChanges.self, from: event.data)

@@ -32,15 +32,23 @@ package enum PropertyListFile {
         _ data: Data, name: String = "the input"
     ) throws(PropertyListFileError) -> [Entry] {
         let root: Any
-        do {
-            root = try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
-        } catch { throw .noPropertyList(name: name, cause: cause(of: error)) }
+        do { root = try self.root(of: data) } catch {
+            throw .noPropertyList(name: name, cause: cause(of: error))
+        }
         guard let dictionary = root as? [String: Any] else {
             throw .rootIsNoDictionary(name: name, root: kind(of: root))
         }
         return dictionary.sorted { $0.key < $1.key }.map { key, value in
             Entry(key: key, value: Result { () throws(NotPropertyList) in try .init(value) })
         }
+    }
+
+    /// The root of a property list in any form, as Foundation's objects.
+    /// - Throws: ``NotPropertyList`` for a binary one that Foundation must not read, or Foundation's
+    ///   error.
+    package static func root(of data: Data) throws -> Any {
+        try BinaryPropertyList.check(data)
+        return try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
     }
 
     /// - Throws: ``PropertyListFileError`` if Foundation cannot write it, or would lose a key.
@@ -73,6 +81,7 @@ package enum PropertyListFile {
     }
 
     private static func cause(of error: any Error) -> String {
+        if let error = error as? NotPropertyList { return error.description }
         let error = error as NSError
         return error.userInfo["NSDebugDescription"] as? String ?? error.localizedDescription
     }

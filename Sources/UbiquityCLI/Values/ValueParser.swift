@@ -45,9 +45,9 @@ enum ValueParser {
         let path = text.hasPrefix("@") ? String(text.dropFirst()) : text
         let data = try InputFile.read(path)
         let root: Any
-        do {
-            root = try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
-        } catch { throw Failure(.badInput, "\(InputFile.name(path)) is no property list") }
+        do { root = try PropertyListFile.root(of: data) } catch {
+            throw Failure(.badInput, "\(InputFile.name(path)) is no property list")
+        }
         do { return try PropertyListValue(root) } catch {
             throw Failure(.badInput, "\(InputFile.name(path)) cannot be a value: \(error)")
         }

@@ -35,11 +35,16 @@ extension DeviceState {
     }
 
     /// A number that no folder ever had: a process that has not heard of a wiping yet must not
-    /// write where another account's values come to be.
+    /// write where another account's values come to be. From the beginning only where a file says
+    /// that there were more accounts than anybody has.
     private mutating func takeUnusedFolder() -> String {
-        let used = folders.values.compactMap { Int($0) } + [Int(folder) ?? 0, lastFolder ?? 0]
-        let number = (used.max() ?? 0) + 1
+        let used = Set(folders.values).union([folder])
+        let greatest = max(used.compactMap { Int($0) }.max() ?? 0, lastFolder ?? 0)
+        var number = (0..<Self.folderNumberMax).contains(greatest) ? greatest + 1 : 1
+        while used.contains("\(number)") { number += 1 }
         lastFolder = number
-        return String(number)
+        return "\(number)"
     }
+
+    private static let folderNumberMax = 1_000_000
 }

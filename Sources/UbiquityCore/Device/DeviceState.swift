@@ -12,4 +12,13 @@ package struct DeviceState: Hashable, Sendable, Codable {
     package var lastFolder: Int?
 
     package init() {}
+
+    /// Whether all folders are such as this library names them: they become parts of paths, and
+    /// are removed with all that is in them.
+    package var hasFolders: Bool {
+        (folders.values + [folder]).allSatisfy { name in
+            (1...64).contains(name.count)
+                && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
+        }
+    }
 }

@@ -9,6 +9,13 @@ package struct Allowance: Hashable, Sendable, Codable {
         self.burst = max(burst, 1)
         self.perSecond = perSecond > 0 && perSecond.isFinite ? perSecond : 1
     }
+
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            burst: try values.decode(Int.self, forKey: .burst),
+            perSecond: try values.decode(Double.self, forKey: .perSecond))
+    }
 }
 
 /// The allowance as it is used up. Device and server count by the same rule.
@@ -16,6 +23,9 @@ package struct TokenBucket: Hashable, Sendable {
     package private(set) var allowance: Allowance
     private var tokens: Double
     private var countedAt: Int64
+
+    /// What a server says may be next to nothing; then it is asked again after an hour.
+    private static let waitMillisecondsMax = 3_600_000.0
 
     /// A full bucket; `now` is in milliseconds of any clock that does not go back.
     package init(_ allowance: Allowance, now: Int64) {
@@ -32,7 +42,8 @@ package struct TokenBucket: Hashable, Sendable {
             tokens -= 1
             return nil
         }
-        return max(1, Int64(((1 - tokens) / allowance.perSecond * 1_000).rounded(.up)))
+        let wait = ((1 - tokens) / allowance.perSecond * 1_000).rounded(.up)
+        return Int64(min(max(1, wait), Self.waitMillisecondsMax))
     }
 
     /// Goes on with another allowance and no more tokens than it grants.

@@ -3,8 +3,8 @@
 /// What a person types on a new device to sign in: twelve letters and digits, `7KQ2-M9XD-4TRW`.
 ///
 /// 60 random bits. No 0, O, 1 or I, which people confuse; any case, with or without hyphens.
-struct SignInCode: Hashable, Sendable {
-    let text: String
+package struct SignInCode: Hashable, Sendable {
+    package let text: String
 
     private static let alphabet = Array("23456789ABCDEFGHJKLMNPQRSTUVWXYZ")
     private static let length = 12
@@ -16,7 +16,7 @@ struct SignInCode: Hashable, Sendable {
     }
 
     /// Nil if the text cannot be a code.
-    init?(typed text: String) {
+    package init?(typed text: String) {
         guard text.utf8.count <= 64 else { return nil }
         let letters = text.uppercased().filter { $0 != "-" && !$0.isWhitespace }
         guard letters.count == Self.length, letters.allSatisfy(Self.alphabet.contains) else {

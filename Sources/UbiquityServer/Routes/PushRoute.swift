@@ -14,8 +14,6 @@ struct PushRoute: Sendable {
 
     /// A value in so few bytes cannot nest deeply enough to need a thread with a deep stack.
     private static let shallowBytesMax = 512
-    /// No setting of the key's length lets a longer one in. Deletions are checked by it too.
-    private static let keyBytesMax = 1_024
 
     @Sendable func commit(_ request: Request, _ context: ServerContext) async throws -> Response {
         let device = try await authenticator.device(request.bearer)
@@ -25,22 +23,10 @@ struct PushRoute: Sendable {
         let bodyFormat = try request.bodyFormat
         let body = try await request.readBody(bytesMax: settings.limits.pushBytesMax).bytes
         let push = try await onFittingThread(isShallow: body.count <= Self.shallowBytesMax) {
-            try Self.decode(body, bodyFormat, author: device.id)
+            try PushBody.decode(body, bodyFormat, author: device.id)
         }
         let waiting = WaitingPush(store: store, push: push)
         return try await answer(try await commits.commit(waiting, bytes: body.count), format)
-    }
-
-    private static func decode(
-        _ body: [UInt8], _ format: WireFormat, author: DeviceID
-    ) throws -> Push {
-        let push = try Push(format.decode(WirePush.self, from: body), author: author)
-        for transaction in push.transactions {
-            for write in transaction.writes where write.key.string.utf8.count > keyBytesMax {
-                throw Problem.malformed("A key has more than \(keyBytesMax) bytes.")
-            }
-        }
-        return push
     }
 
     private func answer(_ outcome: PushOutcome, _ format: WireFormat) async throws -> Response {

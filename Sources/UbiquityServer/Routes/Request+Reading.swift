@@ -11,41 +11,21 @@ internal import UbiquityWire
 /// What a request says, checked.
 extension Request {
     /// Nil: there is none.
-    var bearer: String? {
-        guard let field = headers[.authorization] else { return nil }
-        let parts = field.split(separator: " ", maxSplits: 1)
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
-        return parts[1].trimmingCharacters(in: .whitespaces)
-    }
+    var bearer: String? { headers.bearer }
 
     /// The first form that the request accepts; JSON if it does not say.
     var answerFormat: WireFormat {
         get throws(Problem) {
-            let accepted = acceptedTypes
-            if accepted.isEmpty { return .json }
-            for type in accepted {
-                if let format = WireFormat(mediaType: type) { return format }
-                if type == "*/*" || type == "application/*" { return .json }
-            }
-            throw .notAcceptable
+            guard let format = headers.answerFormat else { throw .notAcceptable }
+            return format
         }
     }
 
-    var acceptsEventStream: Bool { acceptedTypes.contains("text/event-stream") }
-
-    private var acceptedTypes: [String] {
-        headers[values: .accept].flatMap { $0.split(separator: ",") }.compactMap { item in
-            item.split(separator: ";").first.map {
-                $0.trimmingCharacters(in: .whitespaces).lowercased()
-            }
-        }
-    }
+    var acceptsEventStream: Bool { headers.acceptsEventStream }
 
     var bodyFormat: WireFormat {
         get throws(Problem) {
-            guard let format = headers[.contentType].flatMap({ WireFormat(mediaType: $0) }) else {
-                throw .unsupportedMediaType
-            }
+            guard let format = headers.bodyFormat else { throw .unsupportedMediaType }
             return format
         }
     }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Ubiquity
+internal import UbiquityCore
+
+extension FuzzEntry {
+    /// A property list to import, in any of Foundation's forms.
+    static var propertyList: FuzzEntry {
+        FuzzEntry("property-list", stack: .system, bytesMax: 16_384) {
+            try Samples.propertyLists()
+        } check: { bytes in
+            guard let entries = try? PropertyListFile.read(Data(bytes)) else { return }
+            // A megabyte that was written out from little: to look at it tells nothing.
+            guard entries.allSatisfy(isSmall) else { return }
+            var values: [Key: PropertyListValue] = [:]
+            for entry in entries {
+                guard let value = try? entry.value.get() else { continue }
+                try Laws.check(value)
+                guard let key = try? Key(entry.key) else { continue }
+                try? StoreLimits().check(key, .value(value))
+                values[key] = value
+            }
+            try checkExport(of: values)
+        }
+    }
+
+    private static func isSmall(_ entry: PropertyListFile.Entry) -> Bool {
+        guard let value = try? entry.value.get() else { return true }
+        return Laws.parts(of: value, upTo: 50_000) < 50_000 && value.payloadBytes < 1 << 20
+    }
+
+    /// What was read can be written and read again. XML has whole seconds only, and no control
+    /// characters: there it is enough that nothing breaks.
+    private static func checkExport(of values: [Key: PropertyListValue]) throws {
+        guard let binary = try? PropertyListFile.data(of: values, form: .binary) else { return }
+        try must(try readAgain(binary) == values, "a property list changed in its binary form")
+        if let xml = try? PropertyListFile.data(of: values, form: .xml) { _ = try? readAgain(xml) }
+    }
+
+    private static func readAgain(_ data: Data) throws -> [Key: PropertyListValue] {
+        var values: [Key: PropertyListValue] = [:]
+        for entry in try PropertyListFile.read(data) {
+            values[try Key(entry.key)] = try entry.value.get()
+        }
+        return values
+    }
+}

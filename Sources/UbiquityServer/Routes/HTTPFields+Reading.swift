@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+package import HTTPTypes
+package import UbiquityWire
+
+/// What the fields of a request say.
+extension HTTPFields {
+    /// The credential; nil: there is none.
+    package var bearer: String? {
+        guard let field = self[.authorization] else { return nil }
+        let parts = field.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        return parts[1].trimmingCharacters(in: .whitespaces)
+    }
+
+    /// The first form that is accepted, JSON if they do not say; nil: neither form is.
+    package var answerFormat: WireFormat? {
+        let accepted = acceptedTypes
+        if accepted.isEmpty { return .json }
+        for type in accepted {
+            if let format = WireFormat(mediaType: type) { return format }
+            if type == "*/*" || type == "application/*" { return .json }
+        }
+        return nil
+    }
+
+    package var acceptsEventStream: Bool { acceptedTypes.contains("text/event-stream") }
+
+    /// The form of the body; nil: none that the protocol has.
+    package var bodyFormat: WireFormat? {
+        self[.contentType].flatMap { WireFormat(mediaType: $0) }
+    }
+
+    private var acceptedTypes: [String] {
+        self[values: .accept].flatMap { $0.split(separator: ",") }.compactMap { item in
+            item.split(separator: ";").first.map {
+                $0.trimmingCharacters(in: .whitespaces).lowercased()
+            }
+        }
+    }
+}
