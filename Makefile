@@ -8,7 +8,7 @@ SWIFT ?= swift
 PLIST ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo test test-tsan fuzz fuzz-build fuzz-corpus format lint docs protobuf \
+.PHONY: help setup build demo test test-tsan simulate fuzz fuzz-build fuzz-corpus format lint docs protobuf \
 	benchmark clean
 
 help:
@@ -16,6 +16,8 @@ help:
 	@echo "make demo PLIST=FILE       the same with a preferences file of your own"
 	@echo "make test                  all tests"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
+	@echo "make simulate              tries to lose data in the simulator, until stopped"
+	@echo "make simulate SEEDS=1...9  the same for these seeds"
 	@echo "make fuzz                  fuzzes what parses foreign bytes: FUZZ_SECONDS=60 an entry, ENTRY=all"
 	@echo "make fuzz-corpus           takes into the repository's corpus what make fuzz found to be new"
 	@echo "make lint                  the format check; make format corrects it"
@@ -45,6 +47,14 @@ test-tsan: setup
 	TSAN_OPTIONS="halt_on_error=1 suppressions=$(CURDIR)/Tests/thread-sanitizer.supp" \
 	$(SWIFT) test $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan --skip-build \
 		--no-parallel
+
+SEEDS ?=
+STEPS ?= 500
+
+simulate: setup
+	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) -c release --product ubiquity-simulator
+	@"$$($(SWIFT) build $(BUILD_FLAGS) -c release --show-bin-path)/ubiquity-simulator" \
+		$(if $(SEEDS),--seeds $(SEEDS)) --steps $(STEPS)
 
 # A release build of its own, for every file is compiled anew, with what tells libFuzzer which parts
 # of the code an input reached. Fuzz/README.md says what the entries are.

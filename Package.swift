@@ -82,7 +82,9 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         .testTarget(
-            name: "UbiquitySimulationTests", dependencies: ["UbiquityCore", "UbiquitySimulation"]),
+            name: "UbiquitySimulationTests",
+            // The program too, which the tests start.
+            dependencies: ["UbiquityCore", "UbiquitySimulation", "UbiquitySimulator"]),
         .testTarget(
             name: "UbiquityTests",
             dependencies: [

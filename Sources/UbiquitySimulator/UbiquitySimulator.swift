@@ -64,7 +64,8 @@ struct UbiquitySimulator: ParsableCommand {
     private func stop(at simulation: Simulation, _ outcome: Simulation.Outcome) throws {
         guard let violation = outcome.violation else { return }
         print("seed \(simulation.seed) FAILED: \(violation.complaint)")
-        print("  by \(violation.checker), at \(violation.time) ms")
+        print("  by \(violation.checker), at \(violation.time) ms, of \(simulation.steps) steps")
+        print("  with \(outcome.scenario)")
         if let shortest = simulation.shortestFailure() {
             let again = shortest.run().violation
             print(

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import UbiquityCore
+
+@testable import UbiquitySimulation
+
+/// Each checker objects to the smallest history that breaks its promise, and to none that keeps it.
+struct CheckersTests {
+    private let key: Key
+    private let other: Key
+    private let disk = DiskName(device: 1, folder: "1", store: 0)
+    private let store = StoreName(account: 1, store: 0)
+
+    init() throws {
+        key = try Key("k")
+        other = try Key("l")
+    }
+
+    /// The first complaint about these.
+    private func complaint(
+        _ checker: some Checker, _ observations: [Observation]
+    ) -> String? {
+        let journal = Journal(checkers: [checker], clock: TrueTime())
+        for observation in observations { journal.note(observation) }
+        return journal.violation?.complaint
+    }
+
+    private func value(_ number: Int, batch: Int = 0) -> PropertyListValue {
+        Mark(number: number, batch: batch).value(padding: 0)
+    }
+
+    private func write(
+        _ number: Int, time: Int64 = 0, over: Int? = nil, isDeletion: Bool = false
+    ) -> Observation {
+        .wrote(
+            process: 1,
+            [
+                AppWrite(
+                    number: number, batch: number, process: 1, disk: disk, key: key,
+                    value: isDeletion ? nil : value(number), time: time, over: over)
+            ])
+    }
+
+    private func record(_ number: Int, at time: Int64, by device: UInt64 = 1) -> Record {
+        Record(
+            key: key, content: .value(value(number)),
+            stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: device)))
+    }
+
+    private func commit(
+        _ before: [Record], _ after: [Record], revision: Int64 = 1, epoch: UInt64 = 1,
+        pushed: [Record]? = nil, result: TransactionResult = .committed([.applied]),
+        limits: StoreLimits = StoreLimits()
+    ) throws -> Observation {
+        let pushed = pushed ?? after
+        return .committed(
+            Commit(
+                store: store, before: Dictionary(before.map { ($0.key, $0) }) { $1 },
+                after: Dictionary(after.map { ($0.key, $0) }) { $1 },
+                position: Position(epoch: epoch, revision: revision),
+                push: Push([try Transaction(pushed)]), results: [result], writes: after,
+                limits: limits, serverMilliseconds: 1_000, newestForgotten: .zero, newest: .zero,
+                device: DeviceID(rawValue: 1)))
+    }
+
+    private func settled(_ server: [Record], _ process: Settlement.Process? = nil) -> Observation {
+        .settled(
+            Settlement(
+                server: [store: Dictionary(server.map { ($0.key, $0) }) { $1 }],
+                processes: process.map { [$0] } ?? []))
+    }
+
+    private func opened(_ values: [Key: PropertyListValue] = [:]) -> Observation {
+        .opened(process: 1, disk: disk, values: values)
+    }
+
+    private let signedIn = Observation.signedIn(device: 1, folder: "1", account: 1)
+
+    // MARK: - Notifications
+
+    @Test func `a change that nobody was told of`() {
+        let changed = Observation.changed(process: 1, [key], .server)
+        let told = Observation.told(
+            process: 1, Notice(.serverChange, [key]), [key: .some(value(1))])
+        let rested = Observation.rested(process: 1, values: [key: value(1)])
+        #expect(complaint(NoticeChecker(), [opened(), changed, rested]) != nil)
+        #expect(complaint(NoticeChecker(), [opened(), changed, told, rested]) == nil)
+    }
+
+    @Test func `a notification for an own write, or for another reason`() {
+        let told = Observation.told(
+            process: 1, Notice(.serverChange, [key]), [key: .some(value(1))])
+        #expect(complaint(NoticeChecker(), [opened(), write(1), told]) != nil)
+        let refused = Observation.refused(process: 1, [key])
+        #expect(complaint(NoticeChecker(), [opened(), refused, told]) != nil)
+    }
+
+    // MARK: - Batches
+
+    @Test func `parts of two transactions`() {
+        let checker = BatchChecker(groups: [[key, other]])
+        let whole = [key: value(1, batch: 9), other: value(2, batch: 9)]
+        let mixed = [key: value(1, batch: 9), other: value(4, batch: 8)]
+        #expect(complaint(checker, [.rested(process: 1, values: whole)]) == nil)
+        #expect(complaint(checker, [.rested(process: 1, values: mixed)]) != nil)
+        #expect(complaint(checker, [opened([key: value(1, batch: 9)])]) != nil)
+    }
+
+    // MARK: - Quota
+
+    @Test func `a store that grew beyond its limit`() throws {
+        var limits = StoreLimits()
+        limits.storeBytesMax = 3
+        let tooLarge = try commit([], [record(1, at: 1)], limits: limits)
+        #expect(complaint(QuotaChecker(), [tooLarge]) != nil)
+        let unchanged = try commit([record(1, at: 1)], [record(1, at: 1)], limits: limits)
+        #expect(complaint(QuotaChecker(), [unchanged]) == nil)
+        limits = StoreLimits()
+        limits.keysMax = 0
+        #expect(
+            complaint(QuotaChecker(), [try commit([], [record(1, at: 1)], limits: limits)]) != nil)
+    }
+
+    // MARK: - Commits
+
+    @Test func `an earlier write that replaces a later one`() throws {
+        let later = record(1, at: 20)
+        #expect(complaint(CommitChecker(), [try commit([later], [record(2, at: 10)])]) != nil)
+        #expect(complaint(CommitChecker(), [try commit([later], [record(2, at: 30)])]) == nil)
+        let greater = record(3, at: 20, by: 2)
+        #expect(complaint(CommitChecker(), [try commit([greater], [later])]) != nil)
+        #expect(complaint(CommitChecker(), [try commit([later], [greater])]) == nil)
+    }
+
+    @Test func `a write of a refused transaction, a made-up one, and one from the future`() throws {
+        let refused = TransactionResult.refused(Refusal(code: "quota-bytes", detail: ""))
+        let written = record(1, at: 10)
+        #expect(complaint(CommitChecker(), [try commit([], [written], result: refused)]) != nil)
+        #expect(
+            complaint(CommitChecker(), [try commit([], [written], pushed: [record(2, at: 10)])])
+                != nil)
+        #expect(complaint(CommitChecker(), [try commit([], [record(1, at: 70_000)])]) != nil)
+    }
+
+    @Test func `something that disappears`() throws {
+        let lost = try commit([record(1, at: 10)], [], pushed: [record(2, at: 5)])
+        #expect(complaint(CommitChecker(), [lost]) != nil)
+    }
+
+    // MARK: - Cursors
+
+    @Test func `a revision left out, or given twice`() throws {
+        let first = try commit([], [record(1, at: 1)])
+        let third = try commit([], [record(2, at: 2)], revision: 3)
+        #expect(complaint(CursorChecker(), [first, third]) != nil)
+        let again = try commit([], [record(2, at: 2)])
+        let restored = Observation.serverRestored([:])
+        #expect(complaint(CursorChecker(), [first, restored, again]) != nil)
+        let anew = try commit([], [record(2, at: 2)], epoch: 2)
+        #expect(complaint(CursorChecker(), [first, restored, anew]) == nil)
+    }
+
+    @Test func `a cursor that was reached without what lies before it`() throws {
+        let first = try commit([], [record(1, at: 1)])
+        func received(_ values: [Key: PropertyListValue], own: Set<Key> = []) -> Observation {
+            .received(
+                process: 1, store, Position(epoch: 1, revision: 1), values: values, own: own)
+        }
+        #expect(complaint(CursorChecker(), [first, received([:])]) != nil)
+        #expect(complaint(CursorChecker(), [first, received([key: value(1)])]) == nil)
+        #expect(complaint(CursorChecker(), [first, received([:], own: [key])]) == nil)
+    }
+
+    // MARK: - Accounts
+
+    @Test func `a write of one account in another one's store`() throws {
+        let elsewhere = Observation.signedIn(device: 1, folder: "1", account: 2)
+        let committed = try commit([], [record(1, at: 1)])
+        #expect(complaint(AccountChecker(), [signedIn, write(1), committed]) == nil)
+        #expect(complaint(AccountChecker(), [elsewhere, write(1), committed]) != nil)
+    }
+
+    // MARK: - Frequency
+
+    @Test func `more pushes than the allowance, and a storm of streams`() throws {
+        let push = Observation.pushes(process: 1, Push([]))
+        let allowance = Allowance(burst: 2, perSecond: 1)
+        #expect(
+            complaint(PushRateChecker(allowance: allowance) { 0 }, [opened(), push, push]) == nil)
+        #expect(
+            complaint(PushRateChecker(allowance: allowance) { 0 }, [opened(), push, push, push])
+                != nil)
+        let streams = Array(repeating: Observation.opensStream(process: 1), count: 26)
+        #expect(complaint(PushRateChecker(allowance: allowance) { 0 }, [opened()] + streams) != nil)
+    }
+
+    // MARK: - Round trips
+
+    @Test func `a round trip that left something behind, or did not bring something`() throws {
+        let asked = Observation.askedRoundTrip(process: 1, id: 1, waiting: [key])
+        func finished(
+            _ values: [Key: PropertyListValue], waiting: Set<Key> = []
+        ) -> Observation {
+            .finishedRoundTrip(process: 1, id: 1, values: values, waiting: waiting)
+        }
+        let start = [signedIn, opened(), write(1)]
+        let left = finished([key: value(1)], waiting: [key])
+        #expect(complaint(RoundTripChecker(), start + [asked, left]) != nil)
+        let committed = try commit([], [record(1, at: 1)])
+        #expect(
+            complaint(RoundTripChecker(), start + [asked, committed, finished([key: value(1)])])
+                == nil)
+        let empty = Observation.askedRoundTrip(process: 1, id: 1, waiting: [])
+        #expect(
+            complaint(
+                RoundTripChecker(), [signedIn, opened(), committed, empty, finished([:])]) != nil)
+    }
+
+    // MARK: - Agreement
+
+    @Test func `somebody who does not agree in the end`() {
+        func process(
+            _ values: [Key: PropertyListValue], onDisk: [Key: PropertyListValue]? = nil,
+            waiting: Set<Key> = [], isConnected: Bool = true
+        ) -> Settlement.Process {
+            Settlement.Process(
+                number: 1, disk: disk, account: 1, values: values, waiting: waiting,
+                isConnected: isConnected, onDisk: onDisk ?? values)
+        }
+        let (server, same) = ([record(1, at: 1)], [key: value(1)])
+        let checker = ConvergenceChecker()
+        #expect(complaint(checker, [settled(server, process(same))]) == nil)
+        #expect(complaint(checker, [settled(server, process([:]))]) != nil)
+        #expect(complaint(checker, [settled(server, process(same, onDisk: [:]))]) != nil)
+        #expect(complaint(checker, [settled(server, process(same, waiting: [key]))]) != nil)
+        #expect(complaint(checker, [settled(server, process(same, isConnected: false))]) != nil)
+    }
+
+    // MARK: - Survival
+
+    private func survival(_ tolerance: Int64? = nil) -> SurvivalChecker {
+        SurvivalChecker(timeTolerance: tolerance, keepsStamps: true)
+    }
+
+    @Test func `an acknowledged write that is gone`() {
+        let start = [signedIn, opened(), write(1)]
+        let acknowledged = start + [.synchronized(process: 1)]
+        #expect(complaint(survival(), acknowledged + [settled([])]) != nil)
+        #expect(complaint(survival(), acknowledged + [settled([record(1, at: 1)])]) == nil)
+        // Nobody was promised anything.
+        #expect(complaint(survival(), start + [.ended(process: 1), settled([])]) == nil)
+        // It was refused, and the app was told.
+        let withdrawn = Observation.withdrawn(disk: disk, [record(1, at: 1)])
+        #expect(complaint(survival(), acknowledged + [withdrawn, settled([])]) == nil)
+    }
+
+    @Test func `an earlier write that is back`() {
+        let start = [signedIn, opened(), write(1), write(2, over: 1)]
+        let acknowledged = start + [.synchronized(process: 1)]
+        #expect(complaint(survival(), acknowledged + [settled([record(1, at: 1)])]) != nil)
+        #expect(complaint(survival(), acknowledged + [settled([record(2, at: 2)])]) == nil)
+        let deleted = [signedIn, opened(), write(1), write(2, over: 1, isDeletion: true)]
+        #expect(
+            complaint(
+                survival(), deleted + [.synchronized(process: 1), settled([record(1, at: 1)])])
+                != nil)
+        #expect(complaint(survival(), deleted + [.synchronized(process: 1), settled([])]) == nil)
+    }
+
+    @Test func `a write of long ago that won over a later one`() {
+        let start = [signedIn, opened(), write(1, time: 0), write(2, time: 50_000)]
+        let acknowledged = start + [.synchronized(process: 1)]
+        #expect(complaint(survival(10_000), acknowledged + [settled([record(1, at: 1)])]) != nil)
+        #expect(complaint(survival(60_000), acknowledged + [settled([record(1, at: 1)])]) == nil)
+    }
+}
