@@ -42,6 +42,7 @@ package struct Simulation: Sendable {
         world.runUnderFaults(steps: steps)
         let stepsDone = world.steps
         if journal.violation == nil { world.settle() }
+        world.end()
         return Outcome(
             scenario: scenario, violation: journal.violation, steps: stepsDone,
             simulatedTime: clock.now - start, faults: journal.faults, digest: journal.digest)

@@ -62,7 +62,9 @@ final class VirtualDisk {
     /// Passes the lead on.
     func close(by process: VirtualProcess) {
         let led = processes.first === process
-        processes.removeAll { $0 === process }
+        forget(process)
         if led { processes.first?.getLead(of: self) }
     }
+
+    func forget(_ process: VirtualProcess) { processes.removeAll { $0 === process } }
 }

@@ -6,9 +6,9 @@ import UbiquityCore
 /// as the library's does. It decides nothing.
 final class VirtualProcess {
     let number: Int
-    let device: VirtualDevice
+    unowned let device: VirtualDevice
     let store: Int
-    let world: World
+    unowned let world: World
     private(set) var engine: SyncEngine
     private(set) var disk: VirtualDisk
     private(set) var isAlive = true
@@ -120,6 +120,12 @@ final class VirtualProcess {
         streams = [:]
         disk.close(by: self)
         world.journal.note(.ended(process: number))
+    }
+
+    /// Its streams and its disk hold it, and it them.
+    func letGo() {
+        streams = [:]
+        disk.forget(self)
     }
 
     // MARK: - The device's sign-in

@@ -9,7 +9,7 @@ final class VirtualStream {
     let store: StoreName
     let device: DeviceID
     private unowned let world: World
-    private unowned let process: VirtualProcess
+    private let process: VirtualProcess
     /// The process's name for it.
     private let number: Int
     private var isOpen = true

@@ -101,6 +101,12 @@ final class World {
         clock.now = max(now, end)
     }
 
+    /// Ends all that is under way, which would otherwise keep itself in memory.
+    func end() {
+        agenda = Agenda()
+        for process in devices.flatMap(\.processes) { process.letGo() }
+    }
+
     // MARK: - Names
 
     func newProcessNumber() -> Int {
