@@ -2,6 +2,16 @@
 
 import UbiquitySimulation
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#elseif canImport(ucrt)
+import ucrt
+#endif
+
 /// What many runs did.
 struct Tally {
     private var seeds = 0
@@ -36,6 +46,8 @@ struct Tally {
             "\(seeds) seeds, \(steps) steps under faults (\(rate) a second), "
                 + "\(milliseconds / 86_400_000) days simulated, \(failures) failed")
         print("  faults: \(faults.inWords)")
+        // Who reads along through a pipe wants to see it now.
+        fflush(nil)
     }
 }
 

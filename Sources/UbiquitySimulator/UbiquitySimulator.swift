@@ -15,7 +15,7 @@ struct UbiquitySimulator: ParsableCommand {
             watch over each promise. The same seed does the same in every process.
             """)
 
-    @Option(help: "One seed, with what happened in it.")
+    @Option(help: "One seed; says what it drew.")
     var seed: UInt64?
 
     @Option(help: "Seeds FROM...TO. Without this and --seed: from 1 on, until stopped.")
