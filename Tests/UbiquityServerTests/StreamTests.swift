@@ -99,9 +99,11 @@ struct StreamTests {
         }
     }
 
-    @Test func `a listener that does not read is told to pull again and slows nobody`()
-        async throws
-    {
+    @Test(
+        .disabled(
+            if: TestPatience.isSanitized,
+            "the server waits five seconds for who reads slowly, and so much takes longer here"))
+    func `a listener that does not read is told to pull again and slows nobody`() async throws {
         let value = PropertyListValue.data(Array(repeating: 7, count: 500_000))
         try await withServer({ $0.listenerBufferBytesMax = 1 << 20 }) { server in
             let device = try await server.newDevice()

@@ -64,7 +64,7 @@ struct TestServer: Sendable {
     ) async throws -> Answer {
         let response = try await HTTPClient.shared.execute(
             request(method, path, credential: credential, body: body, headers: headers),
-            timeout: .seconds(8))
+            timeout: TestPatience.answer)
         let bytes = try await response.body.collect(upTo: 64 << 20)
         let fields = response.headers.map { ($0.name.lowercased(), $0.value) }
         return Answer(
@@ -93,7 +93,7 @@ struct TestServer: Sendable {
         for chunk in chunks { continuation.yield(ByteBuffer(bytes: chunk)) }
         continuation.finish()
         request.body = .stream(buffers, length: .unknown)
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(8))
+        let response = try await HTTPClient.shared.execute(request, timeout: TestPatience.answer)
         return Int(response.status.code)
     }
 
@@ -107,7 +107,8 @@ struct TestServer: Sendable {
         let request = request(
             "GET", "/v1/stores/\(store)/changes\(query)", credential: device.credential,
             headers: headers)
-        return EventReader(try await HTTPClient.shared.execute(request, timeout: .seconds(60)))
+        return EventReader(
+            try await HTTPClient.shared.execute(request, timeout: TestPatience.stream))
     }
 
     private func request(
