@@ -51,7 +51,7 @@ extension RowReader.Table {
             """
             INSERT INTO refused (key, time, device, value, code, detail) VALUES (?, ?, ?, ?, ?, ?)
             """
-        case .meta: "INSERT OR REPLACE INTO meta (id, version, json) VALUES (1, ?, ?)"
+        case .meta: "INSERT OR REPLACE INTO meta (id, version, data) VALUES (1, ?, ?)"
         }
     }
 }

@@ -49,13 +49,9 @@ extension Samples {
                 table: .refused,
                 values: [blob("k"), integer(1), integer(2), blob("x"), text("code"), text("why")])
         ])
-        if let json = try? JSONEncoder().encode(meta) {
-            rows["meta"] = RowReader.bytes(of: [
-                RowReader.Row(
-                    table: .meta,
-                    values: [integer(9), text(String(decoding: json, as: UTF8.self))])
-            ])
-        }
+        rows["meta"] = RowReader.bytes(of: [
+            RowReader.Row(table: .meta, values: [integer(9), value(meta.fields)])
+        ])
         return rows
     }
 

@@ -7,7 +7,7 @@ internal import GRDB
 enum SQLiteFile {
     /// "Ubiq" in ASCII: tells a store of ours from other programs' databases.
     static let applicationID: Int64 = 0x5562_6971
-    static let formatVersion: Int64 = 1
+    static let formatVersion: Int64 = 2
     static let busySecondsMax: TimeInterval = 10
     /// Enough for the indexes: a value is read once, and an opened store has it in memory. SQLite's
     /// default would keep all values a second time.
@@ -75,6 +75,10 @@ enum SQLiteFile {
                     .newer, path: path,
                     cause: "its format is \(version), known is \(formatVersion)")
             }
+            // No release wrote them.
+            guard version == 0 || version == formatVersion else {
+                throw StoredValue.damage("its format is \(version), known is \(formatVersion)")
+            }
             return version > 0
         }
         let objects = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
@@ -101,6 +105,18 @@ enum SQLiteFile {
         }
     }
 
+    /// Brings what the log has into the file, and empties it.
+    ///
+    /// Without waiting: others could neither write meanwhile. Where another process reads or writes,
+    /// the log stays as it is, or what can be done of it is done.
+    static func emptyLog(_ db: Database) throws {
+        try db.execute(sql: "PRAGMA busy_timeout = 0")
+        defer {
+            try? db.execute(sql: "PRAGMA busy_timeout = \(Int(busySecondsMax * 1_000))")
+        }
+        try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
     private static func makeTables(in db: Database, _ path: String) throws {
         try db.inTransaction(.immediate) {
             // Another process may have been first.
@@ -113,7 +129,7 @@ enum SQLiteFile {
 
     /// Keys are blobs: a text of SQLite ends at the first zero byte, and a key may have one.
     /// Where `confirmed_time` is not NULL and `confirmed_value` is, the key was deleted; so with
-    /// `pending`. Values are the protocol's messages.
+    /// `pending`. Values are the protocol's messages, and so is `data`.
     private static let schema = """
         CREATE TABLE entry (
             key BLOB PRIMARY KEY NOT NULL,
@@ -125,7 +141,7 @@ enum SQLiteFile {
             provisional_seen INTEGER);
         CREATE INDEX entry_version ON entry (version);
         CREATE TABLE meta (
-            id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, json TEXT NOT NULL);
+            id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, data BLOB NOT NULL);
         CREATE TABLE refused (
             id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB NOT NULL, time INTEGER NOT NULL,
             device INTEGER NOT NULL, value BLOB, code TEXT NOT NULL, detail TEXT NOT NULL);

@@ -3,6 +3,7 @@
 internal import Foundation
 internal import GRDB
 internal import UbiquityCore
+internal import UbiquityWire
 
 /// What the tables of a store's file mean. Every function runs inside a caller's transaction.
 enum SQLiteRows {
@@ -14,9 +15,7 @@ enum SQLiteRows {
 
     /// - Parameter version: Nil: everything.
     static func changes(_ db: Database, after version: Int64?) throws -> DiskChanges {
-        // As a blob: Foundation would make the text a string first, and the string bytes again.
-        let statement = try db.cachedStatement(
-            sql: "SELECT version, CAST(json AS BLOB) FROM meta")
+        let statement = try db.cachedStatement(sql: "SELECT version, data FROM meta")
         guard let row = try Row.fetchOne(statement) else { throw missingMeta(db) }
         return DiskChanges(
             version: try checked(row.decode(atIndex: 0)),
@@ -38,10 +37,11 @@ enum SQLiteRows {
             let statement = try db.cachedStatement(sql: "UPDATE meta SET version = ?")
             return try statement.execute(arguments: [version])
         }
-        let json = try JSONEncoder().encode(meta ?? StoredMeta())
         let statement = try db.cachedStatement(
-            sql: "INSERT OR REPLACE INTO meta (id, version, json) VALUES (1, ?, ?)")
-        try statement.execute(arguments: [version, String(decoding: json, as: UTF8.self)])
+            sql: "INSERT OR REPLACE INTO meta (id, version, data) VALUES (1, ?, ?)")
+        try statement.execute(arguments: [
+            version, StoredValue.encode((meta ?? StoredMeta()).fields),
+        ])
     }
 
     static func refusedWrites(_ db: Database) throws -> [RefusedWrite] {
@@ -134,9 +134,9 @@ enum SQLiteRows {
         try statement.execute(arguments: [SaveBatch.refusedWritesMax])
     }
 
-    private static func meta(_ json: Data, in db: Database) throws -> StoredMeta {
+    private static func meta(_ data: Data, in db: Database) throws -> StoredMeta {
         let meta: StoredMeta
-        do { meta = try JSONDecoder().decode(StoredMeta.self, from: json) } catch {
+        do { meta = try StoredMeta(fields: PropertyListValue(protobuf: data)) } catch {
             throw StoredValue.damage("the row of \"meta\" cannot be read: \(error)")
         }
         _ = try checked(meta.syncsRequested)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A place in a store's order of arrival, to resume from. To a device it is an opaque text.
-package struct Cursor: Hashable, Sendable, Codable, CustomStringConvertible {
+package struct Cursor: Hashable, Sendable, CustomStringConvertible {
     package let text: String
 
     /// Nil unless the text is 1 to 128 visible ASCII characters.

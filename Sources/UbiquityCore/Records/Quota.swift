@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The limits of one store. Settings of the server, made known to its devices.
-package struct StoreLimits: Hashable, Sendable, Codable {
+package struct StoreLimits: Hashable, Sendable {
     /// Payload bytes of all values together. Keys do not count.
     package var storeBytesMax = 1_048_576
     package var keysMax = 1_024

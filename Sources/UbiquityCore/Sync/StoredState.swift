@@ -16,7 +16,7 @@ package struct PendingWrite: Hashable, Sendable {
 }
 
 /// From what a final stamp is made, once the clock's error is known.
-package struct ProvisionalStamp: Hashable, Sendable, Codable {
+package struct ProvisionalStamp: Hashable, Sendable {
     package var madeAt: ClockReading
     /// The greatest timestamp of others that the author had seen; the stamp will be later.
     package var seen: HybridTimestamp
@@ -43,7 +43,7 @@ package struct StoredEntry: Hashable, Sendable {
 }
 
 /// What the device's disk has besides the keys.
-package struct StoredMeta: Hashable, Sendable, Codable {
+package struct StoredMeta: Hashable, Sendable {
     /// The account that the cursor belongs to; nil before the first sign-in.
     package var account: String?
     package var cursor: Cursor?
@@ -63,8 +63,8 @@ package struct StoredMeta: Hashable, Sendable, Codable {
 }
 
 /// How the connection to the server is, for people and for processes that do not hold it.
-package struct LinkStatus: Hashable, Sendable, Codable {
-    package enum State: String, Hashable, Sendable, Codable {
+package struct LinkStatus: Hashable, Sendable {
+    package enum State: String, Hashable, Sendable {
         case signedOut, connecting, connected, waiting, unauthorized
     }
 

@@ -134,7 +134,7 @@ package struct SyncEngine: Sendable {
 }
 
 /// What a device does with values of its own when it first meets the account's.
-package enum FirstSyncPolicy: String, Hashable, Sendable, Codable {
+package enum FirstSyncPolicy: String, Hashable, Sendable {
     /// A key that the server has takes the server's value: a fresh install overwrites nothing.
     case serverWins
     /// The later write wins, as at any other time.

@@ -4,7 +4,7 @@
 ///
 /// The wall clock may be wrong and may be set at any time. The uptime is never set; it counts
 /// while the device sleeps; readings of it can be compared only if they have the same boot.
-package struct ClockReading: Hashable, Sendable, Codable {
+package struct ClockReading: Hashable, Sendable {
     /// Milliseconds since 1970, as far as the device knows.
     package var wall: Int64
     /// Milliseconds since the boot.
@@ -21,7 +21,7 @@ package struct ClockReading: Hashable, Sendable, Codable {
 
 /// What the server's clock showed at a moment of the device: the measure by which the device
 /// turns its own readings into the time that all devices share.
-package struct ClockCorrection: Hashable, Sendable, Codable {
+package struct ClockCorrection: Hashable, Sendable {
     package var reading: ClockReading
     /// The server's milliseconds since 1970 at that reading.
     package var serverMilliseconds: Int64

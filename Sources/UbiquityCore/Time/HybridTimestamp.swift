@@ -4,7 +4,7 @@
 ///
 /// The counter orders what happened within one millisecond, and lets a write that was made after
 /// seeing another be later than it even where the clock says otherwise.
-package struct HybridTimestamp: Hashable, Comparable, Sendable, Codable {
+package struct HybridTimestamp: Hashable, Comparable, Sendable {
     package let rawValue: UInt64
 
     package init(rawValue: UInt64) { self.rawValue = rawValue }

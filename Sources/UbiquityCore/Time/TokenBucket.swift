@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// How often a device may push: so many at once, and so many a second in the long run.
-package struct Allowance: Hashable, Sendable, Codable {
+package struct Allowance: Hashable, Sendable {
     package var burst: Int
     package var perSecond: Double
 
     package init(burst: Int = 600, perSecond: Double = 20) {
         self.burst = max(burst, 1)
         self.perSecond = perSecond > 0 && perSecond.isFinite ? perSecond : 1
-    }
-
-    package init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        self.init(
-            burst: try values.decode(Int.self, forKey: .burst),
-            perSecond: try values.decode(Double.self, forKey: .perSecond))
     }
 }
 

@@ -41,7 +41,7 @@ extension KeyError: CustomStringConvertible {
 ///
 /// The published guides of Apple's store say 64 bytes of UTF-8; its current SDK says 128 UTF-16
 /// units. A store has one of the two.
-package enum KeyLimit: Hashable, Sendable, Codable {
+package enum KeyLimit: Hashable, Sendable {
     case utf8Bytes(Int)
     case utf16Units(Int)
 

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The form in which a disk has it: a dictionary. What is nil is left out, and what is left out is
+/// what it is to begin with.
+extension StoredMeta {
+    package var fields: PropertyListValue {
+        .fields([
+            "account": account.map { .string($0) },
+            "cursor": cursor.map { .string($0.text) },
+            "hasCompletedFirstSync": .boolean(hasCompletedFirstSync),
+            "correction": correction?.fields,
+            "limits": limits.fields,
+            "allowance": allowance.fields,
+            "syncsRequested": .integer(syncsRequested),
+            "syncsCompleted": .integer(syncsCompleted),
+            "syncFailure": syncFailure.map { .string($0) },
+            "link": link.fields,
+        ])
+    }
+
+    /// - Throws: ``StoredFieldError`` for what has another form.
+    package init(fields value: PropertyListValue) throws(StoredFieldError) {
+        let fields = try StoredFields(value)
+        account = try fields.string("account")
+        if let text = try fields.string("cursor") {
+            guard let known = Cursor(text) else { throw .otherType("cursor") }
+            cursor = known
+        }
+        hasCompletedFirstSync = try fields.boolean("hasCompletedFirstSync") ?? false
+        if let correction = try fields.fields("correction") {
+            self.correction = try ClockCorrection(correction)
+        }
+        if let limits = try fields.fields("limits") { self.limits = try StoreLimits(limits) }
+        if let allowance = try fields.fields("allowance") {
+            self.allowance = try Allowance(allowance)
+        }
+        syncsRequested = try fields.integer("syncsRequested") ?? 0
+        syncsCompleted = try fields.integer("syncsCompleted") ?? 0
+        syncFailure = try fields.string("syncFailure")
+        if let link = try fields.fields("link") { self.link = try LinkStatus(link) }
+    }
+}
+
+extension ClockCorrection {
+    fileprivate var fields: PropertyListValue {
+        .fields([
+            "wall": .integer(reading.wall), "uptime": .integer(reading.uptime),
+            "boot": .init(unsigned: reading.boot), "server": .integer(serverMilliseconds),
+        ])
+    }
+
+    /// A reading that is not whole says nothing.
+    fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
+        self.init(
+            reading: ClockReading(
+                wall: try StoredFields.need(fields.integer("wall"), "wall"),
+                uptime: try StoredFields.need(fields.integer("uptime"), "uptime"),
+                boot: try StoredFields.need(fields.integer("boot"), "boot")),
+            serverMilliseconds: try StoredFields.need(fields.integer("server"), "server"))
+    }
+}
+
+extension StoreLimits {
+    fileprivate var fields: PropertyListValue {
+        var (bytes, units): (Int?, Int?)
+        switch key {
+        case .utf8Bytes(let max): bytes = max
+        case .utf16Units(let max): units = max
+        }
+        return .fields([
+            "storeBytes": .integer(Int64(storeBytesMax)), "keys": .integer(Int64(keysMax)),
+            "valueBytes": .integer(Int64(valueBytesMax)),
+            "keyBytes": bytes.map { .integer(Int64($0)) },
+            "keyUnits": units.map { .integer(Int64($0)) },
+            "pushBytes": .integer(Int64(pushBytesMax)),
+        ])
+    }
+
+    fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
+        self.init()
+        storeBytesMax = try fields.integer("storeBytes") ?? storeBytesMax
+        keysMax = try fields.integer("keys") ?? keysMax
+        valueBytesMax = try fields.integer("valueBytes") ?? valueBytesMax
+        pushBytesMax = try fields.integer("pushBytes") ?? pushBytesMax
+        if let bytes: Int = try fields.integer("keyBytes") { key = .utf8Bytes(bytes) }
+        if let units: Int = try fields.integer("keyUnits") { key = .utf16Units(units) }
+    }
+}
+
+extension Allowance {
+    fileprivate var fields: PropertyListValue {
+        .fields(["burst": .integer(Int64(burst)), "perSecond": .real(perSecond)])
+    }
+
+    fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
+        let begin = Allowance()
+        self.init(
+            burst: try fields.integer("burst") ?? begin.burst,
+            perSecond: try fields.real("perSecond") ?? begin.perSecond)
+    }
+}
+
+extension LinkStatus {
+    fileprivate var fields: PropertyListValue {
+        .fields([
+            "state": .string(state.rawValue),
+            "lastSync": lastSync.map { .integer($0) },
+            "lastError": lastError.map { .string($0) },
+            "nextRetry": nextRetry.map { .integer($0) },
+        ])
+    }
+
+    fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
+        self.init()
+        if let word = try fields.string("state") {
+            guard let known = State(rawValue: word) else { throw .otherType("state") }
+            state = known
+        }
+        lastSync = try fields.integer("lastSync")
+        lastError = try fields.string("lastError")
+        nextRetry = try fields.integer("nextRetry")
+    }
+}
+
+extension PropertyListValue {
+    fileprivate static func fields(_ fields: [ExactString: PropertyListValue?]) -> Self {
+        .dictionary(fields.compactMapValues(\.self))
+    }
+}
