@@ -38,8 +38,8 @@ package struct DeviceHome: Hashable, Sendable {
         let file = accountPath
         guard let bytes = try Self.read(file) else { return DeviceState() }
         let state: DeviceState
-        do { state = try JSONDecoder().decode(DeviceState.self, from: bytes) } catch {
-            throw .damaged(file, cause: Self.cause(of: error))
+        do { state = try DeviceState(fields: JSONText.value(of: bytes)) } catch {
+            throw .damaged(file, cause: "\(error)")
         }
         guard state.hasFolders else { throw .damaged(file, cause: "a folder has no folder's name") }
         return state
@@ -98,16 +98,6 @@ package struct DeviceHome: Hashable, Sendable {
             throw .unreadable(file, cause: "\(error)")
         }
         return bytes
-    }
-
-    private static func cause(of error: any Error) -> String {
-        switch error as? DecodingError {
-        case .keyNotFound(let key, _): "\"\(key.stringValue)\" is missing"
-        case .typeMismatch(_, let context), .valueNotFound(_, let context):
-            context.codingPath.last.map { "\"\($0.stringValue)\" has another type" }
-                ?? "it has another form"
-        default: "it is no JSON"
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Who is signed in on this device, and which folder has the values of which account.
-package struct DeviceState: Hashable, Sendable, Codable {
+package struct DeviceState: Hashable, Sendable, Encodable {
     /// Nil: signed out, or never signed in.
     package var signedIn: SignedInAccount?
     /// The folder that the stores are in now.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The account that a device is signed in to, and the device's credential.
-package struct SignedInAccount: Hashable, Sendable, Codable {
+package struct SignedInAccount: Hashable, Sendable, Encodable {
     /// The server's address, such as `https://ubiquity.example`.
     package var server: String
     /// The account's identifier, drawn by chance by its server.

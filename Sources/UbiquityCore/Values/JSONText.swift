@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Reads a text in JSON (RFC 8259, UTF-8) as a value; a null is as if nothing stood there.
+///
+/// An app waits for the file that is read by it each time that it starts, and a first look-up of
+/// `Codable` conformances takes longer than all of this.
+package struct JSONText {
+    private let bytes: [UInt8]
+    private var place = 0
+
+    /// - Returns: Nil for a null.
+    /// - Throws: ``NotJSON``, also for containers deeper than ``PropertyListValue/depthMax``.
+    package static func value(
+        of bytes: some Sequence<UInt8>
+    ) throws(NotJSON) -> PropertyListValue? {
+        var text = JSONText(bytes: Array(bytes))
+        if text.bytes.starts(with: byteOrderMark) { text.place = byteOrderMark.count }
+        let value = try text.value(depth: 1)
+        text.skipSpace()
+        guard text.place == text.bytes.count else { throw NotJSON() }
+        return value
+    }
+
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+    private init(bytes: [UInt8]) { self.bytes = bytes }
+
+    private mutating func value(depth: Int) throws(NotJSON) -> PropertyListValue? {
+        guard depth <= PropertyListValue.depthMax else { throw NotJSON() }
+        skipSpace()
+        switch peek {
+        case UInt8(ascii: "{"): return .dictionary(try members(depth))
+        case UInt8(ascii: "["): return .array(try elements(depth))
+        case UInt8(ascii: "\""): return .string(try string())
+        case UInt8(ascii: "t"):
+            try word("true")
+            return .boolean(true)
+        case UInt8(ascii: "f"):
+            try word("false")
+            return .boolean(false)
+        case UInt8(ascii: "n"):
+            try word("null")
+            return nil
+        default: return try number()
+        }
+    }
+
+    // MARK: - Containers
+
+    /// Of a name that stands twice, the first counts.
+    private mutating func members(
+        _ depth: Int
+    ) throws(NotJSON) -> [ExactString: PropertyListValue] {
+        var members: [ExactString: PropertyListValue] = [:]
+        try items(of: "{", "}") { text throws(NotJSON) in
+            let name = ExactString(try text.string())
+            text.skipSpace()
+            guard text.take(":") else { throw NotJSON() }
+            let value = try text.value(depth: depth + 1)
+            if members[name] == nil { members[name] = value }
+        }
+        return members
+    }
+
+    private mutating func elements(_ depth: Int) throws(NotJSON) -> [PropertyListValue] {
+        var elements: [PropertyListValue] = []
+        try items(of: "[", "]") { text throws(NotJSON) in
+            if let value = try text.value(depth: depth + 1) { elements.append(value) }
+        }
+        return elements
+    }
+
+    private mutating func items(
+        of start: Unicode.Scalar, _ end: Unicode.Scalar,
+        _ item: (inout JSONText) throws(NotJSON) -> Void
+    ) throws(NotJSON) {
+        try expect(start)
+        skipSpace()
+        if take(end) { return }
+        repeat {
+            skipSpace()
+            try item(&self)
+            skipSpace()
+        } while take(",")
+        try expect(end)
+    }
+
+    // MARK: - Strings and numbers
+
+    private mutating func string() throws(NotJSON) -> String {
+        try expect("\"")
+        var content: [UInt8] = []
+        while true {
+            let byte = try next()
+            switch byte {
+            case UInt8(ascii: "\""):
+                guard let string = String(validating: content, as: UTF8.self) else {
+                    throw NotJSON()
+                }
+                return string
+            case UInt8(ascii: "\\"): content += String(try escaped()).utf8
+            case 0..<0x20: throw NotJSON()
+            default: content.append(byte)
+            }
+        }
+    }
+
+    /// What a backslash stands before.
+    private mutating func escaped() throws(NotJSON) -> Character {
+        switch Unicode.Scalar(try next()) {
+        case "\"": "\""
+        case "\\": "\\"
+        case "/": "/"
+        case "b": "\u{8}"
+        case "f": "\u{C}"
+        case "n": "\n"
+        case "r": "\r"
+        case "t": "\t"
+        case "u": Character(try scalar())
+        default: throw NotJSON()
+        }
+    }
+
+    /// One above 16 bits is written as two of them.
+    private mutating func scalar() throws(NotJSON) -> Unicode.Scalar {
+        var number = try unit()
+        if (0xD800..<0xDC00).contains(number) {
+            try word("\\u")
+            let low = try unit()
+            guard (0xDC00..<0xE000).contains(low) else { throw NotJSON() }
+            number = 0x1_0000 + (number - 0xD800) << 10 + (low - 0xDC00)
+        }
+        guard let scalar = Unicode.Scalar(number) else { throw NotJSON() }
+        return scalar
+    }
+
+    private mutating func unit() throws(NotJSON) -> UInt32 {
+        var unit: UInt32 = 0
+        for _ in 0..<4 {
+            guard let digit = Character(Unicode.Scalar(try next())).hexDigitValue else {
+                throw NotJSON()
+            }
+            unit = unit << 4 | UInt32(digit)
+        }
+        return unit
+    }
+
+    /// 1.0 is an integer too: JSON does not tell them apart.
+    private mutating func number() throws(NotJSON) -> PropertyListValue {
+        let start = place
+        _ = take("-")
+        if !take("0") { try digits() }
+        if take(".") { try digits() }
+        if take("e") || take("E") {
+            _ = take("+") || take("-")
+            try digits()
+        }
+        let text = String(decoding: bytes[start..<place], as: UTF8.self)
+        if let integer = Int64(text) { return .integer(integer) }
+        guard let real = Double(text), real.isFinite else { throw NotJSON() }
+        return Int64(exactly: real).map(PropertyListValue.integer) ?? .real(real)
+    }
+
+    /// At least one.
+    private mutating func digits() throws(NotJSON) {
+        let start = place
+        while let peek, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(peek) { place += 1 }
+        guard place > start else { throw NotJSON() }
+    }
+
+    // MARK: - Bytes
+
+    private var peek: UInt8? { place < bytes.count ? bytes[place] : nil }
+
+    private mutating func next() throws(NotJSON) -> UInt8 {
+        guard let peek else { throw NotJSON() }
+        place += 1
+        return peek
+    }
+
+    private mutating func skipSpace() {
+        while let peek, [0x20, 0x09, 0x0A, 0x0D].contains(peek) { place += 1 }
+    }
+
+    private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
+        guard peek == UInt8(ascii: scalar) else { return false }
+        place += 1
+        return true
+    }
+
+    private mutating func expect(_ scalar: Unicode.Scalar) throws(NotJSON) {
+        guard take(scalar) else { throw NotJSON() }
+    }
+
+    private mutating func word(_ word: String) throws(NotJSON) {
+        for scalar in word.unicodeScalars { try expect(scalar) }
+    }
+}
+
+/// A text that is no JSON.
+package struct NotJSON: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { "it is no JSON" }
+}
