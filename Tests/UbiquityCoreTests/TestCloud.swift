@@ -157,6 +157,8 @@ final class TestDevice {
     /// Answers to pushes come when ``answer()`` is called.
     var holdsAnswers = false
     private var held: [SyncEngine.Event] = []
+    /// The stream brings nothing while this is set.
+    var holdsStream = false
     private var stream: Int?
     private var streamCursor: Cursor?
 
@@ -319,7 +321,7 @@ final class TestDevice {
     }
 
     private func deliver() -> Bool {
-        guard let stream,
+        guard let stream, !holdsStream,
             let changes = try? cloud.server.changes(since: streamCursor, now: cloud.serverNow),
             changes.cursor != streamCursor
         else { return false }

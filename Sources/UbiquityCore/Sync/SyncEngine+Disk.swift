@@ -75,7 +75,6 @@ extension SyncEngine {
         let hadFirstSync = meta.hasCompletedFirstSync
         let shown = waiting.union(changes.entries.map(\.key)).map { ($0, self[$0]) }
         if !isLeading { follow(changes.meta, at: now) }
-        giveWay(to: changes.entries, at: now)
         for stored in changes.entries { rebase(onto: stored, at: now) }
         if isLeading {
             finalizeStamps(at: now)
@@ -87,46 +86,6 @@ extension SyncEngine {
                 meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange, changed)
         )
         requestsAnswered(by: changes.meta)
-    }
-
-    /// Another process of this device may have given its write the same stamp, and two transactions
-    /// of one stamp could mix. Who saved first keeps it; what this process has not saved is later.
-    private mutating func giveWay(to disk: [StoredEntry], at now: ClockReading) {
-        var taken: Set<Stamp> = []
-        for stored in disk {
-            if let stamp = stored.confirmed?.stamp { taken.insert(stamp) }
-            if let stamp = stored.pending?.record.stamp { taken.insert(stamp) }
-            observe(stored.confirmed, stored.pending, at: now)
-        }
-        let keys = entries.unsavedKeys.filter { key in
-            guard let mine = entries[key]?.pending, taken.contains(mine.record.stamp) else {
-                return false
-            }
-            // The same write, which only got another stamp.
-            let base = entries.base(of: key) ?? nil
-            return base?.transaction != mine.transaction
-                || base?.record.content != mine.record.content
-        }
-        restamp(keys, at: now)
-    }
-
-    /// Stamps anew, as made now, what nobody else has seen; in the order in which it was made.
-    mutating func restamp(_ keys: [Key], at now: ClockReading) {
-        var stamps: [HybridTimestamp: (timestamp: HybridTimestamp, provisional: ProvisionalStamp?)]
-        stamps = [:]
-        // What is one transaction gets one stamp.
-        let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp.timestamp })
-        for timestamp in old.sorted() { stamps[timestamp] = clock.issue(at: now) }
-        let device = device
-        for key in keys {
-            guard let pending = entries[key]?.pending,
-                let stamp = stamps[pending.record.stamp.timestamp]
-            else { continue }
-            entries.update(key) {
-                $0.pending?.record.stamp = Stamp(stamp.timestamp, device)
-                $0.pending?.provisional = pending.provisional ?? stamp.provisional
-            }
-        }
     }
 
     private mutating func rebase(onto stored: StoredEntry, at now: ClockReading) {
@@ -172,7 +131,7 @@ extension SyncEngine {
     /// Gives waiting writes the final timestamps that stand for their present ones; those without
     /// one stay as they are. What turns out to be older than what the server has gives way.
     /// - Returns: The keys of which the app sees another value now.
-    private mutating func stamp(
+    mutating func stamp(
         _ keys: Set<Key>, by final: [HybridTimestamp: HybridTimestamp]
     ) -> Set<Key> {
         let device = device

@@ -226,6 +226,10 @@ extension SyncEngine {
         for (key, entry) in entries.all {
             observe(entry.confirmed, keys.contains(key) ? nil : entry.pending, at: now)
         }
-        restamp(Array(keys), at: now)
+        // What is one transaction gets one stamp, in the order in which it was written.
+        var stamps: [HybridTimestamp: HybridTimestamp] = [:]
+        let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp.timestamp })
+        for timestamp in old.sorted() { stamps[timestamp] = clock.issue(at: now).timestamp }
+        post(Notice(.serverChange, stamp(keys, by: stamps)))
     }
 }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import UbiquityCore
+
+/// What the simulator found, each in the fewest steps that show it.
+struct FoundBySimulationTests {
+    private let cloud = TestCloud()
+
+    @Test func `a write whose answer came, but not the stream, survives a restored server`() {
+        let device = cloud.device()
+        device["a"] = .integer(1)
+        cloud.settle()
+        let copy = cloud.server
+        device.holdsStream = true
+        device["a"] = .integer(2)
+        cloud.settle()
+        #expect(cloud.server["a"] == .integer(2))
+        #expect(device.engine.status.pendingKeys.isEmpty)
+
+        device.holdsStream = false
+        var restored = copy
+        restored.epoch += 1
+        cloud.replaceServer(by: restored)
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        #expect(cloud.server["a"] == .integer(2))
+        #expect(device["a"] == .integer(2))
+    }
+
+    @Test func `a write that loses to a deletion which the whole store does not list gives way`() {
+        let (first, second) = (cloud.device(), cloud.device(policy: .timestamps))
+        second.goOffline()
+        second["a"] = .integer(1)
+        cloud.pass(milliseconds: 1_000)
+        first["a"] = .integer(2)
+        cloud.settle()
+        first["a"] = nil
+        cloud.settle()
+        second.goOnline()
+        cloud.settle()
+        #expect(cloud.server["a"] == nil)
+        #expect(second["a"] == nil)
+        #expect(second.engine.status.pendingKeys.isEmpty)
+    }
+
+    @Test func `a round trip waits for the write that is newer than the push under way`() {
+        let device = cloud.device()
+        cloud.settle()
+        device.holdsAnswers = true
+        device["a"] = .integer(1)
+        cloud.settle()
+        device.disk.isFull = true
+        device["a"] = .integer(2)
+        let request = device.requestSync()
+        device.answer()
+        cloud.settle()
+        #expect(device.finished[request] == nil)
+        device.disk.isFull = false
+        cloud.pass(milliseconds: 1_000)
+        cloud.settle()
+        #expect(device.finished[request] == .some(nil))
+        #expect(cloud.server["a"] == .integer(2))
+    }
+
+    @Test func `two processes that write in the same moment do not mix their transactions`() throws {
+        let device = cloud.device()
+        let helper = device.helper()
+        cloud.settle()
+        for round: Int64 in 1...20 {
+            cloud.pass(milliseconds: 10)
+            try device.write(["a": .integer(round), "b": .string("device \(round)")])
+            try helper.write(["a": .integer(-round), "b": .string("helper \(round)")])
+            while helper.step() || device.step() {}
+            cloud.settle()
+            let mine = PropertyListValue.string(ExactString("device \(round)"))
+            let isMine = cloud.server["a"] == .integer(round)
+            #expect(isMine == (cloud.server["b"] == mine))
+            #expect(device["a"] == cloud.server["a"])
+            #expect(device["b"] == cloud.server["b"])
+        }
+    }
+
+    @Test func `the later write of two processes wins though the clock was set between them`() {
+        let device = cloud.device(clockError: 18_000_000)
+        device.goOffline()
+        let helper = device.helper()
+        helper.goOffline()
+        device["a"] = .integer(1)
+        cloud.pass(milliseconds: 1_000)
+        (device.clockError, helper.clockError) = (0, 0)
+        helper["a"] = .integer(2)
+        while device.step() || helper.step() {}
+        #expect(device["a"] == .integer(2))
+        device.goOnline()
+        cloud.settle()
+        #expect(cloud.server["a"] == .integer(2))
+    }
+
+    @Test func `who follows and is signed in again is as connected as who leads`() {
+        let device = cloud.device()
+        let helper = device.helper()
+        cloud.settle()
+        while helper.step() {}
+        #expect(helper.engine.status.link.state == .connected)
+        helper.tell(.signedOut)
+        #expect(helper.engine.status.link.state == .signedOut)
+        helper.signIn()
+        #expect(helper.engine.status.link.state == .connected)
+    }
+
+    @Test func `a deletion of what was deleted and forgotten is done, not refused`() {
+        let (first, second) = (cloud.device(), cloud.device())
+        first["a"] = .integer(1)
+        cloud.settle()
+        second.goOffline()
+        second["a"] = nil
+        cloud.pass(milliseconds: 1_000)
+        first["a"] = nil
+        cloud.settle()
+        var server = cloud.server
+        server.forgetDeletions()
+        cloud.replaceServer(by: server)
+        _ = second.takeNotices()
+        second.goOnline()
+        cloud.settle()
+        #expect(second["a"] == nil)
+        #expect(second.disk.refused.isEmpty)
+        #expect(second.takeNotices().isEmpty)
+    }
+
+    @Test func `clones that wrote under one stamp do not mix their transactions`() throws {
+        let stamp = Stamp(HybridTimestamp(milliseconds: 5), DeviceID(rawValue: 7))
+        func push(_ values: [String: Int64]) throws -> Push {
+            let writes = try values.map { key, value in
+                Record(key: try Key(key), content: .value(.integer(value)), stamp: stamp)
+            }
+            return Push([try Transaction(writes.sorted { $0.key < $1.key })])
+        }
+        // Key by key, the greater values would be of both.
+        let pushes = [try push(["a": 1, "b": 9]), try push(["a": 2, "b": 3])]
+        for order in [pushes, pushes.reversed()] {
+            var server = TestServer(epoch: 1)
+            for push in order { _ = try server.push(push, now: 1_000) }
+            #expect(server["a"] == .integer(2))
+            #expect(server["b"] == .integer(3))
+        }
+    }
+}
