@@ -2,13 +2,14 @@
 
 /// The entries of a store, which of them the disk does not have, and what is derived from all.
 ///
-/// An app's calls wait for it: one hash finds a key, and the rest is done in place.
+/// An app's calls wait for it: one look-up finds a key, and the rest is done in place.
 struct EntryTable: Sendable {
     private struct Slot: Sendable {
         let key: Key
-        var entry = Entry()
-        /// What the app sees, once more: reading it copies a value instead of an entry.
+        /// What the app sees, once more: reading it copies a value instead of an entry. Beside the
+        /// key, which was just compared.
         var value: PropertyListValue?
+        var entry = Entry()
         /// Of an entry that differs from the disk: the pending write that the disk has.
         var base: PendingWrite??
         /// A save of it is under way.
@@ -21,7 +22,8 @@ struct EntryTable: Sendable {
         fileprivate var base: PendingWrite?
     }
 
-    private var numbers: [Key: Int] = [:]
+    /// Where in ``slots`` a key is.
+    private var index = KeyIndex()
     private var slots: [Slot] = []
     /// Slots that became unsaved; of some the disk has come to have the same since.
     private var unsaved: [Int] = []
@@ -35,7 +37,7 @@ struct EntryTable: Sendable {
     /// What a disk has, all of it saved: what ``update(_:saves:_:)`` does one by one, without what
     /// only a change needs.
     init(disk: [StoredEntry]) {
-        numbers.reserveCapacity(disk.count)
+        index = KeyIndex(capacity: disk.count)
         slots.reserveCapacity(disk.count)
         for stored in disk { load(stored) }
     }
@@ -54,17 +56,17 @@ struct EntryTable: Sendable {
 
     // MARK: - Reading
 
-    subscript(key: Key) -> Entry? { numbers[key].map { slots[$0].entry } }
+    subscript(key: Key) -> Entry? { number(of: key).map { slots[$0].entry } }
 
     /// What the app sees of a key.
     func value(_ key: Key) -> PropertyListValue? {
-        guard let number = numbers[key] else { return nil }
+        guard let number = number(of: key) else { return nil }
         return slots[number].value
     }
 
     /// The transaction of the write that waits; nil: none does.
     func transaction(of key: Key) -> UInt64? {
-        numbers[key].flatMap { slots[$0].entry.pending?.transaction }
+        number(of: key).flatMap { slots[$0].entry.pending?.transaction }
     }
 
     /// All that the app sees.
@@ -119,10 +121,15 @@ struct EntryTable: Sendable {
     }
 
     private mutating func slotNumber(of key: Key) -> Int {
-        if let number = numbers[key] { return number }
-        numbers[key] = slots.count
+        let hash = key.name.quickHash
+        if let number = index.find(hash, where: { slots[$0].key == key }) { return number }
+        index.add(slots.count, hash)
         slots.append(Slot(key: key))
         return slots.count - 1
+    }
+
+    private func number(of key: Key) -> Int? {
+        index.find(key.name.quickHash) { slots[$0].key == key }
     }
 
     private mutating func noteWaiting(_ key: Key, _ waits: Bool, before: Bool) {
@@ -138,16 +145,13 @@ struct EntryTable: Sendable {
 
     var isSaved: Bool { unsavedCount == 0 }
 
-    /// The keys that the disk does not have as they are, in the order in which they became so.
-    var unsavedKeys: [Key] { unsaved.filter { slots[$0].base != nil }.map { slots[$0].key } }
-
     /// Whether a key is on disk as it is in memory.
     func isSaved(_ key: Key) -> Bool {
-        numbers[key].map { slots[$0].base == nil && !slots[$0].isSaving } ?? true
+        number(of: key).map { slots[$0].base == nil && !slots[$0].isSaving } ?? true
     }
 
     /// Of a key that differs from the disk: the pending write that the disk has. Nil: it does not.
-    func base(of key: Key) -> PendingWrite?? { numbers[key].flatMap { slots[$0].base } }
+    func base(of key: Key) -> PendingWrite?? { number(of: key).flatMap { slots[$0].base } }
 
     /// Takes note of what the disk has of a key by now.
     mutating func compare(_ key: Key, with disk: StoredEntry) {

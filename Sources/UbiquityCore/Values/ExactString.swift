@@ -27,6 +27,36 @@ extension ExactString: Hashable {
         withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 
+    /// A hash of the bytes that takes a few multiplications, the same in every process.
+    ///
+    /// It is no defence against names that were made to have the same: for tables that a limit keeps
+    /// small.
+    var quickHash: UInt32 {
+        withBytes { bytes in
+            let bytes = UnsafeRawBufferPointer(bytes)
+            var hash = UInt64(bytes.count)
+            var offset = 0
+            while offset + 8 <= bytes.count {
+                hash = Self.mix(hash ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+                offset += 8
+            }
+            var rest: UInt64 = 0
+            while offset < bytes.count {
+                rest = rest << 8 | UInt64(bytes[offset])
+                offset += 1
+            }
+            return UInt32(truncatingIfNeeded: Self.mix(hash ^ rest))
+        }
+    }
+
+    /// Each bit of the number reaches each of the result. The constants are those of wyhash: half of
+    /// their bits are ones.
+    private static func mix(_ number: UInt64) -> UInt64 {
+        let product = (number ^ 0xA076_1D64_78BD_642F).multipliedFullWidth(
+            by: 0xE703_7ED1_A0B4_28DB)
+        return product.high ^ product.low
+    }
+
     /// Eight bytes at a time: every look-up of a key comes here.
     private static func areEqual(
         _ a: UnsafeBufferPointer<UInt8>, _ b: UnsafeBufferPointer<UInt8>
