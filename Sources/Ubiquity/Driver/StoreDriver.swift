@@ -261,7 +261,10 @@ final class StoreDriver: @unchecked Sendable {
     private func save(_ batch: SaveBatch) {
         do {
             switch try storage.save(batch) {
-            case .saved(let version): handle(.saved(version: version))
+            case .saved(let version):
+                handle(.saved(version: version))
+                // Behind what is waited for now.
+                queue.async { [storage] in storage.tidy() }
             case .conflict(let changes): handle(.saveConflicted(changes))
             }
         } catch {

@@ -22,5 +22,9 @@ package protocol LocalStorage: AnyObject, Sendable {
     /// Removes the refused writes.
     func forgetRefusedWrites() throws
 
+    /// Does what makes the next opening faster, if there is something. For a moment in which nobody
+    /// waits.
+    func tidy()
+
     func close()
 }

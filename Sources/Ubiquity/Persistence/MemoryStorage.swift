@@ -36,5 +36,7 @@ package final class MemoryStorage: LocalStorage {
         try disk.access(.forgetRefusedWrites) { $0.refused = [] }
     }
 
+    package func tidy() {}
+
     package func close() {}
 }

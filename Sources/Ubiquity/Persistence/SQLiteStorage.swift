@@ -15,11 +15,16 @@ package import UbiquityCore
 /// - `lastLook`: what the disk was known to have, and which of SQLite's counters said so; guarded
 ///   by a mutex of its own. Used from one thread at a time, so nobody waits for it; it is there
 ///   to prove that to the compiler, and held for a copy only.
+/// - `logBytes`: about how much this connection added to SQLite's log since it was last emptied;
+///   guarded in the same way.
 package final class SQLiteStorage: LocalStorage {
     package let path: String
     private let queue: DatabaseQueue
     private let bell: CommitBell
     private let lastLook = Mutex(Look())
+    private let logBytes = Mutex(0)
+    /// An opening reads the whole log twice. Below this, that takes less than a flush of the disk.
+    private static let logBytesMax = 256 << 10
 
     private struct Look {
         /// SQLite's count of what other connections committed.
@@ -83,7 +88,10 @@ package final class SQLiteStorage: LocalStorage {
             if case .saved(let version) = outcome { lastLook.withLock { $0.version = version } }
             return outcome
         }
-        if case .saved = outcome { bell.ring() }
+        if case .saved = outcome {
+            logBytes.withLock { $0 += Self.logBytes(of: batch) }
+            bell.ring()
+        }
         return outcome
     }
 
@@ -95,7 +103,23 @@ package final class SQLiteStorage: LocalStorage {
         try attempt { try $0.execute(sql: "DELETE FROM refused") }
     }
 
+    package func tidy() {
+        guard logBytes.withLock({ $0 > Self.logBytesMax }) else { return }
+        logBytes.withLock { $0 = 0 }
+        try? queue.writeWithoutTransaction(SQLiteFile.emptyLog)
+    }
+
     package func close() { try? queue.close() }
+
+    /// About what a save adds to the log: some pages for what is counted, and the values.
+    private static func logBytes(of batch: SaveBatch) -> Int {
+        batch.entries.reduce(pagesBytes) { bytes, entry in
+            let contents = [entry.confirmed?.content, entry.pending?.record.content]
+            return contents.reduce(bytes) { $0 + ($1?.value?.payloadBytes ?? 0) }
+        }
+    }
+
+    private static let pagesBytes = 4 * 4_096
 
     private func attempt<T>(_ body: (Database) throws -> T) throws -> T {
         do { return try queue.writeWithoutTransaction(body) } catch {

@@ -57,10 +57,50 @@ struct SQLiteStorageTests {
     @Test func `a file of a later version is left as it is`() throws {
         try SQLiteStorage(path: path).close()
         var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
-        bytes[63] = 2  // The header's user_version.
+        bytes[63] = 3  // The header's user_version.
         try makeFile(bytes)
         #expect(failure(opening: path)?.reason == .newer)
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
+    }
+
+    @Test func `a file of an earlier version is named and left as it is`() throws {
+        try SQLiteStorage(path: path).close()
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        bytes[63] = 1  // The header's user_version.
+        try makeFile(bytes)
+        let error = try #require(failure(opening: path))
+        #expect(error.reason == .damaged)
+        #expect(error.description.contains("its format is 1"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
+    }
+
+    @Test func `after large saves the log is emptied, and nothing is lost`() throws {
+        let storage = try SQLiteStorage(path: path)
+        var logBytes: Int? {
+            try? FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? Int
+        }
+        _ = try storage.save(SaveBatch(after: 0, [try .confirmed("small", .integer(1))]))
+        storage.tidy()
+        #expect(try #require(logBytes) > 0)
+        let large = try (0..<100).map {
+            try StoredEntry.confirmed("k\($0)", .data(Array(repeating: 7, count: 10_000)))
+        }
+        _ = try storage.save(SaveBatch(after: 1, large))
+        storage.tidy()
+        #expect(logBytes == 0)
+        _ = try storage.save(SaveBatch(after: 2, [try .confirmed("small", .integer(2))]))
+        let content = try SQLiteStorage(path: path).load()
+        #expect(content.version == 3)
+        #expect(content.entries.count == 101)
+    }
+
+    @Test func `what is tidied after it was closed does nothing`() throws {
+        let storage = try SQLiteStorage(path: path)
+        let large = try StoredEntry.confirmed("k", .data(Array(repeating: 7, count: 1_000_000)))
+        _ = try storage.save(SaveBatch(after: 0, [large]))
+        storage.close()
+        storage.tidy()
+        #expect(try SQLiteStorage(path: path).load().entries == [large])
     }
 
     @Test func `a damaged file says so and what to do`() throws {
