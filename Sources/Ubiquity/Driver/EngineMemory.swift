@@ -14,12 +14,19 @@ final class EngineMemory: Sendable {
     struct State {
         var engine: SyncEngine
         var isDrainScheduled = false
-        var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
+        /// Of round trips that were asked for, by the engine's number. Few, and no dictionary: Swift
+        /// would make the type of it while an opening waits.
+        var waiters: [(request: Int, continuation: CheckedContinuation<Void, any Error>)] = []
 
         /// - Returns: Whether the caller must start it.
         mutating func scheduleDrain() -> Bool {
             defer { isDrainScheduled = true }
             return !isDrainScheduled
+        }
+
+        mutating func takeWaiter(_ request: Int) -> CheckedContinuation<Void, any Error>? {
+            waiters.firstIndex { $0.request == request }
+                .map { waiters.remove(at: $0).continuation }
         }
     }
 

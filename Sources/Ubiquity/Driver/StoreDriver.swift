@@ -86,7 +86,7 @@ final class StoreDriver: @unchecked Sendable {
                 // In one step, or the engine could be done before anybody waits.
                 let id = memory.state.withLock { state in
                     let id = state.engine.requestSync(at: memory.now())
-                    state.waiters[id] = continuation
+                    state.waiters.append((id, continuation))
                     return id
                 }
                 request.withLock { $0 = id }
@@ -99,7 +99,7 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     private func finish(_ id: Int, throwing error: (any Error)?) {
-        let waiter = memory.state.withLock { $0.waiters.removeValue(forKey: id) }
+        let waiter = memory.state.withLock { $0.takeWaiter(id) }
         if let error { waiter?.resume(throwing: error) } else { waiter?.resume() }
     }
 

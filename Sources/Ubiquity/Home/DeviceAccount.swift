@@ -16,8 +16,15 @@ final class DeviceAccount: Sendable {
     private struct State {
         var known: DeviceState?
         var watcher: FileWatcher?
-        var followers: [Int: (follow: Follower, failure: @Sendable (HomeError) -> Void)] = [:]
+        /// No dictionary: Swift would make the type of it while an opening waits.
+        var followers: [Following] = []
         var added = 0
+    }
+
+    private struct Following {
+        var number: Int
+        var follow: Follower
+        var failure: @Sendable (HomeError) -> Void
     }
 
     let home: DeviceHome
@@ -66,10 +73,13 @@ final class DeviceAccount: Sendable {
     ) -> @Sendable () -> Void {
         let number = state.withLock { state in
             state.added += 1
-            state.followers[state.added] = (follow, failure)
+            state.followers.append(
+                Following(number: state.added, follow: follow, failure: failure))
             return state.added
         }
-        return { [weak self] in self?.state.withLock { $0.followers[number] = nil } }
+        return { [weak self] in
+            self?.state.withLock { $0.followers.removeAll { $0.number == number } }
+        }
     }
 
     private func look() {
@@ -77,13 +87,11 @@ final class DeviceAccount: Sendable {
             let now = try home.load()
             let followers = state.withLock { state in
                 defer { state.known = now }
-                return state.known == now ? [] : state.followers.sorted { $0.key < $1.key }
+                return state.known == now ? [] : state.followers
             }
-            for (_, follower) in followers { follower.follow(now) }
+            for follower in followers { follower.follow(now) }
         } catch {
-            for follower in state.withLock({ Array($0.followers.values) }) {
-                follower.failure(error)
-            }
+            for follower in state.withLock(\.followers) { follower.failure(error) }
         }
     }
 }

@@ -11,9 +11,16 @@ struct EntryTable: Sendable {
         var value: PropertyListValue?
         var entry = Entry()
         /// Of an entry that differs from the disk: the pending write that the disk has.
-        var base: PendingWrite??
+        var base: Base?
         /// A save of it is under way.
         var isSaving = false
+    }
+
+    /// Few entries have one, and memory that is not touched need not be waited for.
+    private final class Base: Sendable {
+        let pending: PendingWrite?
+
+        init(_ pending: PendingWrite?) { self.pending = pending }
     }
 
     /// An entry that is being saved, and the pending write that the disk has if that fails.
@@ -151,7 +158,9 @@ struct EntryTable: Sendable {
     }
 
     /// Of a key that differs from the disk: the pending write that the disk has. Nil: it does not.
-    func base(of key: Key) -> PendingWrite?? { number(of: key).flatMap { slots[$0].base } }
+    func base(of key: Key) -> PendingWrite?? {
+        number(of: key).flatMap { slots[$0].base.map(\.pending) }
+    }
 
     /// Takes note of what the disk has of a key by now.
     mutating func compare(_ key: Key, with disk: StoredEntry) {
@@ -168,7 +177,7 @@ struct EntryTable: Sendable {
 
     private mutating func noteUnsaved(_ number: Int, base: PendingWrite?) {
         guard slots[number].base == nil else { return }
-        slots[number].base = .some(base)
+        slots[number].base = Base(base)
         unsaved.append(number)
         unsavedCount += 1
     }
@@ -184,7 +193,7 @@ struct EntryTable: Sendable {
             slots[number].base = nil
             slots[number].isSaving = true
             let slot = slots[number]
-            saving.append(Saving(slot: number, base: base))
+            saving.append(Saving(slot: number, base: base.pending))
             entries.append(
                 StoredEntry(
                     key: slot.key, confirmed: slot.entry.confirmed, pending: slot.entry.pending))
@@ -204,7 +213,7 @@ struct EntryTable: Sendable {
         for entry in saving {
             noteUnsaved(entry.slot, base: entry.base)
             // Where it changed meanwhile, the base stays the older one: that is what the disk has.
-            slots[entry.slot].base = .some(entry.base)
+            slots[entry.slot].base = Base(entry.base)
         }
     }
 }
