@@ -15,15 +15,17 @@ package import UbiquityCore
 /// - `lastLook`: what the disk was known to have, and which of SQLite's counters said so; guarded
 ///   by a mutex of its own. Used from one thread at a time, so nobody waits for it; it is there
 ///   to prove that to the compiler, and held for a copy only.
-/// - `logBytes`: about how much this connection added to SQLite's log since it was last emptied;
-///   guarded in the same way.
+/// - `logBytes`: how many bytes of values this connection added to SQLite's log since it was last
+///   emptied; guarded in the same way.
 package final class SQLiteStorage: LocalStorage {
     package let path: String
     private let queue: DatabaseQueue
     private let bell: CommitBell
     private let lastLook = Mutex(Look())
     private let logBytes = Mutex(0)
-    /// An opening reads the whole log twice. Below this, that takes less than a flush of the disk.
+    /// An opening reads the whole log twice. Below this, that takes less than a flush of the disk;
+    /// and small changes one after the other never come here, but leave the log to SQLite, for each
+    /// emptying would delay the next of them.
     private static let logBytesMax = 256 << 10
 
     private struct Look {
@@ -89,7 +91,7 @@ package final class SQLiteStorage: LocalStorage {
             return outcome
         }
         if case .saved = outcome {
-            logBytes.withLock { $0 += Self.logBytes(of: batch) }
+            logBytes.withLock { $0 += Self.valueBytes(of: batch) }
             bell.ring()
         }
         return outcome
@@ -111,15 +113,12 @@ package final class SQLiteStorage: LocalStorage {
 
     package func close() { try? queue.close() }
 
-    /// About what a save adds to the log: some pages for what is counted, and the values.
-    private static func logBytes(of batch: SaveBatch) -> Int {
-        batch.entries.reduce(pagesBytes) { bytes, entry in
+    private static func valueBytes(of batch: SaveBatch) -> Int {
+        batch.entries.reduce(0) { bytes, entry in
             let contents = [entry.confirmed?.content, entry.pending?.record.content]
             return contents.reduce(bytes) { $0 + ($1?.value?.payloadBytes ?? 0) }
         }
     }
-
-    private static let pagesBytes = 4 * 4_096
 
     private func attempt<T>(_ body: (Database) throws -> T) throws -> T {
         do { return try queue.writeWithoutTransaction(body) } catch {
