@@ -8,8 +8,8 @@ SWIFT ?= swift
 PLIST ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo test test-tsan simulate fuzz fuzz-build fuzz-corpus format lint docs protobuf \
-	benchmark clean
+.PHONY: help setup build demo test test-tsan simulate mutations fuzz fuzz-build fuzz-corpus format \
+	lint docs protobuf benchmark clean
 
 help:
 	@echo "make demo                  two devices and a server on this machine, with a sample file"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
 	@echo "make simulate SEEDS=1...9  the same for these seeds"
+	@echo "make mutations             breaks the engine on purpose, and has the simulator find out"
 	@echo "make fuzz                  fuzzes what parses foreign bytes: FUZZ_SECONDS=60 an entry, ENTRY=all"
 	@echo "make fuzz-corpus           takes into the repository's corpus what make fuzz found to be new"
 	@echo "make lint                  the format check; make format corrects it"
@@ -55,6 +56,14 @@ simulate: setup
 	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) -c release --product ubiquity-simulator
 	@"$$($(SWIFT) build $(BUILD_FLAGS) -c release --show-bin-path)/ubiquity-simulator" \
 		$(if $(SEEDS),--seeds $(SEEDS)) --steps $(STEPS)
+
+# Each patch of Mutations/ is built, and the simulator must find fault with it, and none with what
+# the patches break: in SEEDS=1...3000, unless told otherwise. MUTATION=name tries one.
+MUTATION ?=
+
+mutations: setup
+	@SWIFT="$(SWIFT)" BUILD_FLAGS="$(BUILD_FLAGS)" SEEDS=$(SEEDS) STEPS=$(STEPS) \
+		MUTATION=$(MUTATION) scripts/mutations
 
 # A release build of its own, for every file is compiled anew, with what tells libFuzzer which parts
 # of the code an input reached. Fuzz/README.md says what the entries are.
@@ -107,4 +116,4 @@ protobuf: setup
 		--swift_opt=UseAccessLevelOnImports=true ubiquity.proto
 
 clean:
-	rm -rf .build .build-docs .build-fuzz .build-tsan Benchmarks/.build
+	rm -rf .build .build-docs .build-fuzz .build-mutations .build-tsan Benchmarks/.build

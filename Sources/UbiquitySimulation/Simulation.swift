@@ -53,7 +53,7 @@ package struct Simulation: Sendable {
             NoticeChecker(), BatchChecker(groups: scenario.groupedKeys), QuotaChecker(),
             CommitChecker(), CursorChecker(), AccountChecker(), RoundTripChecker(),
             PushRateChecker(allowance: scenario.allowance) { clock.now },
-            ConvergenceChecker(),
+            ConvergenceChecker(), FirstSyncChecker(), SavedFirstChecker(),
             SurvivalChecker(
                 timeTolerance: scenario.timeTolerance, keepsStamps: scenario.keepsStamps),
         ]

@@ -27,6 +27,9 @@ struct UbiquitySimulator: ParsableCommand {
     @Flag(help: "With --seed: prints everything that happens.")
     var trace = false
 
+    @Flag(help: "Leaves the failing seed as long as it is: finding the shortest takes many runs.")
+    var noShrink = false
+
     func validate() throws {
         guard steps >= 0 else { throw ValidationError("--steps must not be negative") }
         if trace, seed == nil { throw ValidationError("--trace needs a --seed") }
@@ -66,7 +69,7 @@ struct UbiquitySimulator: ParsableCommand {
         print("seed \(simulation.seed) FAILED: \(violation.complaint)")
         print("  by \(violation.checker), at \(violation.time) ms, of \(simulation.steps) steps")
         print("  with \(outcome.scenario)")
-        if let shortest = simulation.shortestFailure() {
+        if !noShrink, let shortest = simulation.shortestFailure() {
             let again = shortest.run().violation
             print(
                 "  the shortest prefix that fails: \(shortest.steps) steps: \(again?.complaint ?? "")"

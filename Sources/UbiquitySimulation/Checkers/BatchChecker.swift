@@ -4,25 +4,52 @@ package import UbiquityCore
 
 /// Keys that are only ever written together are never seen apart: not in memory, not in a
 /// notification, not on the server.
+///
+/// A key that was written together with others, and then alone, shows on the server with those
+/// others what it was given together with them or later, and not what it had before.
 package final class BatchChecker: Checker {
     private let groups: [[Key]]
+    /// The transactions of more than one key.
+    private var batches: [Int: [AppWrite]] = [:]
+    /// An older copy of a disk or a server took its place: what somebody replaced may come again.
+    private var hasGoneBack = false
 
     /// - Parameter groups: Keys that apps write only together.
     package init(groups: [[Key]]) { self.groups = groups }
 
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
+        case .wrote(_, let writes):
+            if let first = writes.first, writes.count > 1 { batches[first.batch] = writes }
+            return nil
+        case .lost, .cloned, .serverRestored:
+            hasGoneBack = true
+            return nil
         case .opened(let process, _, let values), .rested(let process, let values),
             .received(let process, _, _, let values, _):
-            mixed(values).map { "process \(process) sees \($0)" }
+            return mixed(values).map { "process \(process) sees \($0)" }
         case .committed(let commit):
-            mixed(commit.after.compactMapValues(\.content.value)).map { "the server has \($0)" }
+            let values = commit.after.compactMapValues(\.content.value)
+            return mixed(values).map { "the server has \($0)" } ?? half(of: commit, history)
         case .settled(let settlement):
-            settlement.processes.lazy.compactMap { [self] process in
+            return settlement.processes.lazy.compactMap { [self] process in
                 mixed(process.onDisk).map { "the disk of process \(process.number) has \($0)" }
             }.first
-        default: nil
+        default: return nil
         }
+    }
+
+    private func half(of commit: Commit, _ history: History) -> String? {
+        if hasGoneBack { return nil }
+        for mark in commit.writes.lazy.compactMap({ Mark($0.content.value) }) {
+            for write in batches[mark.batch] ?? [] {
+                let present = Mark(commit.after[write.key]?.content.value)?.number
+                guard let present, write.replaced(present, history) else { continue }
+                return "\(commit.store) has write \(mark.number), and under \(write.key) not yet "
+                    + "write \(write.number) of the same transaction, but write \(present)"
+            }
+        }
+        return nil
     }
 
     private func mixed(_ values: [Key: PropertyListValue]) -> String? {
@@ -34,5 +61,17 @@ package final class BatchChecker: Checker {
             }
         }
         return nil
+    }
+}
+
+extension AppWrite {
+    /// Whether its author had seen the other write there, or what had replaced that.
+    fileprivate func replaced(_ other: Int, _ history: History) -> Bool {
+        var seen = over
+        while let number = seen {
+            if number == other { return true }
+            seen = history.writes[number]?.over
+        }
+        return false
     }
 }

@@ -3,13 +3,41 @@
 import UbiquityCore
 
 /// On the server, the later write wins by time and then by device; a transaction happens wholly or
-/// not at all; nothing changes but what was pushed, and nothing is stamped far in the future.
+/// not at all; nothing changes but what was pushed, and nothing is stamped far in the future. What
+/// was deleted stays so, also where the server has forgotten the deletion.
 package final class CommitChecker: Checker {
+    /// The latest stamp that each key ever had, as long as the server is not an older copy of itself.
+    private var latest: [StoreName: [Key: Stamp]] = [:]
+
     package init() {}
 
     package func check(_ observation: Observation, _ history: History) -> String? {
-        guard case .committed(let commit) = observation else { return nil }
-        return checkTransactions(of: commit) ?? checkChanges(in: commit)
+        switch observation {
+        case .committed(let commit):
+            defer { note(commit) }
+            return checkTransactions(of: commit) ?? checkChanges(in: commit) ?? revived(in: commit)
+        case .serverRestored: latest = [:]
+        default: break
+        }
+        return nil
+    }
+
+    private func note(_ commit: Commit) {
+        for write in commit.writes { latest[commit.store, default: [:]][write.key] = write.stamp }
+    }
+
+    private func revived(in commit: Commit) -> String? {
+        for write in commit.writes {
+            if write.content != .deleted, commit.before[write.key] == nil,
+                write.stamp.timestamp < commit.newestForgotten
+            {
+                return "\(commit.store) took \(write.key), which may have been deleted since"
+            }
+            guard let last = latest[commit.store]?[write.key], isLater(last, than: write.stamp)
+            else { continue }
+            return "\(commit.store) has brought back \(write.key) from before it was deleted"
+        }
+        return nil
     }
 
     private func checkTransactions(of commit: Commit) -> String? {
@@ -70,8 +98,11 @@ package final class CommitChecker: Checker {
 
     /// By the contract's word: the time, then the device; equal ones are nobody's business here.
     private func isLater(_ a: Record, than b: Record) -> Bool {
-        let (time, other) = (a.stamp.timestamp.rawValue, b.stamp.timestamp.rawValue)
-        if time != other { return time > other }
-        return a.stamp.device.rawValue > b.stamp.device.rawValue
+        isLater(a.stamp, than: b.stamp)
+    }
+
+    private func isLater(_ a: Stamp, than b: Stamp) -> Bool {
+        let (time, other) = (a.timestamp.rawValue, b.timestamp.rawValue)
+        return time != other ? time > other : a.device.rawValue > b.device.rawValue
     }
 }

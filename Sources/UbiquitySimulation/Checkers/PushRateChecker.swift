@@ -32,7 +32,7 @@ package final class PushRateChecker: Checker {
             // Another account's server counts by itself.
             senders[process] = Sender(tokens: Double(allowance.burst))
         case .ended(let process): senders[process] = nil
-        case .pushes(let process, _): return push(process)
+        case .pushes(let process, _, _): return push(process)
         case .opensStream(let process): return open(process)
         default: break
         }

@@ -2,7 +2,8 @@
 
 import UbiquityCore
 
-/// No commit takes a store over its limits; where they were lowered, none makes it larger.
+/// No commit takes a store over its limits; where they were lowered, none makes it larger. And what
+/// would not is not refused.
 package final class QuotaChecker: Checker {
     package init() {}
 
@@ -17,7 +18,28 @@ package final class QuotaChecker: Checker {
             return "\(commit.store) grew to \(after.keys) keys; "
                 + "\(commit.limits.keysMax) are allowed"
         }
-        return nil
+        return refusedWithoutReason(in: commit)
+    }
+
+    /// What comes after the first transaction of a push is judged with what that did.
+    private func refusedWithoutReason(in commit: Commit) -> String? {
+        guard case .refused(let refusal)? = commit.results.first,
+            ["quota-bytes", "quota-keys"].contains(refusal.code),
+            let writes = commit.push.transactions.first?.writes
+        else { return nil }
+        var records = commit.before
+        for write in writes {
+            let old = records[write.key]?.stamp
+            // Of two with one stamp, any may win.
+            if write.stamp == old { return nil }
+            if old.map({ $0 < write.stamp }) ?? true { records[write.key] = write }
+        }
+        let (before, after) = (Self.usage(commit.before), Self.usage(records))
+        let isTooMuch =
+            after.bytes > commit.limits.storeBytesMax && after.bytes > before.bytes
+            || after.keys > commit.limits.keysMax && after.keys > before.keys
+        return isTooMuch
+            ? nil : "\(commit.store) refused \(writes.map(\.key)) for its quota, and they fit"
     }
 
     private static func usage(_ records: [Key: Record]) -> (bytes: Int, keys: Int) {

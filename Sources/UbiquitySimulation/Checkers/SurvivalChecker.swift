@@ -31,6 +31,8 @@ package final class SurvivalChecker: Checker {
     private var predecessors: [Int: Int] = [:]
     /// What waited on a disk when that was copied: it may be sent twice, under two stamps.
     private var doubled: Set<Int> = []
+    /// What waited when a device's disks were last copied.
+    private var copied: [Int: Set<Int>] = [:]
     /// Of each disk that was lost, the last write until then.
     private var losses: [DiskName: Int] = [:]
 
@@ -45,15 +47,18 @@ package final class SurvivalChecker: Checker {
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
         case .wrote(let process, let writes): note(writes, of: process, history)
-        case .synchronized(let process): acknowledge(unsaved.removeValue(forKey: process) ?? [])
+        // Who turns to another account leaves what waits behind, parked.
+        case .synchronized(let process), .moved(let process, _):
+            acknowledge(unsaved.removeValue(forKey: process) ?? [])
         case .ended(let process): unsaved[process] = nil
         case .committed(let commit): note(commit)
         case .withdrawn(let disk, let records): withdraw(records, on: disk, history)
         case .discarded(let disk, let keys):
             excuse(writes(on: disk, history) { keys.contains($0.key) })
-        case .cloned: doubleUnsent(history)
+        case .cloned: doubled.formUnion(unsent(history))
+        case .copied(let device): copied[device] = unsent(history)
         case .lost(let disk):
-            doubleUnsent(history)
+            doubled.formUnion(unsent(history).union(copied[disk.device] ?? []))
             losses[disk] = written[disk]?.last
             excuseUnsent(on: disk, history)
         case .wiped(let disk):
@@ -86,8 +91,8 @@ package final class SurvivalChecker: Checker {
         acknowledge(marks)
     }
 
-    private func doubleUnsent(_ history: History) {
-        doubled.formUnion(history.writes.keys.filter { committed[$0] == nil })
+    private func unsent(_ history: History) -> Set<Int> {
+        Set(history.writes.keys.filter { committed[$0] == nil })
     }
 
     /// What the server forgot, the disk must still have on which it was written, unless that was

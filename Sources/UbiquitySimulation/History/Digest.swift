@@ -35,7 +35,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
             combine(13, process, values)
             combine(Int64(id))
         case .opensStream(let process): combine(14, process)
-        case .pushes(let process, let push):
+        case .pushes(let process, let push, _):
             combine(15, process, push.transactions.count)
             for transaction in push.transactions {
                 for write in transaction.writes { combine(write) }
@@ -52,6 +52,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .cloned(let device, let original): combine(20, device, original)
         case .lost(let disk), .wiped(let disk): combine(21, disk.device, disk.store)
         case .saves(let process, let entries): combine(23, process, entries.count)
+        case .copied(let device): combine(24, device)
         case .settled(let settlement): combine(22, settlement.processes.count)
         }
     }

@@ -84,8 +84,18 @@ package struct History {
     /// The accounts that may have what was written there: a clone may have taken it along before
     /// anybody signed in.
     package func owners(ofWritesOn disk: DiskName) -> Set<Int> {
-        let devices = [disk.device] + originals.filter { $0.value == disk.device }.map(\.key)
+        let devices = [disk.device] + clones(of: disk.device)
         return Set(devices.compactMap { owners[Folder($0, disk.folder)] })
+    }
+
+    /// Clones of clones included.
+    private func clones(of device: Int) -> [Int] {
+        originals.keys.filter { $0 != device && isClone($0, of: device) }
+    }
+
+    private func isClone(_ device: Int, of original: Int) -> Bool {
+        guard let parent = originals[device] else { return false }
+        return parent == original || isClone(parent, of: original)
     }
 
     package func owner(of disk: DiskName) -> Int? { owners[Folder(disk.device, disk.folder)] }

@@ -32,7 +32,7 @@ extension Observation: CustomStringConvertible {
         case .finishedRoundTrip(let process, let id, _, _):
             "process \(process) has finished round trip \(id)"
         case .opensStream(let process): "process \(process) opens a stream"
-        case .pushes(let process, let push):
+        case .pushes(let process, let push, _):
             "process \(process) pushes "
                 + push.transactions.map { $0.writes.map { text($0) }.joined(separator: "+") }
                 .joined(separator: " ")
@@ -45,6 +45,7 @@ extension Observation: CustomStringConvertible {
         case .signedIn(let device, let folder, let account):
             "device \(device) signs in to account \(account), folder \(folder)"
         case .cloned(let device, let original): "device \(device) is a clone of \(original)"
+        case .copied(let device): "the disks of device \(device) are copied"
         case .lost(let disk): "\(disk) is an older copy of itself"
         case .wiped(let disk): "\(disk) is wiped"
         case .settled: "all should agree"

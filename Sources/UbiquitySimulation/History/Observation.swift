@@ -27,7 +27,7 @@ package enum Observation {
     case saves(process: Int, [StoredEntry])
     /// `synchronize()` returned true.
     case synchronized(process: Int)
-    /// What the app would see changed without a write of its own.
+    /// What the app would see changed without a write of its own, or a write of it was refused.
     case changed(process: Int, Set<Key>, Cause)
     /// The app was told, and read the values.
     case told(process: Int, Notice, [Key: PropertyListValue?])
@@ -43,7 +43,8 @@ package enum Observation {
         process: Int, id: Int, values: [Key: PropertyListValue], waiting: Set<Key>)
 
     case opensStream(process: Int)
-    case pushes(process: Int, Push)
+    /// Sends this, of which some was never on its disk.
+    case pushes(process: Int, Push, unsaved: Set<Key> = [])
     /// The connected process has everything up to this position, but for keys of which it shows
     /// writes of its own.
     case received(
@@ -55,6 +56,8 @@ package enum Observation {
     /// The device signs in: the folder is the account's from now on.
     case signedIn(device: Int, folder: String, account: Int)
     case cloned(device: Int, from: Int)
+    /// The device's disks were copied, to take their own place later.
+    case copied(device: Int)
     /// An older copy of the disk took its place.
     case lost(DiskName)
     /// The disk is gone for good, with what is still written there.

@@ -44,7 +44,13 @@ final class App {
 
     private func setGroup(_ process: VirtualProcess) {
         guard let group = world.group() else { return }
-        write(group, padding: world.chance.int(0...20), process)
+        write(group + keyBesides(), padding: world.chance.int(0...20), process)
+    }
+
+    /// At times one that is also written alone, maybe while the transaction waits. Not where several
+    /// processes write: what they write at once under one key is not one transaction.
+    private func keyBesides() -> [Key] {
+        world.scenario.processes == 1 && world.chance.coin() ? [world.plainKey()] : []
     }
 
     private func setTooMuch(_ process: VirtualProcess) {

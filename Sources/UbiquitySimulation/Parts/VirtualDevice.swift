@@ -129,7 +129,10 @@ final class VirtualDevice {
 
     // MARK: - Disks
 
-    func makeBackup() { backup = disks.mapValues(\.content) }
+    func makeBackup() {
+        backup = disks.mapValues(\.content)
+        world.journal.note(.copied(device: number))
+    }
 
     /// An older copy takes the place of all disks; to be called while no process runs.
     func restore() {

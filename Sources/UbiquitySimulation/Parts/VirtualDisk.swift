@@ -13,6 +13,8 @@ final class VirtualDisk {
         var entries: [Key: (entry: StoredEntry, version: Int64)] = [:]
         var meta = StoredMeta()
         var refused: [RefusedWrite] = []
+        /// All that ever waited here for the server.
+        var everWaited: Set<Record> = []
     }
 
     let name: DiskName
@@ -41,6 +43,8 @@ final class VirtualDisk {
             meta: content.meta)
     }
 
+    func everHad(_ write: Record) -> Bool { content.everWaited.contains(write) }
+
     func save(_ batch: SaveBatch) -> SaveOutcome {
         guard batch.expectedVersion == content.version else {
             return .conflict(changes(after: batch.expectedVersion))
@@ -48,6 +52,7 @@ final class VirtualDisk {
         content.version += 1
         for entry in batch.entries { content.entries[entry.key] = (entry, content.version) }
         if let meta = batch.meta { content.meta = meta }
+        content.everWaited.formUnion(batch.entries.compactMap { $0.pending?.record })
         content.refused = Array(
             (content.refused + batch.refused).suffix(SaveBatch.refusedWritesMax))
         return .saved(version: content.version)

@@ -17,6 +17,8 @@ final class VirtualProcess {
     /// The driver's queue: what is to be done after the save that is under way.
     private var work: [() -> Void] = []
     private var saving: SaveBatch?
+    /// What is to happen to it during its next save.
+    private var fault: (() -> Void)?
     private var isDrainScheduled = false
     private var wakes = 0
     private var streams: [Int: VirtualStream] = [:]
@@ -126,7 +128,11 @@ final class VirtualProcess {
     func letGo() {
         streams = [:]
         disk.forget(self)
+        fault = nil
     }
+
+    /// Has something happen to it during its next save, or just after.
+    func whileSaving(_ fault: @escaping () -> Void) { self.fault = fault }
 
     // MARK: - The device's sign-in
 
@@ -230,6 +236,10 @@ final class VirtualProcess {
 
     private func save(_ batch: SaveBatch, then next: @escaping () -> Void) {
         saving = batch
+        if let fault {
+            self.fault = nil
+            world.after(world.chance.int64(0...world.scenario.flushMax), fault)
+        }
         world.after(world.chance.int64(0...world.scenario.flushMax)) { [self] in
             guard isAlive else { return }
             finishSave(batch)
@@ -311,15 +321,23 @@ final class VirtualProcess {
 
     private func push(_ number: Int, _ push: Push) {
         guard let address else { return }
-        world.journal.note(.pushes(process: self.number, push))
+        let unsaved = push.transactions.flatMap(\.writes).filter { !disk.everHad($0) }
+        world.journal.note(
+            .pushes(process: self.number, push, unsaved: Set(unsaved.map(\.key))))
         world.network.request(from: device) { [world] reply in
             world.server.push(push, to: address.store, by: address.device, reply: reply)
         } done: { [self] (result: Result<PushAnswer, LinkFailure>) in
             switch result {
-            case .success(let answer): tell(.pushAnswered(number, answer))
+            case .success(let answer): answered(number, push, answer)
             case .failure(let failure): tell(.pushFailed(number, failure))
             }
         }
+    }
+
+    private func answered(_ number: Int, _ push: Push, _ answer: PushAnswer) {
+        guard isAlive else { return }
+        handle(.pushAnswered(number, answer), refused: answer.refusedKeys(of: push))
+        scheduleDrain()
     }
 
     private func pull(_ number: Int, since cursor: Cursor?) {
@@ -338,17 +356,23 @@ final class VirtualProcess {
     // MARK: - For the journal
 
     /// Tells the engine, and looks what the app would see change.
-    private func handle(_ event: SyncEngine.Event) {
+    /// - Parameter refused: What the app is told of also where it shows no difference: the deletion
+    ///   of what the server never had.
+    private func handle(_ event: SyncEngine.Event, refused: Set<Key> = []) {
         let cause = Observation.Cause(event, engine)
         guard let cause else { return engine.handle(event, at: device.reading) }
         let before = engine.values
+        let withdrawn = refused.filter { engine.hasOwnWrite($0) }
         engine.handle(event, at: device.reading)
-        noteChanges(from: before, cause)
+        noteChanges(from: before, cause, besides: withdrawn)
     }
 
-    private func noteChanges(from before: [Key: PropertyListValue], _ cause: Observation.Cause) {
+    private func noteChanges(
+        from before: [Key: PropertyListValue], _ cause: Observation.Cause,
+        besides withdrawn: Set<Key> = []
+    ) {
         let after = engine.values
-        var changed = Set(before.keys.filter { before[$0] != after[$0] })
+        var changed = withdrawn.union(before.keys.filter { before[$0] != after[$0] })
         for key in after.keys where before[key] == nil { changed.insert(key) }
         isChanged = true
         if !changed.isEmpty { world.journal.note(.changed(process: number, changed, cause)) }
@@ -383,6 +407,16 @@ final class VirtualProcess {
             !engine.meta.hasCompletedFirstSync, world.scenario.firstSync == .serverWins
         else { return }
         world.journal.note(.discarded(disk: disk.name, Set(changes.records.map(\.key))))
+    }
+}
+
+extension PushAnswer {
+    /// The keys of the transactions that the server refused.
+    fileprivate func refusedKeys(of push: Push) -> Set<Key> {
+        let refused = zip(push.transactions, results).filter { _, result in
+            if case .refused = result { true } else { false }
+        }
+        return Set(refused.flatMap { $0.0.writes.map(\.key) })
     }
 }
 

@@ -44,7 +44,7 @@ final class VirtualServer {
 
     /// So short that runs of some minutes see what they do.
     private static let forgetting = ForgettingRule(
-        rememberedMilliseconds: 120_000, liveMilliseconds: 600_000, deletionsMax: 8)
+        rememberedMilliseconds: 20_000, liveMilliseconds: 60_000, deletionsMax: 3)
 
     init(world: World) {
         self.world = world

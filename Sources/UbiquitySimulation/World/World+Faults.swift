@@ -64,6 +64,17 @@ extension World {
     private func killProcess(of device: VirtualDevice) {
         guard !device.processes.isEmpty else { return }
         let process = chance.pick(device.processes)
+        // Two of three in the middle of a save: that is when it matters.
+        if chance.perMille(667) {
+            process.whileSaving { [self] in kill(process) }
+        } else {
+            kill(process)
+        }
+    }
+
+    private func kill(_ process: VirtualProcess) {
+        let device = process.device
+        guard !isPeaceful, process.isAlive else { return }
         device.kill(process)
         after(absence()) { [self] in
             if !isPeaceful, device.isRunning { device.launch(store: process.store) }

@@ -9,6 +9,8 @@ extension World {
     static let settlingMilliseconds: Int64 = 300_000 + 60_000 + 60_000
     /// How long a change takes to be everywhere when all are connected, at most.
     static let spreadingMilliseconds: Int64 = 20_000
+    /// How much longer for each clone: those of one device share its allowance.
+    static let spreadingMillisecondsPerClone: Int64 = 5_000
 
     /// All faults end, and all machines run; then everything must come to agree. Every account
     /// gets its turn on each device that has its values.
@@ -21,7 +23,8 @@ extension World {
         noteSettled()
         guard journal.violation == nil else { return }
         probe()
-        pass(Self.spreadingMilliseconds)
+        let clones = Int64(devices.count - scenario.devices)
+        pass(Self.spreadingMilliseconds + clones * Self.spreadingMillisecondsPerClone)
         noteSettled()
     }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// What a device sends was on its disk, under that stamp. A device that sent it from memory and then
+/// crashed would send it again under another stamp, as something later, or not know of it.
+package final class SavedFirstChecker: Checker {
+    package init() {}
+
+    package func check(_ observation: Observation, _ history: History) -> String? {
+        guard case .pushes(let process, _, let unsaved) = observation, !unsaved.isEmpty else {
+            return nil
+        }
+        return "process \(process) pushed \(unsaved.sorted()), which were not saved"
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import UbiquityCore
+
+@testable import UbiquitySimulation
+
+/// What some checker did not notice until something was broken on purpose.
+struct CheckersThatMutationsAskedForTests {
+    private let key: Key
+    private let other: Key
+    private let store = StoreName(account: 1, store: 0)
+
+    init() throws {
+        key = try Key("k")
+        other = try Key("l")
+    }
+
+    /// The first complaint about these.
+    private func complaint(
+        _ checker: some Checker, _ observations: [Observation]
+    ) -> String? {
+        let journal = Journal(checkers: [checker], clock: TrueTime())
+        for observation in observations { journal.note(observation) }
+        return journal.violation?.complaint
+    }
+
+    private func disk(device: Int = 1) -> DiskName {
+        DiskName(device: device, folder: "1", store: 0)
+    }
+
+    private func write(
+        _ number: Int, of key: Key, batch: Int, over: Int? = nil, device: Int = 1
+    ) -> AppWrite {
+        AppWrite(
+            number: number, batch: batch, process: 1, disk: disk(device: device), key: key,
+            value: Mark(number: number, batch: batch).value(padding: 0), time: 0, over: over)
+    }
+
+    private func record(_ write: AppWrite, at time: Int64 = 1) -> Record {
+        Record(
+            key: write.key, content: write.value.map(Content.value) ?? .deleted,
+            stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: 1)))
+    }
+
+    private func commit(
+        _ before: [Record], _ after: [Record], pushed: [Record],
+        result: TransactionResult = .committed([.applied]), limits: StoreLimits = StoreLimits()
+    ) throws -> Observation {
+        let isRefused = if case .refused = result { true } else { false }
+        return .committed(
+            Commit(
+                store: store, before: Dictionary(before.map { ($0.key, $0) }) { $1 },
+                after: Dictionary(after.map { ($0.key, $0) }) { $1 },
+                position: Position(epoch: 1, revision: 1), push: Push([try Transaction(pushed)]),
+                results: [result], writes: isRefused ? [] : pushed, limits: limits,
+                serverMilliseconds: 1_000, newestForgotten: .zero, newest: .zero,
+                device: DeviceID(rawValue: 1)))
+    }
+
+    private var opened: Observation { .opened(process: 1, disk: disk(), values: [:]) }
+    private let signedIn = Observation.signedIn(device: 1, folder: "1", account: 1)
+
+    @Test func `a first sync that keeps what the server's values replace`() {
+        func received(own: Set<Key>) -> Observation {
+            .received(
+                process: 1, store, Position(epoch: 1, revision: 1), values: [:], own: own)
+        }
+        let discarded = Observation.discarded(disk: disk(), [key])
+        let changed = Observation.changed(process: 1, [key], .firstDownload)
+        let start = [opened, discarded, changed]
+        #expect(complaint(FirstSyncChecker(), start + [received(own: [key])]) != nil)
+        #expect(complaint(FirstSyncChecker(), start + [received(own: [other])]) == nil)
+        let written = Observation.wrote(process: 1, [write(1, of: key, batch: 0)])
+        #expect(complaint(FirstSyncChecker(), start + [written, received(own: [key])]) == nil)
+    }
+
+    @Test func `a write that was sent from memory`() {
+        let saved = Observation.pushes(process: 1, Push([]))
+        let unsaved = Observation.pushes(process: 1, Push([]), unsaved: [key])
+        #expect(complaint(SavedFirstChecker(), [opened, saved]) == nil)
+        #expect(complaint(SavedFirstChecker(), [opened, unsaved]) != nil)
+    }
+
+    @Test func `a part of a transaction without the key that was written again since`() throws {
+        let first = write(1, of: key, batch: 1)
+        let both = [write(2, of: key, batch: 2, over: 1), write(3, of: other, batch: 2)]
+        let last = write(4, of: key, batch: 3, over: 2)
+        let start = [opened] + [[first], both, [last]].map { Observation.wrote(process: 1, $0) }
+        func committed(_ present: AppWrite) throws -> Observation {
+            let part = record(both[1])
+            return try commit([], [record(present), part], pushed: [part])
+        }
+        let checker = { BatchChecker(groups: []) }
+        #expect(complaint(checker(), start + [try committed(first)]) != nil)
+        #expect(complaint(checker(), start + [try committed(both[0])]) == nil)
+        #expect(complaint(checker(), start + [try committed(last)]) == nil)
+        // Who restores a copy may bring anything back.
+        #expect(
+            complaint(checker(), start + [.serverRestored([:]), try committed(first)]) == nil)
+    }
+
+    @Test func `a refusal for the quota of what fits`() throws {
+        let refused = TransactionResult.refused(Refusal(code: "quota-keys", detail: ""))
+        let (old, new) = (record(write(1, of: key, batch: 0)), write(2, of: key, batch: 0))
+        var limits = StoreLimits()
+        limits.keysMax = 1
+        let replaces = try commit(
+            [old], [old], pushed: [record(new, at: 2)], result: refused, limits: limits)
+        #expect(complaint(QuotaChecker(), [replaces]) != nil)
+        let adds = try commit(
+            [old], [old], pushed: [record(write(2, of: other, batch: 0))], result: refused,
+            limits: limits)
+        #expect(complaint(QuotaChecker(), [adds]) == nil)
+    }
+
+    @Test func `a write that was not parked when its process turned to another account`() {
+        let checker = SurvivalChecker(timeTolerance: nil, keepsStamps: true)
+        let written = Observation.wrote(process: 1, [write(1, of: key, batch: 0)])
+        let settled = Observation.settled(Settlement(server: [:], processes: []))
+        let elsewhere = DiskName(device: 1, folder: "2", store: 0)
+        #expect(
+            complaint(
+                checker, [signedIn, opened, written, .moved(process: 1, elsewhere), settled])
+                != nil)
+    }
+
+    @Test func `what waited on a disk that was copied may come twice`() throws {
+        let writes = [write(1, of: key, batch: 1), write(2, of: key, batch: 2, over: 1)]
+        let start = [signedIn, opened, .wrote(process: 1, [writes[0]])]
+        let rest = [
+            try commit([], [record(writes[0])], pushed: [record(writes[0])]),
+            .wrote(process: 1, [writes[1]]),
+            try commit([], [record(writes[1])], pushed: [record(writes[1])]),
+            .lost(disk()),
+            .settled(Settlement(server: [store: [key: record(writes[0], at: 3)]], processes: [])),
+        ]
+        func survival() -> SurvivalChecker {
+            SurvivalChecker(timeTolerance: nil, keepsStamps: true)
+        }
+        #expect(complaint(survival(), start + [.copied(device: 1)] + rest) == nil)
+        #expect(complaint(survival(), start + rest) != nil)
+    }
+
+    @Test func `the clone of a clone may send what its first original wrote`() throws {
+        let written = write(1, of: key, batch: 0)
+        let committed = try commit([], [record(written)], pushed: [record(written)])
+        let clones = [
+            Observation.cloned(device: 2, from: 1), .cloned(device: 3, from: 2),
+            .signedIn(device: 3, folder: "1", account: 1),
+        ]
+        let start = [opened, Observation.wrote(process: 1, [written])]
+        #expect(complaint(AccountChecker(), start + clones + [committed]) == nil)
+        #expect(complaint(AccountChecker(), start + [committed]) != nil)
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+
+/// `make mutations` proves that the checkers notice what is broken on purpose. What it breaks must
+/// still be there.
+struct MutationTests {
+    private static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    @Test
+    func `every mutation still applies to the sources`() throws {
+        let patches = try Self.patches()
+        #expect(patches.count >= 20)
+        for patch in patches {
+            let (status, words) = try Self.tryToApply(patch)
+            #expect(status == 0, "\(patch.lastPathComponent): \(words)")
+        }
+    }
+
+    @Test
+    func `every mutation says what it breaks, which is the engine or a fake`() throws {
+        for patch in try Self.patches() {
+            let lines = try String(contentsOf: patch, encoding: .utf8).split(separator: "\n")
+            let name = patch.lastPathComponent
+            #expect(lines.first?.hasPrefix("# ") == true, "\(name) does not say what it breaks")
+            let files = lines.filter { $0.hasPrefix("+++ ") }.map { $0.dropFirst(4) }
+            #expect(!files.isEmpty, "\(name) changes nothing")
+            for file in files {
+                let isMeant = ["b/Sources/UbiquityCore/", "b/Sources/UbiquitySimulation/Parts/"]
+                    .contains { file.hasPrefix($0) }
+                #expect(isMeant, "\(name) changes \(file)")
+            }
+        }
+    }
+
+    private static func patches() throws -> [URL] {
+        try FileManager.default.contentsOfDirectory(
+            at: root.appendingPathComponent("Mutations"), includingPropertiesForKeys: nil
+        )
+        .filter { $0.pathExtension == "patch" }
+        .sorted { $0.path < $1.path }
+    }
+
+    /// As the script does, changing nothing.
+    private static func tryToApply(_ patch: URL) throws -> (status: Int32, words: String) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [
+            "patch", "--dry-run", "--strip=1", "--fuzz=0", "--forward",
+            "--directory=\(root.path)", "--input=\(patch.path)",
+        ]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let words = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: words, as: UTF8.self))
+    }
+}
