@@ -8,14 +8,15 @@ SWIFT ?= swift
 PLIST ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo test test-tsan fuzz fuzz-build fuzz-corpus format lint docs protobuf \
-	benchmark clean
+.PHONY: help setup build demo test test-tsan torture fuzz fuzz-build fuzz-corpus \
+	format lint docs protobuf benchmark clean
 
 help:
 	@echo "make demo                  two devices and a server on this machine, with a sample file"
 	@echo "make demo PLIST=FILE       the same with a preferences file of your own"
 	@echo "make test                  all tests"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
+	@echo "make torture               real servers and devices under kills and faults: TORTURE_SECONDS=60"
 	@echo "make fuzz                  fuzzes what parses foreign bytes: FUZZ_SECONDS=60 an entry, ENTRY=all"
 	@echo "make fuzz-corpus           takes into the repository's corpus what make fuzz found to be new"
 	@echo "make lint                  the format check; make format corrects it"
@@ -45,6 +46,17 @@ test-tsan: setup
 	TSAN_OPTIONS="halt_on_error=1 suppressions=$(CURDIR)/Tests/thread-sanitizer.supp" \
 	$(SWIFT) test $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan --skip-build \
 		--no-parallel
+
+# Real processes, real sockets, real files; the simulator's checkers.
+TORTURE_SECONDS ?= 60
+TORTURE_FLAGS ?=
+
+torture: setup
+	@for product in ubiquity UbiquityTestWorker UbiquityTorture; do \
+		scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product $$product || exit 1; \
+	done
+	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/UbiquityTorture" \
+		--seconds $(TORTURE_SECONDS) $(TORTURE_FLAGS)
 
 # A release build of its own, for every file is compiled anew, with what tells libFuzzer which parts
 # of the code an input reached. Fuzz/README.md says what the entries are.
