@@ -41,7 +41,8 @@ final class AppProcess: Sendable {
     }
 
     var isOpen: Bool { state.withLock(\.isOpen) }
-    var isRunning: Bool { child.isRunning && !state.withLock(\.hasEnded) }
+    var isRunning: Bool { child.isRunning && !hasSaidAll }
+    private var hasSaidAll: Bool { state.withLock(\.hasEnded) }
     var lastWords: String { child.lastWords }
     var viewsSeen: Int { state.withLock(\.viewsSeen) }
     var view: TortureView? { state.withLock(\.view) }
@@ -66,7 +67,7 @@ final class AppProcess: Sendable {
     /// `kill -9`; returns when all that it said is written down.
     func kill(_ how: String) async throws {
         child.kill()
-        try await until("the end of \(name)", within: 60) { !isRunning && !child.isRunning }
+        try await until("the end of \(name)", within: 60) { hasSaidAll && !child.isRunning }
         chronicle.ended(number, how)
         child.forget()
     }

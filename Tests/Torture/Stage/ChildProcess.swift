@@ -18,8 +18,10 @@ struct ChildProcess: Sendable {
         process = Process()
         (input, output) = (Pipe(), Pipe())
         errorsPath = errors
-        process.executableURL = URL(fileURLWithPath: try program.path())
-        process.arguments = arguments
+        // A library loaded before all others may change the environment, behind which Swift looks for
+        // the arguments: that is for another program to bear.
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [try program.path()] + arguments
         process.environment = ProcessInfo.processInfo.environment
             .filter { !$0.key.hasPrefix("UBIQUITY_") }
             .merging(environment) { $1 }

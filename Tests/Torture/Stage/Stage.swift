@@ -41,13 +41,16 @@ final class Stage: Sendable {
         }
     }
 
-    /// Kills all processes, and lets none be started.
+    /// Kills all processes, waits for their end, and lets none be started.
     func end() {
         let children = state.withLock { state in
             state.isOver = true
             return state.children.values
         }
         for child in children { child.kill() }
+        for child in children {
+            for _ in 0..<1_000 where child.isRunning { usleep(10_000) }
+        }
     }
 
     func removeFolder() { try? FileManager.default.removeItem(atPath: folder) }
