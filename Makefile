@@ -8,8 +8,8 @@ SWIFT ?= swift
 PLIST ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo test test-tsan simulate mutations fuzz fuzz-build fuzz-corpus format \
-	lint docs protobuf benchmark clean
+.PHONY: help setup build demo test test-tsan simulate mutations torture fuzz fuzz-build \
+	fuzz-corpus format lint docs protobuf benchmark clean
 
 help:
 	@echo "make demo                  two devices and a server on this machine, with a sample file"
@@ -19,6 +19,7 @@ help:
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
 	@echo "make simulate SEEDS=1...9  the same for these seeds"
 	@echo "make mutations             breaks the engine on purpose, and has the simulator find out"
+	@echo "make torture               real servers and devices under kills and faults: TORTURE_SECONDS=60"
 	@echo "make fuzz                  fuzzes what parses foreign bytes: FUZZ_SECONDS=60 an entry, ENTRY=all"
 	@echo "make fuzz-corpus           takes into the repository's corpus what make fuzz found to be new"
 	@echo "make lint                  the format check; make format corrects it"
@@ -64,6 +65,17 @@ MUTATION ?=
 mutations: setup
 	@SWIFT="$(SWIFT)" BUILD_FLAGS="$(BUILD_FLAGS)" SEEDS=$(SEEDS) STEPS=$(STEPS) \
 		MUTATION=$(MUTATION) scripts/mutations
+
+# Real processes, real sockets, real files; the simulator's checkers.
+TORTURE_SECONDS ?= 60
+TORTURE_FLAGS ?=
+
+torture: setup
+	@for product in ubiquity UbiquityTestWorker UbiquityTorture; do \
+		scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product $$product || exit 1; \
+	done
+	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/UbiquityTorture" \
+		--seconds $(TORTURE_SECONDS) $(TORTURE_FLAGS)
 
 # A release build of its own, for every file is compiled anew, with what tells libFuzzer which parts
 # of the code an input reached. Fuzz/README.md says what the entries are.

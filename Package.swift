@@ -114,11 +114,24 @@ let package = Package(
         .executableTarget(
             name: "UbiquityTestWorker",
             dependencies: [
-                "Ubiquity", "UbiquityCore",
+                "TortureLanguage", "Ubiquity", "UbiquityCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/Worker"),
+        // Real servers and devices as processes, a proxy between them, kills, and the simulator's
+        // checkers: `make torture`.
+        .executableTarget(
+            name: "UbiquityTorture",
+            dependencies: [
+                "TortureLanguage", "Ubiquity", "UbiquityCore", "UbiquitySimulation",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Tests/Torture"),
+        // What the torture and its apps say to each other.
+        .target(name: "TortureLanguage", path: "Tests/TortureLanguage"),
         .testTarget(name: "UbiquityWireTests", dependencies: ["UbiquityCore", "UbiquityWire"]),
         .testTarget(name: "UbiquityCoreTests", dependencies: ["UbiquityCore"]),
         // Code as apps for Apple's systems have it, in both languages they are written in.

@@ -69,7 +69,7 @@ package struct Simulation: Sendable {
 
 /// The time that no clock shows: milliseconds since 1970.
 package final class TrueTime {
-    package internal(set) var now: Int64 = 1_800_000_000_000
+    package var now: Int64
 
-    package init() {}
+    package init(now: Int64 = 1_800_000_000_000) { self.now = now }
 }

@@ -64,7 +64,8 @@ struct FoundBySimulationTests {
         #expect(cloud.server["a"] == .integer(2))
     }
 
-    @Test func `two processes that write in the same moment do not mix their transactions`() throws {
+    @Test func `two processes that write in the same moment do not mix their transactions`() throws
+    {
         let device = cloud.device()
         let helper = device.helper()
         cloud.settle()

@@ -9,7 +9,7 @@ import Synchronization
 enum MessageOutput {
     private static let file = Mutex(FileHandle.standardOutput)
 
-    static func print(_ message: WorkerMessage) {
+    static func print(_ message: some Encodable) {
         do {
             let line = try JSONEncoder().encode(message) + Data("\n".utf8)
             try file.withLock { try $0.write(contentsOf: line) }

@@ -12,7 +12,7 @@ enum NoticePrinter {
             queue: nil
         ) { notification in
             let time = MonotonicTime.now
-            MessageOutput.print(.noticed(notice(notification, at: time)))
+            MessageOutput.print(WorkerMessage.noticed(notice(notification, at: time)))
         }
     }
 

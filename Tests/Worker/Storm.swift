@@ -25,7 +25,7 @@ struct Storm {
             try write(batch, to: store)
             next = batch.upperBound + 1
         }
-        MessageOutput.print(.stormOver)
+        MessageOutput.print(WorkerMessage.stormOver)
     }
 
     /// Writes for one `synchronize()`.
@@ -33,11 +33,12 @@ struct Storm {
 
     private func write(_ batch: ClosedRange<Int>, to store: UbiquitousKeyValueStore) throws {
         // Before the first of them, or what a killed process had written would be nobody's.
-        MessageOutput.print(.attempting(batch, at: MonotonicTime.now))
+        MessageOutput.print(WorkerMessage.attempting(batch, at: MonotonicTime.now))
         for number in batch { try StormWrite(writer: writer, number: number).make(in: store) }
         let last = batch.upperBound
         MessageOutput.print(
-            store.synchronize() ? .acknowledged(through: last) : .refused(through: last))
+            store.synchronize()
+                ? WorkerMessage.acknowledged(through: last) : .refused(through: last))
     }
 }
 

@@ -14,15 +14,17 @@ struct Worker: AsyncParsableCommand {
     @Option var home: String
     @Option var store: String
     @Flag(help: "Print no changes that come from outside.") var quiet = false
+    @Flag(help: "Take a torture's commands, and print its messages.") var torture = false
 
     /// Ends with its input, and so with whoever started it.
     func run() async throws {
         var configuration = UbiquityConfiguration(identifier: store, home: home)
         configuration.logger = Logger(label: "worker") { StreamLogHandler.standardError(label: $0) }
         let store = try UbiquitousKeyValueStore(configuration: configuration)
+        defer { store.close() }
+        if torture { return try TortureApp(store).run() }
         if !quiet { NoticePrinter.observe(store) }
-        MessageOutput.print(.ready)
+        MessageOutput.print(WorkerMessage.ready)
         while let line = readLine() { try await WorkerCommand(line).run(on: store) }
-        store.close()
     }
 }

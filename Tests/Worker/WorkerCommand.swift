@@ -34,11 +34,11 @@ enum WorkerCommand {
         switch self {
         case .set(let key, let text): write(text, key, to: store)
         case .remove(let key): write(nil, key, to: store)
-        case .get(let key): MessageOutput.print(.value(store.string(forKey: key)))
-        case .values: MessageOutput.print(.values(store.texts))
-        case .synchronize: MessageOutput.print(.synchronized(store.synchronize()))
-        case .sync: MessageOutput.print(.synced(failure: await failure(of: store)))
-        case .status: MessageOutput.print(.status(store.workerStatus))
+        case .get(let key): MessageOutput.print(WorkerMessage.value(store.string(forKey: key)))
+        case .values: MessageOutput.print(WorkerMessage.values(store.texts))
+        case .synchronize: MessageOutput.print(WorkerMessage.synchronized(store.synchronize()))
+        case .sync: MessageOutput.print(WorkerMessage.synced(failure: await failure(of: store)))
+        case .status: MessageOutput.print(WorkerMessage.status(store.workerStatus))
         case .storm(let storm): try storm.run(on: store)
         }
     }
@@ -46,7 +46,7 @@ enum WorkerCommand {
     private func write(_ text: String?, _ key: String, to store: UbiquitousKeyValueStore) {
         let start = MonotonicTime.now
         store.set(text, forKey: key)
-        MessageOutput.print(.wrote(at: start))
+        MessageOutput.print(WorkerMessage.wrote(at: start))
     }
 
     private func failure(of store: UbiquitousKeyValueStore) async -> String? {
@@ -59,7 +59,7 @@ enum WorkerCommand {
 
 extension UbiquitousKeyValueStore {
     /// Of one moment.
-    fileprivate var texts: [String: String] {
+    var texts: [String: String] {
         dictionaryRepresentation.compactMapValues { $0 as? String }
     }
 

@@ -17,12 +17,19 @@ package final class SurvivalChecker: Checker {
         case excused
     }
 
+    private struct Trip: Hashable {
+        var process: Int
+        var id: Int
+    }
+
     /// Nil: time says nothing in this run; else the milliseconds by which stamps may be wrong.
     private let timeTolerance: Int64?
     private let keepsStamps: Bool
     private var fates: [Int: Fate] = [:]
     /// Of each process, what it wrote since it last was told that all is on disk.
     private var unsaved: [Int: [Int]] = [:]
+    /// Of each round trip under way, what was unsaved when it was asked for.
+    private var trips: [Trip: [Int]] = [:]
     /// Of each disk, all that was written there.
     private var written: [DiskName: [Int]] = [:]
     /// What the server has, as long as it does not become an older copy of itself.
@@ -33,6 +40,8 @@ package final class SurvivalChecker: Checker {
     private var doubled: Set<Int> = []
     /// What waited when a device's disks were last copied.
     private var copied: [Int: Set<Int>] = [:]
+    /// In the end, the deletions of each key.
+    private var deletions: [Key: [AppWrite]] = [:]
     /// Of each disk that was lost, the last write until then.
     private var losses: [DiskName: Int] = [:]
 
@@ -47,10 +56,18 @@ package final class SurvivalChecker: Checker {
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
         case .wrote(let process, let writes): note(writes, of: process, history)
-        // Who turns to another account leaves what waits behind, parked.
-        case .synchronized(let process), .moved(let process, _):
+        case .synchronized(let process): acknowledge(unsaved.removeValue(forKey: process) ?? [])
+        case .askedRoundTrip(let process, let id, _):
+            trips[Trip(process: process, id: id)] = unsaved[process] ?? []
+        case .finishedRoundTrip(let process, let id, _, _):
+            acknowledge(trips.removeValue(forKey: Trip(process: process, id: id)) ?? [])
+        case .moved(let process, _):
+            // Who turns to another account leaves what waits behind, parked.
             acknowledge(unsaved.removeValue(forKey: process) ?? [])
-        case .ended(let process): unsaved[process] = nil
+            forgetTrips(of: process)
+        case .ended(let process):
+            unsaved[process] = nil
+            forgetTrips(of: process)
         case .committed(let commit): note(commit)
         case .withdrawn(let disk, let records): withdraw(records, on: disk, history)
         case .discarded(let disk, let keys):
@@ -90,6 +107,8 @@ package final class SurvivalChecker: Checker {
         }
         acknowledge(marks)
     }
+
+    private func forgetTrips(of process: Int) { trips = trips.filter { $0.key.process != process } }
 
     private func unsent(_ history: History) -> Set<Int> {
         Set(history.writes.keys.filter { committed[$0] == nil })
@@ -147,6 +166,8 @@ package final class SurvivalChecker: Checker {
     // MARK: - The end
 
     private func judge(_ settlement: Settlement, _ history: History) -> String? {
+        deletions = Dictionary(
+            grouping: history.writes.values.filter { $0.value == nil }, by: \.key)
         for write in history.writes.values.sorted(by: { $0.number < $1.number })
         where fates[write.number] == .acknowledged {
             guard let store = home(of: write, history) else { continue }
@@ -184,9 +205,8 @@ package final class SurvivalChecker: Checker {
     private func mayHaveBeenDeleted(
         _ write: AppWrite, in store: StoreName, _ history: History
     ) -> Bool {
-        history.writes.values.contains { deletion in
-            deletion.value == nil && deletion.key == write.key
-                && deletion.disk.store == store.store
+        deletions[write.key, default: []].contains { deletion in
+            deletion.disk.store == store.store
                 && history.owners(ofWritesOn: deletion.disk).contains(store.account)
                 && !isCertainlyLater(write, than: deletion, history)
         }
@@ -199,6 +219,8 @@ package final class SurvivalChecker: Checker {
         var seen = keepsStamps ? predecessors[write.number] : nil
         while let number = seen {
             if number == other.number { return !doubled.contains(number) }
+            // Nobody sees what is written later, and a key may have a long history.
+            if let time = history.writes[number]?.time, time < other.time { return false }
             seen = predecessors[number]
         }
         return false

@@ -82,6 +82,11 @@ package struct Settlement {
     package var server: [StoreName: [Key: Record]]
     package var processes: [Process]
 
+    package init(server: [StoreName: [Key: Record]], processes: [Process]) {
+        self.server = server
+        self.processes = processes
+    }
+
     package struct Process {
         package var number: Int
         package var disk: DiskName
@@ -91,6 +96,19 @@ package struct Settlement {
         package var waiting: Set<Key>
         package var isConnected: Bool
         package var onDisk: [Key: PropertyListValue]
+
+        package init(
+            number: Int, disk: DiskName, account: Int?, values: [Key: PropertyListValue],
+            waiting: Set<Key>, isConnected: Bool, onDisk: [Key: PropertyListValue]
+        ) {
+            self.number = number
+            self.disk = disk
+            self.account = account
+            self.values = values
+            self.waiting = waiting
+            self.isConnected = isConnected
+            self.onDisk = onDisk
+        }
     }
 }
 
@@ -110,4 +128,24 @@ package struct Commit {
     package var newest: HybridTimestamp
     /// Who sent it: the device's name at the server.
     package var device: DeviceID
+
+    package init(
+        store: StoreName, before: [Key: Record], after: [Key: Record], position: Position,
+        push: Push, results: [TransactionResult], writes: [Record], limits: StoreLimits,
+        serverMilliseconds: Int64, newestForgotten: HybridTimestamp, newest: HybridTimestamp,
+        device: DeviceID
+    ) {
+        self.store = store
+        self.before = before
+        self.after = after
+        self.position = position
+        self.push = push
+        self.results = results
+        self.writes = writes
+        self.limits = limits
+        self.serverMilliseconds = serverMilliseconds
+        self.newestForgotten = newestForgotten
+        self.newest = newest
+        self.device = device
+    }
 }

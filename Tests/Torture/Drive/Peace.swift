@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TortureLanguage
+import UbiquityCore
+import UbiquitySimulation
+
+/// After the faults: everything must come to agree, within a bounded time.
+struct Peace {
+    let run: TortureRun
+    let processes: [AppProcess]
+
+    /// Waits until all agree, has one more change spread, and lets the checkers judge.
+    func settle() async throws {
+        try await agree(within: TorturePlan.settlingSeconds)
+        guard run.chronicle.complaint == nil else { return }
+        for (number, process) in processes.enumerated() {
+            run.write(
+                [run.plan.sharedKeys[number % run.plan.sharedKeys.count]], padding: 0, by: process)
+        }
+        try await agree(within: TorturePlan.spreadingSeconds)
+    }
+
+    /// What came of it is for the checkers to judge.
+    private func agree(within seconds: Double) async throws {
+        let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
+        var settlement = try await look()
+        while !isAgreed(settlement), ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(500))
+            settlement = try await look()
+        }
+        // What apps were told may still be on its way to them.
+        try await Task.sleep(for: .milliseconds(1_000))
+        run.chronicle.note(.settled(try await look()))
+    }
+
+    private func isAgreed(_ settlement: Settlement) -> Bool {
+        ConvergenceChecker().check(.settled(settlement), History()) == nil
+    }
+
+    private func look() async throws -> Settlement {
+        let views = try await views()
+        var server: [StoreName: [Key: Record]] = [:]
+        for listener in run.listeners { server[listener.store] = try await listener.pull() }
+        return Settlement(
+            server: server,
+            processes: try zip(processes, views).map { process, view in
+                Settlement.Process(
+                    number: process.number, disk: process.device.disk,
+                    account: process.device.account,
+                    values: Chronicle.State.values(view.values),
+                    waiting: Set(view.pendingKeys.compactMap { try? Key($0) }),
+                    isConnected: view.connection == "connected",
+                    onDisk: try process.device.readDisk())
+            })
+    }
+
+    /// Asks all how everything stands.
+    private func views() async throws -> [TortureView] {
+        let seen = processes.map(\.viewsSeen)
+        for process in processes { process.send(.show) }
+        try await until("an answer of all apps", within: 60) {
+            zip(processes, seen).allSatisfy { $0.viewsSeen > $1 || !$0.isRunning }
+        }
+        return try processes.map { process in
+            guard process.isRunning, let view = process.view else {
+                throw Trouble("\(process.name) ended by itself: \(process.lastWords)")
+            }
+            return view
+        }
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import UbiquityCore
+
+/// What a torture consists of.
+struct TorturePlan: Sendable {
+    var seconds: Double
+    var seed: UInt64
+    var devices: Int
+    /// Of each device.
+    var processes: Int
+    var accounts: Int
+    /// Nothing that takes a minute to be noticed.
+    var isQuick: Bool
+
+    /// Milliseconds between two things that an app does, on average.
+    static let workInterval = 250.0
+    /// Milliseconds between two kills of an app's process, on average; of the server's; between two
+    /// faults of the network, and two full disks.
+    static let appKillInterval = 2_500.0
+    static let serverKillInterval = 9_000.0
+    static let networkFaultInterval = 1_500.0
+    static let fullDiskInterval = 12_000.0
+    /// How long bytes are on their way in a slow network, at most.
+    static let delayMax: Int64 = 300
+    /// By how many milliseconds the time of a write may be wrong: a device knows the server's time as
+    /// of the moment when an answer was sent, and a busy machine lets processes wait.
+    static let timeTolerance: Int64 = 2 * delayMax + 5_000
+
+    /// For everything to agree once the faults have ended: a silent connection is noticed after 50
+    /// seconds, the pauses between two attempts are at most 60.
+    static let settlingSeconds = 150.0
+    /// For one more change to be everywhere.
+    static let spreadingSeconds = 30.0
+
+    // MARK: - Keys
+
+    /// That all processes of an account write.
+    let sharedKeys = (0..<10).map { "k\($0)" }
+    /// That are only ever written together.
+    let groups = [["a1", "a2", "a3"], ["b1", "b2"]]
+
+    var groupedKeys: [[Key]] { groups.map { $0.compactMap { try? Key($0) } } }
+
+    /// That one app alone writes; the processes of an app are never two at once.
+    static func ownKey(of app: String) -> String { ownPrefix + app }
+
+    static let ownPrefix = "own."
+}
+
+extension RandomSource {
+    /// Of things that happen at any time, the time to the next.
+    /// - Parameter mean: Milliseconds.
+    mutating func interval(mean: Double) -> Duration {
+        let part = -log(Double.random(in: Double.leastNonzeroMagnitude...1, using: &self))
+        return .milliseconds(Int64(min(part, 6) * mean))
+    }
+
+    mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
+
+    mutating func pause(milliseconds: Int64) async {
+        let time = Int64.random(in: 0...milliseconds, using: &self)
+        try? await Task.sleep(for: .milliseconds(time))
+    }
+}

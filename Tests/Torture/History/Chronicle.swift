@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Foundation
+import Synchronization
+import TortureLanguage
+import UbiquityCore
+import UbiquitySimulation
+
+/// Writes down what happens, in the order in which it was said, and has the checkers read along.
+///
+/// Shared state, all guarded by one mutex: the journal with its checkers, the file, the tally, and
+/// what is known of each process. Many threads say what happened, and what each of them says must be
+/// taken in as a whole.
+final class Chronicle: Sendable {
+    struct State {
+        var journal: Journal
+        let clock: TrueTime
+        let file: FileHandle
+        var tally = Tally()
+        /// The first of them counts.
+        var complaint: String?
+        var disks: [Int: DiskName] = [:]
+        /// The deletions of each process that it still sees: absent keys have no mark.
+        var deletions: [Int: [Key: Int]] = [:]
+    }
+
+    private let state: Mutex<State>
+    private let start = Chronicle.now
+
+    /// - Parameters:
+    ///   - path: Of the file, a JSON document a line.
+    ///   - checkers: Makes those that read along.
+    init(path: String, checkers: @Sendable () -> [any Checker]) throws {
+        _ = FileManager.default.createFile(atPath: path, contents: nil)
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        let clock = TrueTime(now: Self.now)
+        state = Mutex(
+            State(
+                journal: Journal(checkers: checkers(), clock: clock), clock: clock, file: file))
+    }
+
+    /// Milliseconds of the clock that all processes of the machine share, and that nobody sets.
+    static var now: Int64 { milliseconds(DispatchTime.now().uptimeNanoseconds) }
+
+    static func milliseconds(_ nanoseconds: UInt64) -> Int64 { Int64(nanoseconds / 1_000_000) }
+
+    var tally: Tally { state.withLock(\.tally) }
+
+    /// What is wrong, a sentence; nil: nothing so far.
+    var complaint: String? {
+        state.withLock { $0.complaint ?? $0.journal.violation?.complaint }
+    }
+
+    func complain(_ sentence: String) {
+        with { state in
+            if state.complaint == nil { state.complaint = sentence }
+            write(Line(event: "COMPLAINT: \(sentence)"), &state)
+        }
+    }
+
+    func count(_ event: Tally.Event, _ number: Int = 1) {
+        state.withLock { $0.tally[event] += number }
+    }
+
+    /// For who reads the file.
+    func note(_ event: String) { with { write(Line(event: event), &$0) } }
+
+    /// For the checkers.
+    func note(_ observation: sending Observation) {
+        with { state in
+            state.journal.note(observation)
+            let hadComplaint = state.complaint != nil
+            guard let violation = state.journal.violation, !hadComplaint else { return }
+            state.complaint = "\(violation.complaint) (\(violation.checker))"
+            write(Line(event: "COMPLAINT: \(state.complaint ?? "")"), &state)
+        }
+    }
+
+    /// What an app said.
+    func take(_ message: TortureMessage, of process: Int) {
+        with { state in
+            write(Line(process: process, said: message.abridged), &state)
+            for observation in state.observations(message, process) {
+                state.journal.note(observation)
+            }
+        }
+    }
+
+    func began(_ process: Int, on disk: DiskName, name: String) {
+        with { state in
+            state.disks[process] = disk
+            write(Line(process: process, event: "\(name) is started on \(disk)"), &state)
+        }
+    }
+
+    func ended(_ process: Int, _ how: String) {
+        with { state in
+            state.journal.note(.ended(process: process))
+            state.deletions[process] = nil
+            write(Line(process: process, event: how), &state)
+        }
+    }
+
+    // MARK: - The file
+
+    private struct Line: Encodable {
+        var at: Int64 = 0
+        var process: Int?
+        var event: String?
+        var said: TortureMessage?
+    }
+
+    private func with(_ body: (inout State) -> Void) {
+        state.withLock { state in
+            state.clock.now = Self.now
+            body(&state)
+        }
+    }
+
+    /// What cannot be written is no reason to stop.
+    private func write(_ line: Line, _ state: inout State) {
+        var line = line
+        line.at = state.clock.now - start
+        guard let bytes = try? JSONEncoder().encode(line) else { return }
+        try? state.file.write(contentsOf: bytes + Data("\n".utf8))
+    }
+}
+
+extension TortureMessage {
+    /// A notification without the values that it did not tell of.
+    fileprivate var abridged: TortureMessage {
+        guard case .told(let reason, let keys, let values) = self else { return self }
+        return .told(
+            reason: reason, keys: keys, values: values.filter { keys.contains($0.key) })
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+import Ubiquity
+import UbiquityCore
+import UbiquitySimulation
+
+/// A device of an account's own that only listens, not through a proxy, and so knows what the server
+/// made durable.
+///
+/// Shared state: what it knows of the store, guarded by a mutex: it is told on a thread of the
+/// network's.
+final class ServerListener: Sendable {
+    private struct Known {
+        var records: [Key: Record] = [:]
+        var cursor: Cursor?
+        var newest = HybridTimestamp.zero
+    }
+
+    let store: StoreName
+    private let transport: HTTPTransport
+    private let device: DeviceID
+    private let chronicle: Chronicle
+    private let known = Mutex(Known())
+
+    init(
+        _ store: StoreName, server: String, code: String, _ chronicle: Chronicle
+    ) async throws {
+        self.store = store
+        self.chronicle = chronicle
+        let account = try await AccountClient.signIn(
+            server: server, code: code, deviceName: "listener")
+        device = DeviceID(account.device) ?? .unassigned
+        transport = HTTPTransport(
+            server: server, store: try StoreIdentifier(TortureDevice.store),
+            credential: account.credential, device: device)
+    }
+
+    /// Listens until its task is cancelled; the server may come and go.
+    func run() async {
+        while !Task.isCancelled {
+            let cursor = known.withLock(\.cursor)
+            do throws(LinkFailure) {
+                try await transport.listen(since: cursor) { [self] in take($0) }
+            } catch {
+                if case .cursorGone = error.kind {
+                    chronicle.complain("\(store) does not know its own cursor: \(error.detail)")
+                }
+            }
+            try? await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    /// All that the server has now, asked for.
+    func pull() async throws -> [Key: Record] {
+        let changes = try await transport.pull(since: nil)
+        return Dictionary(uniqueKeysWithValues: changes.records.map { ($0.key, $0) })
+    }
+
+    private func take(_ message: StreamMessage) {
+        guard case .changes(let changes) = message, let position = Position(changes.cursor),
+            let transaction = try? Transaction(changes.records)
+        else { return }
+        known.withLock { known in
+            let before = known.records
+            if changes.isWhole { known.records = [:] }
+            for record in changes.records { known.records[record.key] = record }
+            known.cursor = changes.cursor
+            chronicle.count(.commits)
+            chronicle.note(.committed(commit(changes, transaction, position, before, known)))
+            for record in changes.records {
+                known.newest = max(known.newest, record.stamp.timestamp)
+            }
+        }
+    }
+
+    /// Whoever sent it, and in however many pushes: as if it had been one.
+    private func commit(
+        _ changes: ChangeSet, _ transaction: Transaction, _ position: Position,
+        _ before: [Key: Record], _ known: Known
+    ) -> Commit {
+        Commit(
+            store: store, before: before, after: known.records, position: position,
+            push: Push([transaction]),
+            results: [.committed(changes.records.map { _ in .applied })], writes: changes.records,
+            limits: StoreLimits(), serverMilliseconds: changes.serverMilliseconds,
+            newestForgotten: .zero, newest: known.newest, device: device)
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What was done and seen, in numbers.
+struct Tally: Sendable {
+    enum Event: String, CaseIterable, Sendable {
+        case writes
+        case deletions
+        case batches
+        case saves = "saves acknowledged"
+        case failedSaves = "saves refused"
+        case roundTrips = "round trips acknowledged"
+        case failedRoundTrips = "round trips failed"
+        case notifications
+        case commits = "commits seen on the server"
+        case deviceKills = "kills of device processes"
+        case serverKills = "kills of the server"
+        case failedStarts = "starts that a full disk refused"
+        case connections
+        case cuts
+        case halfCloses = "half-closes"
+        case silences
+        case outages
+        case slowdowns
+        case deviceDisksFull = "full disks of devices"
+        case serverDisksFull = "full disks of the server"
+    }
+
+    private var counts: [Event: Int] = [:]
+
+    subscript(event: Event) -> Int {
+        get { counts[event, default: 0] }
+        set { counts[event] = newValue }
+    }
+
+    var kills: Int { self[.deviceKills] + self[.serverKills] }
+
+    /// One line.
+    var brief: String {
+        "\(self[.writes]) writes, \(self[.saves] + self[.roundTrips]) acknowledgements, "
+            + "\(self[.notifications]) notifications, \(kills) kills, "
+            + "\(self[.cuts] + self[.halfCloses] + self[.silences] + self[.outages]) "
+            + "broken connections"
+    }
+
+    /// A line for each that happened.
+    var lines: [String] {
+        Event.allCases.filter { self[$0] > 0 }.map { event in
+            let count = "\(self[event])"
+            return String(repeating: " ", count: max(0, 9 - count.count)) + "\(count) "
+                + event.rawValue
+        }
+    }
+}

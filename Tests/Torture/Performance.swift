@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import NIOPosix
+import UbiquitySimulation
+
+/// One torture from beginning to end.
+struct Performance: Sendable {
+    private let plan: TorturePlan
+    private let stage: Stage
+    private let run: TortureRun
+
+    /// Sets everything up: server, accounts, devices that are signed in and have synced once.
+    /// - Throws: ``Trouble`` and others.
+    init(_ plan: TorturePlan, _ stage: Stage) async throws {
+        self.plan = plan
+        self.stage = stage
+        run = try await Setting(plan, stage).build()
+    }
+
+    /// - Returns: What is wrong; nil: all promises were kept.
+    func complaint() async -> String? {
+        let listening = run.listeners.map { listener in Task { await listener.run() } }
+        defer { for task in listening { task.cancel() } }
+        do {
+            let processes = try await storm()
+            Torture.say("peace: all must agree")
+            if run.chronicle.complaint == nil {
+                try await Peace(run: run, processes: processes).settle()
+            }
+        } catch { run.chronicle.complain("\(error)") }
+        return run.chronicle.complaint
+    }
+
+    /// Ends with peace, when its time is over or something is wrong.
+    /// - Returns: The apps that then run.
+    private func storm() async throws -> [AppProcess] {
+        try await withThrowingTaskGroup(of: AppProcess?.self) { group in
+            for task in tasks {
+                group.addTask {
+                    do { return try await task() } catch {
+                        // The others must not go on until their time is over.
+                        run.makePeace()
+                        throw error
+                    }
+                }
+            }
+            return try await group.reduce(into: []) { if let app = $1 { $0.append(app) } }
+        }
+    }
+
+    private typealias Act = @Sendable () async throws -> AppProcess?
+
+    private var tasks: [Act] {
+        let run = run
+        let faults = FaultDriver(run, seed: plan.seed)
+        var tasks: [Act] = [
+            {
+                await watch(); return nil
+            },
+            {
+                var faults = faults; try await faults.killServer(); return nil
+            },
+            {
+                var faults = faults; try await faults.breakNetwork(); return nil
+            },
+            {
+                var faults = faults; await faults.fillDisks(); return nil
+            },
+        ]
+        for (place, device) in run.devices.enumerated() {
+            for process in 0..<plan.processes {
+                let seed = plan.seed &+ UInt64(place * plan.processes + process + 1)
+                tasks.append {
+                    var driver = AppDriver(
+                        "d\(device.number).p\(process)", on: device, run, seed: seed)
+                    return try await driver.work()
+                }
+            }
+        }
+        return tasks
+    }
+
+    /// Says how it goes, and makes peace in time.
+    private func watch() async {
+        let clock = ContinuousClock()
+        let (start, end) = (clock.now, clock.now.advanced(by: .seconds(plan.seconds)))
+        var nextReport = start.advanced(by: .seconds(10))
+        while clock.now < end, !run.isPeaceful, run.chronicle.complaint == nil {
+            try? await Task.sleep(for: .milliseconds(50))
+            if clock.now > nextReport {
+                let seconds = Int((clock.now - start) / .seconds(1))
+                Torture.say("\(seconds) s: \(run.chronicle.tally.brief)")
+                nextReport = nextReport.advanced(by: .seconds(10))
+            }
+        }
+        run.chronicle.note("peace")
+        run.makePeace()
+    }
+
+    // MARK: - The end
+
+    func report() {
+        for line in run.chronicle.tally.lines { Torture.say(line) }
+    }
+
+    /// Leaves nothing behind. All processes must have ended.
+    func strike() {
+        for disk in run.smallDisks.values { disk.unmount() }
+        stage.removeFolder()
+    }
+
+    /// The small disks go with this process; what is on them shall not.
+    func keepDisks() {
+        for disk in run.smallDisks.values { disk.copy(to: disk.folder + "-kept") }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import NIOPosix
+import UbiquityCore
+import UbiquitySimulation
+
+/// Builds what a torture is performed on.
+struct Setting {
+    private let plan: TorturePlan
+    private let stage: Stage
+
+    init(_ plan: TorturePlan, _ stage: Stage) { (self.plan, self.stage) = (plan, stage) }
+
+    func build() async throws -> TortureRun {
+        Torture.say(
+            "seed \(plan.seed): \(plan.accounts) accounts, \(plan.devices) devices with "
+                + "\(plan.processes) processes each, \(Int(plan.seconds)) s of faults")
+        let disks = try makeDisks()
+        let chronicle = try chronicle()
+        // Never ended: the program does.
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let server = TortureServer(
+            stage, port: try await FreePort.find(on: loop), data: stage.path("server"))
+        try await server.start()
+        var listeners: [ServerListener] = []
+        for account in 0..<plan.accounts {
+            listeners.append(
+                try await ServerListener(
+                    StoreName(account: account, store: 0), server: server.url,
+                    code: server.makeAccount(Self.name(account)), chronicle))
+        }
+        var devices: [TortureDevice] = []
+        let clocks = WrongClocks(plan)
+        for number in 0..<plan.devices {
+            let proxy = Proxy(
+                port: try await FreePort.find(on: loop), to: server.port, on: loop, chronicle)
+            try await proxy.open()
+            let account = number % plan.accounts
+            let device = TortureDevice(
+                number: number, account: account, home: stage.path("device-\(number)"),
+                proxy: proxy, environment: clocks.environment(of: number))
+            try await device.join(by: server.newCode(of: Self.name(account)))
+            chronicle.note(
+                .signedIn(device: number, folder: device.disk.folder, account: account))
+            devices.append(device)
+        }
+        return TortureRun(plan, stage, chronicle, server, devices, listeners, disks)
+    }
+
+    private static func name(_ account: Int) -> String { "person-\(account)" }
+
+    private func chronicle() throws -> Chronicle {
+        let groups = plan.groupedKeys
+        return try Chronicle(path: stage.path("history.jsonl")) {
+            [
+                BatchChecker(groups: groups), AccountChecker(), CommitChecker(), QuotaChecker(),
+                FollowingChecker { $0.string.hasPrefix(TorturePlan.ownPrefix) },
+                ConvergenceChecker(),
+                SurvivalChecker(timeTolerance: TorturePlan.timeTolerance, keepsStamps: true),
+            ]
+        }
+    }
+
+    /// The server's and that of the first device.
+    private func makeDisks() throws -> [Tally.Event: SmallDisk] {
+        guard !plan.isQuick else { return [:] }
+        guard MountNamespace.isOwn else {
+            Torture.say("without full disks: this system lets us mount none")
+            return [:]
+        }
+        var disks: [Tally.Event: SmallDisk] = [:]
+        for (event, name) in [
+            (Tally.Event.serverDisksFull, "server"), (.deviceDisksFull, "device-0"),
+        ] {
+            let folder = stage.path(name)
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true)
+            disks[event] = try SmallDisk(mountingAt: folder)
+        }
+        return disks
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// Wall clocks of devices that are hours off, where Debian's `libfaketime` is installed.
+struct WrongClocks {
+    private static let library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+    /// Of one device after the other. The first one's is right.
+    private static let errors = ["", "+5h", "-30h", "+11m"]
+
+    private let isUsed: Bool
+
+    init(_ plan: TorturePlan) {
+        let isThere = FileManager.default.fileExists(atPath: Self.library)
+        isUsed = isThere && !plan.isQuick && Self.hideTraces()
+        if !isUsed, !plan.isQuick {
+            Torture.say("without wrong clocks: the package faketime is not installed, or no mounts")
+        }
+    }
+
+    /// The library leaves shared memory behind when a process is killed: not on the machine's disk.
+    private static func hideTraces() -> Bool {
+        MountNamespace.isOwn && mount("torture", "/dev/shm", "tmpfs", 0, "size=64m") == 0
+    }
+
+    /// What the device's processes have in their environment. Time that only counts up stays right:
+    /// no machine gets that wrong, and the history is told by it.
+    func environment(of device: Int) -> [String: String] {
+        let error = Self.errors[device % Self.errors.count]
+        guard isUsed, !error.isEmpty else { return [:] }
+        return [
+            "LD_PRELOAD": Self.library, "FAKETIME": error, "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        ]
+    }
+}

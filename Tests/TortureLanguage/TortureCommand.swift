@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the torture tells an app to do, one JSON document a line.
+package enum TortureCommand: Codable, Hashable, Sendable {
+    case write(TortureWrite)
+    /// `synchronize()`.
+    case save
+    /// `synchronizeNow()`, of a number of its own. The app goes on meanwhile.
+    case roundTrip(Int)
+    /// How everything stands.
+    case show
+}
+
+/// One transaction. Each of its keys has a write with a number of its own.
+package struct TortureWrite: Codable, Hashable, Sendable {
+    package var batch: Int
+    /// The number of the first key's write; the others follow.
+    package var first: Int
+    package var keys: [String]
+    /// How many characters the values have besides the mark; nil: the keys are removed.
+    package var padding: Int?
+
+    package init(batch: Int, first: Int, keys: [String], padding: Int?) {
+        (self.batch, self.first) = (batch, first)
+        (self.keys, self.padding) = (keys, padding)
+    }
+
+    /// What the key at this place gets; nil: it is removed.
+    package func text(at place: Int) -> String? {
+        padding.map { "\(first + place):\(batch):" + String(repeating: "x", count: $0) }
+    }
+}
