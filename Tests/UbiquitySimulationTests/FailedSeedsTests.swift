@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import UbiquitySimulation
+
+/// Seeds that failed once, each with what it found. What a seed draws changes with the simulator; that
+/// the engine has what they asked for is in `FoundBySimulationTests` too.
+struct FailedSeedsTests {
+    private static let seeds: [(seed: UInt64, found: String)] = [
+        (1, "A write that lost to a deletion older than the first download was shown for ever."),
+        (
+            24,
+            "A round trip ended while a newer write of the key waited: an older one was answered."
+        ),
+        (76, "A provisional stamp was compared with a final one, and the later write was lost."),
+        (280, "Who followed and was signed in again said that it was not connected."),
+        (
+            464,
+            "A clock that knew its error went on from stamps that it had given before, far ahead."
+        ),
+        (501, "Two processes gave two transactions one stamp, and these mixed."),
+        (669, "The clock was set between two writes of two processes, and the earlier one won."),
+        (839, "A follower's round trip ended before the later write of another device was there."),
+        (1022, "A deletion of what was deleted and forgotten was refused, and told of."),
+        (1452, "A change that came and went in one step was told of."),
+        (1634, "A stream that had been at the answer's cursor already left a lost write shown."),
+        (
+            2067,
+            "A server that was restored and set back took nothing until its clock had come there."
+        ),
+        (3063, "An answer that came after the stream had passed it left a lost write shown."),
+        (
+            4323,
+            "A restored server was never told of a write whose answer, but not stream, had come."
+        ),
+        (4670, "The number of a wiped folder was given to another account."),
+        (6690, "Clones wrote two transactions under one stamp, and these mixed on the server."),
+    ]
+
+    @Test(arguments: seeds)
+    func `what once failed does not fail again`(seed: UInt64, found: String) {
+        #expect(Simulation(seed: seed, steps: 500).run().violation == nil, "\(found)")
+    }
+}
