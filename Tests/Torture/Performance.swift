@@ -122,15 +122,4 @@ struct Performance: Sendable {
     func report() {
         for line in run.chronicle.tally.lines { Torture.say(line) }
     }
-
-    /// Leaves nothing behind. All processes must have ended.
-    func strike() {
-        for disk in run.smallDisks.values { disk.unmount() }
-        stage.removeFolder()
-    }
-
-    /// The small disks go with this process; what is on them shall not.
-    func keepDisks() {
-        for disk in run.smallDisks.values { disk.copy(to: disk.folder + "-kept") }
-    }
 }
