@@ -23,6 +23,7 @@ struct Performance: Sendable {
         let listening = run.listeners.map { listener in Task { await listener.run() } }
         defer { for task in listening { task.cancel() } }
         do {
+            try await FullDiskScene(run: run).play()
             let processes = try await storm()
             Torture.say("peace: all must agree")
             if run.chronicle.complaint == nil {
@@ -52,33 +53,51 @@ struct Performance: Sendable {
     private typealias Act = @Sendable () async throws -> AppProcess?
 
     private var tasks: [Act] {
-        let run = run
-        let faults = FaultDriver(run, seed: plan.seed)
-        var tasks: [Act] = [
-            {
-                await watch(); return nil
-            },
-            {
-                var faults = faults; try await faults.killServer(); return nil
-            },
-            {
-                var faults = faults; try await faults.breakNetwork(); return nil
-            },
-            {
-                var faults = faults; await faults.fillDisks(); return nil
-            },
-        ]
-        for (place, device) in run.devices.enumerated() {
-            for process in 0..<plan.processes {
-                let seed = plan.seed &+ UInt64(place * plan.processes + process + 1)
-                tasks.append {
-                    var driver = AppDriver(
-                        "d\(device.number).p\(process)", on: device, run, seed: seed)
-                    return try await driver.work()
-                }
+        [watching, killingServer, fillingDisks] + run.devices.map(breakingNetwork)
+            + run.devices.flatMap { device in
+                (0..<plan.processes).map { working($0, on: device) }
             }
+    }
+
+    private var watching: Act {
+        {
+            await watch()
+            return nil
         }
-        return tasks
+    }
+
+    private var killingServer: Act {
+        { [run, plan] in
+            var faults = FaultDriver(run, seed: plan.seed)
+            try await faults.killServer()
+            return nil
+        }
+    }
+
+    private var fillingDisks: Act {
+        { [run, plan] in
+            var faults = FaultDriver(run, seed: plan.seed &+ 1)
+            await faults.fillDisks()
+            return nil
+        }
+    }
+
+    private func breakingNetwork(of device: TortureDevice) -> Act {
+        { [run, plan] in
+            var faults = FaultDriver(run, seed: plan.seed &+ UInt64(1_000 + device.number))
+            try await faults.breakNetwork(of: device)
+            return nil
+        }
+    }
+
+    private func working(_ number: Int, on device: TortureDevice) -> Act {
+        { [run, plan] in
+            let place = device.number * plan.processes + number
+            var driver = AppDriver(
+                "d\(device.number).p\(number)", on: device, run,
+                seed: plan.seed &+ UInt64(2_000 + place))
+            return try await driver.work()
+        }
     }
 
     /// Says how it goes, and makes peace in time.
@@ -102,16 +121,5 @@ struct Performance: Sendable {
 
     func report() {
         for line in run.chronicle.tally.lines { Torture.say(line) }
-    }
-
-    /// Leaves nothing behind. All processes must have ended.
-    func strike() {
-        for disk in run.smallDisks.values { disk.unmount() }
-        stage.removeFolder()
-    }
-
-    /// The small disks go with this process; what is on them shall not.
-    func keepDisks() {
-        for disk in run.smallDisks.values { disk.copy(to: disk.folder + "-kept") }
     }
 }

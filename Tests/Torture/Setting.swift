@@ -73,10 +73,7 @@ struct Setting {
         for (event, name) in [
             (Tally.Event.serverDisksFull, "server"), (.deviceDisksFull, "device-0"),
         ] {
-            let folder = stage.path(name)
-            try FileManager.default.createDirectory(
-                atPath: folder, withIntermediateDirectories: true)
-            disks[event] = try SmallDisk(mountingAt: folder)
+            disks[event] = try stage.mountSmallDisk(name)
         }
         return disks
     }

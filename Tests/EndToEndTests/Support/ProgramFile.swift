@@ -6,6 +6,7 @@ internal import Foundation
 enum ProgramFile: String {
     case ubiquity
     case worker = "UbiquityTestWorker"
+    case torture = "UbiquityTorture"
 
     struct NotFound: Error, CustomStringConvertible {
         var program: ProgramFile

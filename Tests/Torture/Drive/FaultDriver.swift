@@ -15,7 +15,7 @@ struct FaultDriver {
     // MARK: - The server
 
     mutating func killServer() async throws {
-        while await waits(TorturePlan.serverKillInterval) {
+        while await waits(run.plan.serverKillInterval) {
             try await run.server.kill()
             run.chronicle.count(.serverKills)
             run.chronicle.note("the server is killed")
@@ -26,11 +26,8 @@ struct FaultDriver {
 
     // MARK: - The network
 
-    mutating func breakNetwork() async throws {
-        while await waits(TorturePlan.networkFaultInterval) {
-            guard let device = run.devices.randomElement(using: &random) else { return }
-            try await breakWay(of: device)
-        }
+    mutating func breakNetwork(of device: TortureDevice) async throws {
+        while await waits(run.plan.networkFaultInterval) { try await breakWay(of: device) }
     }
 
     private mutating func breakWay(of device: TortureDevice) async throws {

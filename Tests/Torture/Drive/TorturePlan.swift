@@ -19,8 +19,9 @@ struct TorturePlan: Sendable {
     /// Milliseconds between two kills of an app's process, on average; of the server's; between two
     /// faults of the network, and two full disks.
     static let appKillInterval = 2_500.0
-    static let serverKillInterval = 9_000.0
-    static let networkFaultInterval = 1_500.0
+    var serverKillInterval: Double { isQuick ? 2_000 : 9_000 }
+    /// Of one device.
+    var networkFaultInterval: Double { isQuick ? 1_500 : 4_000 }
     static let fullDiskInterval = 12_000.0
     /// How long bytes are on their way in a slow network, at most.
     static let delayMax: Int64 = 300

@@ -17,6 +17,10 @@ final class AppProcess: Sendable {
         /// What the app answered last when it was asked how everything stands.
         var view: TortureView?
         var viewsSeen = 0
+        /// What each save gave, nil for a success.
+        var saves: [String?] = []
+        /// The same for the round trips that have ended, by their numbers.
+        var roundTrips: [Int: String?] = [:]
     }
 
     let number: Int
@@ -45,6 +49,8 @@ final class AppProcess: Sendable {
     private var hasSaidAll: Bool { state.withLock(\.hasEnded) }
     var lastWords: String { child.lastWords }
     var viewsSeen: Int { state.withLock(\.viewsSeen) }
+    var saves: [String?] { state.withLock(\.saves) }
+    var roundTrips: [Int: String?] { state.withLock(\.roundTrips) }
     var view: TortureView? { state.withLock(\.view) }
 
     // MARK: - What it is told
@@ -102,8 +108,13 @@ final class AppProcess: Sendable {
                 state.view = view
                 state.viewsSeen += 1
                 state.unanswered -= 1
-            case .writing, .passedOver, .saved, .roundTripBegun: state.unanswered -= 1
-            case .refused, .roundTripEnded, .told: break
+            case .saved(let failure):
+                state.saves.append(failure)
+                state.unanswered -= 1
+            case .roundTripEnded(let number, let failure):
+                state.roundTrips[number] = .some(failure)
+            case .writing, .passedOver, .roundTripBegun: state.unanswered -= 1
+            case .refused, .told: break
             }
         }
     }

@@ -5,12 +5,14 @@ import Synchronization
 
 /// The torture's folder and processes.
 ///
-/// Shared state, guarded by one mutex: the processes that run, and whether the curtain has fallen,
-/// after which none may be started; for tasks start them, and a signal ends them all.
+/// Shared state, guarded by one mutex: the processes that run, the disks that are mounted, and whether
+/// the curtain has fallen, after which no process may be started; for tasks start them, and a signal
+/// ends them all.
 final class Stage: Sendable {
     private struct State {
         var children: [Int32: ChildProcess] = [:]
         var started = 0
+        var disks: [SmallDisk] = []
         var isOver = false
     }
 
@@ -41,6 +43,15 @@ final class Stage: Sendable {
         }
     }
 
+    /// A disk of its own for a folder of the stage's.
+    func mountSmallDisk(_ name: String) throws -> SmallDisk {
+        let folder = path(name)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let disk = try SmallDisk(mountingAt: folder)
+        state.withLock { $0.disks.append(disk) }
+        return disk
+    }
+
     /// Kills all processes, waits for their end, and lets none be started.
     func end() {
         let children = state.withLock { state in
@@ -53,5 +64,14 @@ final class Stage: Sendable {
         }
     }
 
-    func removeFolder() { try? FileManager.default.removeItem(atPath: folder) }
+    /// Leaves nothing behind. All processes must have ended.
+    func removeFolder() {
+        for disk in state.withLock(\.disks) { disk.unmount() }
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// The small disks go with this process; what is on them shall not.
+    func keepDisks() {
+        for disk in state.withLock(\.disks) { disk.copy(to: disk.folder + "-kept") }
+    }
 }
