@@ -70,7 +70,8 @@ mutations: setup
 TORTURE_SECONDS ?= 60
 TORTURE_FLAGS ?=
 
-torture: setup
+torture:
+	@scripts/setup faketime
 	@for product in ubiquity UbiquityTestWorker UbiquityTorture; do \
 		scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product $$product || exit 1; \
 	done
