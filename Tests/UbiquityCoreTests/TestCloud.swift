@@ -20,6 +20,17 @@ final class TestCloud {
         return device
     }
 
+    /// Another machine with the same sign-in: a clone, or the device itself from an older copy.
+    func device(as other: TestDevice, on disk: TestDisk) -> TestDevice {
+        let device = TestDevice(
+            number: Int(other.id.rawValue), cloud: self, clockError: other.clockError,
+            policy: .serverWins, disk: disk)
+        devices.append(device)
+        return device
+    }
+
+    func setLimits(_ change: (inout StoreLimits) -> Void) { change(&server.limits) }
+
     func pass(milliseconds: Int64) { now += milliseconds }
 
     /// Lets everybody do what there is to do, until there is nothing.
@@ -128,6 +139,12 @@ final class TestDisk {
             entries: entries.values.filter { $0.version > version }.map(\.entry), meta: meta)
     }
 
+    var copy: TestDisk {
+        let copy = TestDisk()
+        (copy.version, copy.entries, copy.meta, copy.refused) = (version, entries, meta, refused)
+        return copy
+    }
+
     func save(_ batch: SaveBatch) -> SyncEngine.Event {
         if isFull { return .saveFailed("the disk is full") }
         guard batch.expectedVersion == version else {
@@ -226,6 +243,14 @@ final class TestDevice {
             contents[try Key(key)] = value.map(Content.value) ?? .deleted
         }
         try engine.write(contents, at: reading)
+    }
+
+    func write(merging proposals: [Key: Proposal]) throws {
+        try engine.write([:], merging: proposals, at: reading)
+    }
+
+    func resolve(_ key: Key, _ resolver: @escaping Resolver) {
+        engine.setResolver(resolver, for: key)
     }
 
     func requestSync() -> Int { engine.requestSync(at: reading) }

@@ -25,14 +25,19 @@ package struct Usage: Hashable, Sendable {
     }
 
     /// Takes note that a key's value changes from one to the other; nil: there is none.
-    package mutating func replace(_ old: PropertyListValue?, by new: PropertyListValue?) {
+    ///
+    /// A part is no key of its own, but its name takes room.
+    package mutating func replace(
+        _ old: PropertyListValue?, by new: PropertyListValue?, of key: Key
+    ) {
+        let (nameBytes, count) = key.part.map { ($0.text.string.utf8.count, 0) } ?? (0, 1)
         if let old {
-            bytes -= old.payloadBytes
-            keys -= 1
+            bytes -= old.payloadBytes + nameBytes
+            keys -= count
         }
         if let new {
-            bytes += new.payloadBytes
-            keys += 1
+            bytes += new.payloadBytes + nameBytes
+            keys += count
         }
     }
 }

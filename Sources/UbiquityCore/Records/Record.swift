@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What a write puts under a key: a value, or the key's deletion.
-///
-/// A key with a policy other than latest-wins will have a third case here, a state that merges by
-/// the same three laws as ``Record/merged(with:)``.
 package enum Content: Hashable, Sendable {
     case deleted
     case value(PropertyListValue)

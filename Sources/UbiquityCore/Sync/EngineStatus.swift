@@ -17,12 +17,14 @@ package struct EngineStatus: Hashable, Sendable {
 
 extension SyncEngine {
     /// Whether the app sees a write of this device that the server is not known to hold.
-    package func hasOwnWrite(_ key: Key) -> Bool { entries[key]?.pending != nil }
+    package func hasOwnWrite(_ key: Key) -> Bool {
+        entries[key]?.pending != nil || entries.partKeys(of: key).contains(where: hasOwnWrite)
+    }
 
     package var status: EngineStatus {
         EngineStatus(
             account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading, link: linkStatus,
-            pendingKeys: waiting, usage: usage, limits: meta.limits,
+            pendingKeys: Set(waiting.map(\.whole)), usage: usage, limits: meta.limits,
             hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)
     }
 

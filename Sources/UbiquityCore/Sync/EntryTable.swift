@@ -10,6 +10,8 @@ struct EntryTable: Sendable {
         /// key, which was just compared.
         var value: PropertyListValue?
         var entry = Entry()
+        /// It is a key with parts: what the app sees is made of all of them.
+        var hasParts = false
         /// Of an entry that differs from the disk: the pending write that the disk has.
         var base: Base?
         /// A save of it is under way.
@@ -39,6 +41,20 @@ struct EntryTable: Sendable {
     /// The keys whose write waits for the server.
     private(set) var waiting: Set<Key> = []
 
+    /// The keys that have parts.
+    private var families: [ExactString: Members] = [:]
+    /// Those of which something changed, and what the app saw until then.
+    private var touched: [Key: PropertyListValue?] = [:]
+    /// The app's own rules.
+    private var resolvers: [ExactString: Resolver] = [:]
+
+    private struct Members: Sendable {
+        /// The slots of the parts.
+        var parts: [Int] = []
+        /// What the key itself has: its slot has what the app sees.
+        var own: PropertyListValue?
+    }
+
     init() {}
 
     /// What a disk has, all of it saved: what ``update(_:saves:_:)`` does one by one, without what
@@ -47,6 +63,7 @@ struct EntryTable: Sendable {
         index = KeyIndex(capacity: disk.count)
         slots.reserveCapacity(disk.count)
         for stored in disk { load(stored) }
+        refreshViews()
     }
 
     private mutating func load(_ stored: StoredEntry) {
@@ -56,9 +73,7 @@ struct EntryTable: Sendable {
         slots[number].entry.confirmed = stored.confirmed
         slots[number].entry.pending = stored.pending
         noteWaiting(stored.key, slots[number].entry.waits, before: waited)
-        let value = slots[number].entry.visible?.value
-        usage.replace(slots[number].value, by: value)
-        slots[number].value = value
+        show(slots[number].entry.visible?.value, at: number)
     }
 
     // MARK: - Reading
@@ -71,6 +86,13 @@ struct EntryTable: Sendable {
         return slots[number].value
     }
 
+    /// What the key itself has, or the part, which an app never sees alone.
+    func content(_ key: Key) -> PropertyListValue? {
+        guard let number = number(of: key) else { return nil }
+        return slots[number].hasParts
+            ? slots[number].entry.visible?.value : slots[number].value
+    }
+
     /// The transaction of the write that waits; nil: none does.
     func transaction(of key: Key) -> UInt64? {
         number(of: key).flatMap { slots[$0].entry.pending?.transaction }
@@ -80,6 +102,13 @@ struct EntryTable: Sendable {
     var values: [Key: PropertyListValue] {
         var values: [Key: PropertyListValue] = [:]
         values.reserveCapacity(usage.keys)
+        for slot in slots where !slot.key.isPart { values[slot.key] = slot.value }
+        return values
+    }
+
+    /// The same, and what each part has, by its own key.
+    var contents: [Key: PropertyListValue] {
+        var values: [Key: PropertyListValue] = [:]
         for slot in slots { values[slot.key] = slot.value }
         return values
     }
@@ -90,7 +119,8 @@ struct EntryTable: Sendable {
 
     /// Changes an entry, and keeps true what is derived from it.
     /// - Parameter saves: Whether the disk must have it.
-    /// - Returns: Whether the app sees something else now.
+    /// - Returns: Whether the app sees something else now. Of a key with parts, ``refreshViews()``
+    ///   tells that, when all of them have changed that change at once.
     @discardableResult
     mutating func update(
         _ key: Key, saves: Bool = true, _ change: (inout Entry) -> Void
@@ -105,9 +135,18 @@ struct EntryTable: Sendable {
             noteUnsaved(number, base: old.pending)
         }
         noteWaiting(key, entry.waits, before: old.waits)
-        let value = entry.visible?.value
+        return show(entry.visible?.value, at: number)
+    }
+
+    /// - Returns: Whether the app sees something else now.
+    @discardableResult
+    private mutating func show(_ value: PropertyListValue?, at number: Int) -> Bool {
+        guard !slots[number].hasParts, !slots[number].key.isPart else {
+            noteMember(value, at: number)
+            return false
+        }
         guard slots[number].value != value else { return false }
-        usage.replace(slots[number].value, by: value)
+        usage.replace(slots[number].value, by: value, of: slots[number].key)
         slots[number].value = value
         return true
     }
@@ -122,21 +161,21 @@ struct EntryTable: Sendable {
         slots[number].entry.pending = write
         slots[number].entry.isSettled = false
         noteWaiting(key, true, before: waited)
-        let value = write.record.content.value
-        usage.replace(slots[number].value, by: value)
-        slots[number].value = value
+        show(write.record.content.value, at: number)
     }
 
     private mutating func slotNumber(of key: Key) -> Int {
-        let hash = key.name.quickHash
+        let hash = key.quickHash
         if let number = index.find(hash, where: { slots[$0].key == key }) { return number }
         index.add(slots.count, hash)
         slots.append(Slot(key: key))
-        return slots.count - 1
+        let number = slots.count - 1
+        if key.isPart { addPart(number, to: key.whole) }
+        return number
     }
 
     private func number(of key: Key) -> Int? {
-        index.find(key.name.quickHash) { slots[$0].key == key }
+        index.find(key.quickHash) { slots[$0].key == key }
     }
 
     private mutating func noteWaiting(_ key: Key, _ waits: Bool, before: Bool) {
@@ -215,5 +254,94 @@ struct EntryTable: Sendable {
             // Where it changed meanwhile, the base stays the older one: that is what the disk has.
             slots[entry.slot].base = Base(entry.base)
         }
+    }
+
+    // MARK: - Keys with parts
+
+    func hasParts(_ key: Key) -> Bool { !families.isEmpty && families[key.name] != nil }
+
+    func partKeys(of key: Key) -> [Key] {
+        guard !key.isPart, hasParts(key) else { return [] }
+        return families[key.name]?.parts.map { slots[$0].key } ?? []
+    }
+
+    func family(_ key: Key) -> Family {
+        let parts = (families[key.name]?.parts ?? []).compactMap { slot in
+            record(slots[slot].entry).map { Family.Part(id: slots[slot].key.part!, $0) }
+        }
+        return Family(
+            base: number(of: key).flatMap { record(slots[$0].entry) }, parts: parts)
+    }
+
+    /// The value that is seen of an entry, and its stamp; nil: none is.
+    private func record(_ entry: Entry) -> Sibling? {
+        guard let record = entry.pending?.record ?? entry.confirmed, let value = record.content.value
+        else { return nil }
+        return Sibling(value: value, stamp: record.stamp)
+    }
+
+    /// - Parameter resolver: Nil: none any more.
+    mutating func setResolver(_ resolver: Resolver?, for key: Key) {
+        resolvers[key.name] = resolver
+        if hasParts(key), let number = number(of: key) { touch(number) }
+        refreshViews()
+    }
+
+    func resolver(of key: Key) -> Resolver? { resolvers[key.name] }
+
+    /// Takes over the rules of the table that this one replaces.
+    mutating func adoptResolvers(of other: EntryTable) {
+        for (name, resolver) in other.resolvers {
+            if let key = try? Key(name.string) { setResolver(resolver, for: key) }
+        }
+    }
+
+    /// Makes what the app sees of keys of whose parts any changed.
+    /// - Returns: The keys of which it sees something else now.
+    @discardableResult
+    mutating func refreshViews() -> Set<Key> {
+        var changed: Set<Key> = []
+        for (key, before) in touched {
+            guard let number = number(of: key) else { continue }
+            slots[number].value = family(key).value(resolvers[key.name])
+            if slots[number].value != before { changed.insert(key) }
+        }
+        if !touched.isEmpty { touched = [:] }
+        return changed
+    }
+
+    /// Whether only this process has ever heard of it.
+    func isNew(_ key: Key) -> Bool {
+        guard let number = number(of: key) else { return true }
+        let slot = slots[number]
+        return slot.entry.confirmed == nil && !slot.isSaving
+            && slot.base.map { $0.pending == nil } ?? (slot.entry.pending == nil)
+    }
+
+    private mutating func addPart(_ part: Int, to key: Key) {
+        let number = slotNumber(of: key)
+        if !slots[number].hasParts {
+            slots[number].hasParts = true
+            families[key.name] = Members(own: slots[number].value)
+        }
+        families[key.name]?.parts.append(part)
+    }
+
+    /// Takes note of what a part has now, or a key with parts itself.
+    private mutating func noteMember(_ value: PropertyListValue?, at number: Int) {
+        let key = slots[number].key
+        if key.isPart {
+            usage.replace(slots[number].value, by: value, of: key)
+            slots[number].value = value
+        } else {
+            usage.replace(families[key.name]?.own, by: value, of: key)
+            families[key.name]?.own = value
+        }
+        if let whole = self.number(of: key.whole) { touch(whole) }
+    }
+
+    private mutating func touch(_ number: Int) {
+        let key = slots[number].key
+        if touched[key] == nil { touched[key] = .some(slots[number].value) }
     }
 }

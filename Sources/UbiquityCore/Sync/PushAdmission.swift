@@ -126,7 +126,7 @@ package struct PushAdmission: Sendable {
             return .olderThanForgotten
         }
         stored.records[write.key] = write
-        stored.usage.replace(old?.content.value, by: write.content.value)
+        stored.usage.replace(old?.content.value, by: write.content.value, of: write.key)
         stored.newest = max(stored.newest, write.stamp.timestamp)
         return .applied
     }

@@ -73,13 +73,16 @@ extension SyncEngine {
         guard saveInFlight == nil, changes.version != diskVersion else { return }
         diskVersion = changes.version
         let hadFirstSync = meta.hasCompletedFirstSync
-        let shown = waiting.union(changes.entries.map(\.key)).map { ($0, self[$0]) }
+        let shown = Set(waiting.union(changes.entries.map(\.key)).map(\.whole)).map {
+            ($0, self[$0])
+        }
         if !isLeading { follow(changes.meta, at: now) }
         for stored in changes.entries { rebase(onto: stored, at: now) }
         if isLeading {
             finalizeStamps(at: now)
             takeRequests(from: changes.meta, at: now)
         }
+        entries.refreshViews()
         let changed = Set(shown.filter { self[$0.0] != $0.1 }.map(\.0))
         post(
             Notice(
@@ -147,6 +150,6 @@ extension SyncEngine {
             }
             if isChanged { changed.insert(key) }
         }
-        return changed
+        return changed.union(entries.refreshViews())
     }
 }

@@ -77,7 +77,7 @@ extension SyncEngine {
     }
 
     private static func bytes(of record: Record) -> Int {
-        record.key.string.utf8.count + (record.content.value?.payloadBytes ?? 0)
+        record.key.bytesCount + (record.content.value?.payloadBytes ?? 0)
             + writeOverheadBytes
     }
 
@@ -105,6 +105,7 @@ extension SyncEngine {
                 }
             }
         }
+        entries.refreshViews()
         noteAnswered(Set(push.transactions.flatMap { $0.writes.map(\.key) }), of: number)
         post(Notice(.quotaViolation, withdrawn))
         post(Notice(.serverChange, forgotten))
@@ -163,7 +164,7 @@ extension SyncEngine {
             }
             if isChanged { changed.insert(key) }
         }
-        post(Notice(.serverChange, changed))
+        post(Notice(.serverChange, changed.union(entries.refreshViews())))
     }
 
     /// What was answered before a stream was opened, and the stream did not bring, the server does

@@ -59,7 +59,7 @@ extension SyncEngine {
         for (key, entry) in entries.all where entry.confirmed != nil && !listed.contains(key) {
             if entries.update(key, { $0.confirmed = nil }) { changed.insert(key) }
         }
-        return changed
+        return changed.union(entries.refreshViews())
     }
 
     /// Takes the store of a server with another history, and makes what it lacks wait for it, under
@@ -95,6 +95,6 @@ extension SyncEngine {
             clock.observe(record.stamp.timestamp)
             if entries.update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
         }
-        return changed
+        return changed.union(entries.refreshViews())
     }
 }

@@ -9,17 +9,52 @@ extension SyncEngine {
     ///
     /// - Throws: ``LimitViolation`` if the transaction does not fit; then nothing changed, and a
     ///   refusal for a quota is told as a ``Notice`` too.
+    ///
+    /// - Parameter proposals: What is written under policies, of other keys.
     package mutating func write(
-        _ changes: [Key: Content], at now: ClockReading
+        _ changes: [Key: Content], merging proposals: [Key: Proposal] = [:], at now: ClockReading
     ) throws(LimitViolation) {
-        try write(changes.map { Change(key: $0.key, content: $0.value) }, at: now)
+        var names = partNames
+        var all: [Change] = []
+        if changes.contains(where: { $0.value.value != self[$0.key] }) {
+            for (key, content) in changes { all += replacing(key, by: content) }
+        }
+        for (key, proposal) in proposals { all += merging(proposal, into: key, &names) }
+        try write(all, at: now)
+        partNames = names
     }
 
     /// One write of the app, as a transaction of its own.
     package mutating func write(
         _ key: Key, _ content: Content, at now: ClockReading
     ) throws(LimitViolation) {
-        try write(CollectionOfOne(Change(key: key, content: content)), at: now)
+        guard entries.hasParts(key) else {
+            return try write(CollectionOfOne(Change(key: key, content: content)), at: now)
+        }
+        try write([key: content], at: now)
+    }
+
+    /// What the app wants to be made of values that were written without knowing of each other, where
+    /// a key has ``MergePolicy/register``. What is seen of it changes at once, and nobody is told.
+    package mutating func setResolver(_ resolver: Resolver?, for key: Key) {
+        entries.setResolver(resolver, for: key)
+    }
+
+    /// A write that knows no policy replaces all that its author saw there.
+    private func replacing(_ key: Key, by content: Content) -> [Change] {
+        let parts = entries.partKeys(of: key).filter { entries.content($0) != nil }
+        return [Change(key: key, content: content)]
+            + parts.map { Change(key: $0, content: .deleted) }
+    }
+
+    private func merging(
+        _ proposal: Proposal, into key: Key, _ names: inout PartNames
+    ) -> [Change] {
+        guard proposal.fits else { return replacing(key, by: proposal.value.map(Content.value)!) }
+        let changes = PartChanges(
+            proposal, on: entries.family(key), entries.resolver(of: key), names: &names)
+        let parts = changes.parts.map { Change(key: key.part($0.key), content: $0.value) }
+        return parts + (changes.base.map { [Change(key: key, content: $0)] } ?? [])
     }
 
     private struct Change {
@@ -30,9 +65,10 @@ extension SyncEngine {
     private mutating func write(
         _ all: some Collection<Change>, at now: ClockReading
     ) throws(LimitViolation) {
-        guard all.contains(where: { $0.content.value != self[$0.key] }) else { return }
+        guard all.contains(where: { $0.content.value != entries.content($0.key) }) else { return }
         let changes = Array(all)
-        let changed = tellsOwnWrites ? changes.filter { $0.content.value != self[$0.key] } : []
+        let changed =
+            tellsOwnWrites ? changes.filter { $0.content.value != entries.content($0.key) } : []
         do throws(LimitViolation) {
             try checkLimits(of: changes)
         } catch {
@@ -43,19 +79,27 @@ extension SyncEngine {
         let (timestamp, provisional) = clock.issue(at: now)
         let transaction = transaction(for: changes)
         for change in changes {
+            if change.key.isPart, change.content == .deleted, entries.isNew(change.key) {
+                entries.update(change.key) { $0.dropPending() }
+                continue
+            }
             let record = Record(
                 key: change.key, content: change.content, stamp: Stamp(timestamp, device))
             entries.write(
                 PendingWrite(record: record, transaction: transaction, provisional: provisional))
         }
-        post(Notice(.ownWrite, Set(changed.map(\.key))))
+        let merged = entries.refreshViews()
+        guard tellsOwnWrites else { return }
+        let plain = changed.map(\.key).filter { !entries.hasParts($0) }
+        post(Notice(.ownWrite, merged.union(plain)))
     }
 
     private func checkLimits(of changes: [Change]) throws(LimitViolation) {
         var after = usage
         for change in changes {
             try meta.limits.check(change.key, change.content)
-            after.replace(self[change.key], by: change.content.value)
+            after.replace(
+                entries.content(change.key), by: change.content.value, of: change.key)
         }
         try meta.limits.check(from: usage, to: after)
     }

@@ -28,6 +28,8 @@ package struct SyncEngine: Sendable {
     // Time
     var clock: DeviceClock
     var random: RandomSource
+    /// For parts that this run writes: SyncEngine+Writing.swift
+    var partNames: PartNames
 
     // Link: SyncEngine+Link.swift
     package internal(set) var meta: StoredMeta
@@ -83,6 +85,7 @@ package struct SyncEngine: Sendable {
         meta = Self.meta(disk.meta, settings)
         clock = DeviceClock(correction: disk.meta.correction)
         random = RandomSource(seed: seed)
+        partNames = PartNames(run: random.next())
         bucket = TokenBucket(disk.meta.allowance, now: now.uptime)
         entries = EntryTable(disk: disk.entries)
         for stored in disk.entries { observe(stored.confirmed, stored.pending, at: now) }
@@ -117,6 +120,9 @@ package struct SyncEngine: Sendable {
     /// Every value that the app sees. O(*n*).
     package var values: [Key: PropertyListValue] { entries.values }
 
+    /// The same, and what each part of a key with parts has.
+    package var contents: [Key: PropertyListValue] { entries.contents }
+
     package var usage: Usage { entries.usage }
 
     /// The keys whose write waits for the server.
@@ -124,6 +130,8 @@ package struct SyncEngine: Sendable {
 
     /// Tells the app once more; what it was not told yet is told together.
     mutating func post(_ notice: Notice) {
+        var notice = notice
+        if notice.keys.contains(where: \.isPart) { notice.keys = Set(notice.keys.map(\.whole)) }
         if notice.keys.isEmpty, notice.reason != .accountChange { return }
         if let last = notices.indices.last, notices[last].reason == notice.reason {
             notices[last].keys.formUnion(notice.keys)

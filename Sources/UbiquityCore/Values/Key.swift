@@ -2,29 +2,121 @@
 
 /// The name of one entry of a store: not empty, case-sensitive, compared by its UTF-8 bytes.
 ///
+/// A key whose writes merge has parts, see ``MergePolicy``: each is an entry of its own, with the
+/// same name. Only the store knows of them; an app sees what they make together.
+///
 /// How long a key may be is a setting of the server, so it is checked where the setting is known:
 /// ``KeyLimit/check(_:)``.
-package struct Key: Hashable, Sendable {
+package struct Key: Sendable {
     package let name: ExactString
+    /// In a box, for hardly any key has one.
+    private let box: PartBox?
+
+    private final class PartBox: Sendable {
+        let id: PartID
+        init(_ id: PartID) { self.id = id }
+    }
 
     /// - Throws: ``KeyError/empty`` for an empty string.
     package init(_ string: String) throws(KeyError) {
         guard !string.isEmpty else { throw .empty }
         name = ExactString(string)
+        box = nil
+    }
+
+    private init(_ name: ExactString, _ box: PartBox?) {
+        self.name = name
+        self.box = box
     }
 
     package var string: String { name.string }
+
+    /// Which part of the key this is; nil: the key itself.
+    package var part: PartID? { box?.id }
+
+    package var isPart: Bool { box != nil }
+
+    /// The key that this is a part of, or is.
+    package var whole: Key { Key(name, nil) }
+
+    package func part(_ id: PartID) -> Key { Key(name, PartBox(id)) }
+}
+
+extension Key: Hashable {
+    package static func == (a: Key, b: Key) -> Bool {
+        a.name == b.name && (a.box === b.box || a.part == b.part)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(name)
+        if let part { hasher.combine(part) }
+    }
+
+    /// See ``ExactString/quickHash``.
+    var quickHash: UInt32 {
+        guard let part else { return name.quickHash }
+        return name.quickHash &* 0x9E37_79B1 ^ part.text.quickHash
+    }
 }
 
 extension Key: Comparable, CustomStringConvertible {
-    package static func < (a: Key, b: Key) -> Bool { a.name < b.name }
-    package var description: String { name.string }
+    package static func < (a: Key, b: Key) -> Bool {
+        guard a.name == b.name else { return a.name < b.name }
+        guard let part = b.part else { return false }
+        return a.part.map { $0 < part } ?? true
+    }
+
+    package var description: String { part.map { "\(name)/\($0)" } ?? name.string }
+}
+
+extension Key {
+    /// What no UTF-8 has stands before the part.
+    private static let separator: UInt8 = 0xFF
+
+    /// For a database: the name's bytes, and after one that no UTF-8 has, those of the part.
+    package var bytes: [UInt8] {
+        guard let part else { return Array(string.utf8) }
+        return Array(string.utf8) + [Self.separator] + Array(part.text.string.utf8)
+    }
+
+    /// How many those are.
+    var bytesCount: Int { string.utf8.count + (part.map { 1 + $0.text.string.utf8.count } ?? 0) }
+
+    /// - Throws: ``KeyError`` for bytes that no key has.
+    package init(bytes: some Collection<UInt8>) throws(KeyError) {
+        guard let end = bytes.firstIndex(of: Self.separator) else {
+            try self.init(String(decoding: bytes, as: UTF8.self))
+            return
+        }
+        let text = String(decoding: bytes[end...].dropFirst(), as: UTF8.self)
+        guard let part = PartID(text) else { throw .noPart }
+        self = try Key(String(decoding: bytes[..<end], as: UTF8.self)).part(part)
+    }
+}
+
+/// Names a part of a key within the key: 1 to 1,024 bytes of UTF-8, of which the first says of which
+/// kind the part is.
+package struct PartID: Hashable, Sendable, Comparable, CustomStringConvertible {
+    package let text: ExactString
+
+    package static let bytesMax = 1_024
+
+    /// Nil for a text that is empty or too long.
+    package init?(_ text: String) {
+        guard (1...Self.bytesMax).contains(text.utf8.count) else { return nil }
+        self.text = ExactString(text)
+    }
+
+    package static func < (a: Self, b: Self) -> Bool { a.text < b.text }
+
+    package var description: String { text.string }
 }
 
 /// Why a string cannot be a key.
 package enum KeyError: Error, Equatable, Sendable {
     case empty
     case tooLong(KeyLimit)
+    case noPart
 }
 
 extension KeyError: CustomStringConvertible {
@@ -33,6 +125,7 @@ extension KeyError: CustomStringConvertible {
         case .empty: "a key must not be empty"
         case .tooLong(.utf8Bytes(let max)): "a key may have at most \(max) bytes of UTF-8"
         case .tooLong(.utf16Units(let max)): "a key may have at most \(max) UTF-16 units"
+        case .noPart: "a part of a key has 1 to \(PartID.bytesMax) bytes of UTF-8"
         }
     }
 }

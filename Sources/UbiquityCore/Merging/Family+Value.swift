@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension Family {
+    /// What the app sees; nil: nothing.
+    ///
+    /// The same on every device that has the same parts, in whatever order they came.
+    /// - Complexity: O(*n* log *n*) in the number of parts.
+    func value(_ resolver: Resolver?) -> PropertyListValue? {
+        guard let policy else { return parts.last?.value ?? base?.value }
+        let parts = parts(of: policy)
+        return switch policy {
+        case .counter: sum(of: parts)
+        case .maximum: greatest(of: parts) { $0.isLess(than: $1) }
+        case .minimum: greatest(of: parts) { $1.isLess(than: $0) }
+        case .array: array(of: parts)
+        case .dictionary: dictionary(of: parts)
+        case .register: resolved(parts, resolver)
+        }
+    }
+
+    /// Real numbers in the order of the parts' names, for the order of their sum shows.
+    private func sum(of parts: [Part]) -> PropertyListValue {
+        let numbers = parts.sorted { $0.id < $1.id }.compactMap { Number($0.value) }
+        return numbers.reduce(base.flatMap { Number($0.value) } ?? .zero, +).value
+    }
+
+    /// Of the class that was written last: the rest is of another version of the app.
+    private func greatest(
+        of parts: [Part], _ isLess: (Magnitude, Magnitude) -> Bool
+    ) -> PropertyListValue? {
+        let all = ([base?.value] + parts.map(\.value)).compactMap { $0.flatMap(Magnitude.init) }
+        guard let last = all.last?.class else { return parts.last?.value }
+        return all.filter { $0.class == last }.max(by: isLess)?.value
+    }
+
+    private func array(of parts: [Part]) -> PropertyListValue {
+        var elements: [PropertyListValue] = []
+        var seen: Set<PropertyListValue> = []
+        if case .array(let base)? = base?.value { elements = base.filter { seen.insert($0).inserted } }
+        return .array(elements + parts.map(\.value).filter { seen.insert($0).inserted })
+    }
+
+    private func dictionary(of parts: [Part]) -> PropertyListValue {
+        var entries: [ExactString: PropertyListValue] = [:]
+        if case .dictionary(let base)? = base?.value { entries = base }
+        for part in parts { entries[ExactString(String(part.id.name))] = part.value }
+        return .dictionary(entries)
+    }
+
+    /// Without a rule, the last one. Equal ones are one.
+    private func resolved(_ parts: [Part], _ resolver: Resolver?) -> PropertyListValue? {
+        var siblings = parts.map { Sibling(value: $0.value, stamp: $0.stamp) }
+        if let base { siblings.append(base) }
+        siblings.sort { ($0.stamp, $0.value) < ($1.stamp, $1.value) }
+        guard let first = siblings.first else { return nil }
+        guard let resolver else { return siblings.last?.value }
+        return siblings.dropFirst().reduce(first) { earlier, later in
+            guard earlier.value != later.value else { return later }
+            return Sibling(value: resolver(earlier, later), stamp: later.stamp)
+        }.value
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How the writes of a key merge that would replace one another.
+///
+/// Such a key has parts, each an entry of its own in engine, disk, protocol and server, for which the
+/// later write wins as for any other. What is written is put so that this loses nothing, and what the
+/// app sees is made of all parts, by ``PartView``. So a policy adds no rule to those by which devices
+/// agree, and who knows nothing of policies carries the parts all the same.
+package enum MergePolicy: Character, Hashable, Sendable, CaseIterable {
+    /// A number. Each run of each app has a part for what it has counted, and the parts add up.
+    case counter = "c"
+    /// A number, date or string. A part is a value that was greater than all its author knew, in
+    /// whose place it came.
+    case maximum = "x"
+    /// The same for smaller ones.
+    case minimum = "n"
+    /// An array without repetition. Each element is a part.
+    case array = "a"
+    /// A dictionary. Each entry is a part, under its own name.
+    case dictionary = "d"
+    /// Any value. A part is a value that came in place of all that its author knew; where several
+    /// are left, the app's own rule makes one of them.
+    case register = "r"
+}
+
+extension PartID {
+    /// Nil for a kind that this program does not know.
+    package var policy: MergePolicy? { text.string.first.flatMap(MergePolicy.init) }
+
+    /// What stands after the kind.
+    var name: Substring { text.string.dropFirst() }
+}
+
+extension MergePolicy {
+    /// Whether the value is of a kind that can be merged so.
+    package func fits(_ value: PropertyListValue) -> Bool {
+        switch self {
+        case .counter: Number(value) != nil
+        case .maximum, .minimum: Magnitude(value) != nil
+        case .array: if case .array = value { true } else { false }
+        case .dictionary: Self.fitsDictionary(value)
+        case .register: true
+        }
+    }
+
+    private static func fitsDictionary(_ value: PropertyListValue) -> Bool {
+        guard case .dictionary(let entries) = value else { return false }
+        return entries.keys.allSatisfy { $0.string.utf8.count < PartID.bytesMax }
+    }
+
+    /// Of an array or dictionary whose parts are all gone: it is empty, not absent.
+    func isEmptyContainer(_ value: PropertyListValue) -> Bool {
+        switch (self, value) {
+        case (.array, .array(let elements)): elements.isEmpty
+        case (.dictionary, .dictionary(let entries)): entries.isEmpty
+        default: false
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A number that can be added and taken away: whole as long as all that is added is whole.
+struct Number: Sendable {
+    private enum Kind {
+        case integer(Int64)
+        case real(Double)
+    }
+
+    private let kind: Kind
+
+    static let zero = Number(kind: .integer(0))
+
+    private init(kind: Kind) { self.kind = kind }
+
+    /// Nil for a value that is no number; a Bool is none.
+    init?(_ value: PropertyListValue) {
+        switch value {
+        case .integer(let number): kind = .integer(number)
+        case .unsigned(let number): kind = .real(Double(number))
+        case .real(let number): kind = .real(number)
+        default: return nil
+        }
+    }
+
+    var value: PropertyListValue {
+        switch kind {
+        case .integer(let number): .integer(number)
+        case .real(let number): .real(PropertyListValue.canonical(number))
+        }
+    }
+
+    var isZero: Bool {
+        switch kind {
+        case .integer(let number): number == 0
+        case .real(let number): number == 0
+        }
+    }
+
+    private var real: Double {
+        switch kind {
+        case .integer(let number): Double(number)
+        case .real(let number): number
+        }
+    }
+
+    /// What does not fit into an integer stays at its end.
+    static func + (a: Number, b: Number) -> Number {
+        guard case .integer(let a) = a.kind, case .integer(let b) = b.kind else {
+            return Number(kind: .real(a.real + b.real))
+        }
+        let (sum, overflow) = a.addingReportingOverflow(b)
+        return Number(kind: .integer(overflow ? (b < 0 ? .min : .max) : sum))
+    }
+
+    static func - (a: Number, b: Number) -> Number {
+        guard case .integer(let a) = a.kind, case .integer(let b) = b.kind else {
+            return Number(kind: .real(a.real - b.real))
+        }
+        let (difference, overflow) = a.subtractingReportingOverflow(b)
+        return Number(kind: .integer(overflow ? (b < 0 ? .max : .min) : difference))
+    }
+}

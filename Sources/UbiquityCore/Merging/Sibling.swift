@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One of several values that were written without knowing of one another.
+package struct Sibling: Hashable, Sendable {
+    package var value: PropertyListValue
+    package var stamp: Stamp
+
+    package init(value: PropertyListValue, stamp: Stamp) {
+        self.value = value
+        self.stamp = stamp
+    }
+}
+
+/// An app's own rule: what the earlier and the later of two values make. It must give the same for
+/// the same on every device.
+package typealias Resolver = @Sendable (_ earlier: Sibling, _ later: Sibling) -> PropertyListValue

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import UbiquityCore
+
+@Suite struct `Keys whose writes merge` {
+    let cloud = TestCloud()
+    let key = try! Key("k")
+
+    // MARK: - Counter
+
+    @Test func `what two devices count apart adds up`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        cloud.settle()
+        b.goOffline()
+        try a.count(key, by: 3)
+        for _ in 0..<4 { try b.count(key, by: 1) }
+        #expect(b[key] == .integer(4))
+        cloud.settle()
+        b.goOnline()
+        cloud.settle()
+        #expect(a[key] == .integer(7))
+        #expect(b[key] == .integer(7))
+        #expect(a.takeNotices() == [Notice(.serverChange, [key])])
+    }
+
+    @Test func `a count whose answer was lost is counted once`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        cloud.settle()
+        a.losesAnswers = true
+        try a.count(key, by: 1)
+        cloud.settle()
+        try b.count(key, by: 1)
+        cloud.settle()
+        a.losesAnswers = false
+        try a.count(key, by: 1)
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        #expect(a[key] == .integer(3))
+        #expect(b[key] == .integer(3))
+    }
+
+    @Test func `a device restored from its own older copy counts on without losing any`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        cloud.settle()
+        try a.count(key, by: 1)
+        cloud.settle()
+        let copy = a.disk.copy
+        try a.count(key, by: 5)
+        cloud.settle()
+        a.goOffline()
+        let restored = cloud.device(as: a, on: copy)
+        restored.goOffline()
+        try restored.count(key, by: 2)
+        restored.goOnline()
+        cloud.settle()
+        #expect(restored[key] == .integer(8))
+        #expect(b[key] == .integer(8))
+    }
+
+    @Test func `a cloned device and its original count apart`() throws {
+        let a = cloud.device()
+        try a.count(key, by: 1)
+        cloud.settle()
+        let clone = cloud.device(as: a, on: a.disk.copy)
+        let original = cloud.device(as: a, on: a.disk)
+        a.goOffline()
+        try original.count(key, by: 1)
+        try clone.count(key, by: 1)
+        cloud.settle()
+        #expect(original[key] == .integer(3))
+        #expect(clone[key] == .integer(3))
+    }
+
+    @Test func `two processes of a device count apart on one disk`() throws {
+        let a = cloud.device()
+        cloud.settle()
+        let helper = a.helper()
+        try a.count(key, by: 1)
+        try helper.count(key, by: 1)
+        while a.step() || helper.step() {}
+        try helper.count(key, by: 1)
+        while a.step() || helper.step() {}
+        cloud.settle()
+        #expect(a[key] == .integer(3))
+        #expect(helper[key] == .integer(3))
+        #expect(cloud.device().settled(cloud)[key] == .integer(3))
+    }
+
+    @Test func `a counter that begins as a plain number goes on from there`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        a["k"] = .integer(10)
+        cloud.settle()
+        b.goOffline()
+        try a.count(key, by: 1)
+        try b.count(key, by: 1)
+        cloud.settle()
+        b.goOnline()
+        cloud.settle()
+        #expect(a[key] == .integer(12))
+        #expect(b[key] == .integer(12))
+    }
+
+    @Test func `a write without a policy begins anew, and what is counted later counts`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.count(key, by: 5)
+        cloud.settle()
+        b["k"] = .integer(100)
+        cloud.settle()
+        #expect(a[key] == .integer(100))
+        try a.count(key, by: 1)
+        cloud.settle()
+        #expect(b[key] == .integer(101))
+    }
+
+    @Test func `a count of nothing makes a zero`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.propose(.counter, from: nil, to: .integer(0), key)
+        cloud.settle()
+        #expect(b[key] == .integer(0))
+    }
+
+    @Test func `integers stay integers, and at the end of their range they stay there`() throws {
+        let a = cloud.device()
+        try a.propose(.counter, from: nil, to: .integer(.max), key)
+        try a.count(key, by: 1)
+        #expect(a[key] == .integer(.max))
+        try a.propose(.counter, from: .integer(0), to: .real(0.5), key)
+        #expect(a[key] == .real(Double(Int64.max) + 0.5))
+    }
+
+    // MARK: - Maximum and minimum
+
+    @Test func `the level that was reached is never lost, whoever writes later`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        cloud.settle()
+        b.goOffline()
+        try a.propose(.maximum, from: nil, to: .integer(13), key)
+        cloud.settle()
+        cloud.pass(milliseconds: 1_000)
+        try b.propose(.maximum, from: nil, to: .integer(1), key)
+        b.goOnline()
+        cloud.settle()
+        #expect(a[key] == .integer(13))
+        #expect(b[key] == .integer(13))
+        #expect(a.takeNotices() == [])
+        #expect(b.takeNotices() == [Notice(.serverChange, [key])])
+    }
+
+    @Test func `a fresh install's level does not hide that of the account, nor is it lost`() throws {
+        for policy in [FirstSyncPolicy.serverWins, .timestamps] {
+            let cloud = TestCloud()
+            let a = cloud.device()
+            try a.propose(.maximum, from: nil, to: .integer(13), key)
+            cloud.settle()
+            let b = cloud.device(policy: policy)
+            try b.propose(.maximum, from: nil, to: .integer(20), key)
+            let c = cloud.device(policy: policy)
+            try c.propose(.maximum, from: nil, to: .integer(1), key)
+            cloud.settle()
+            for device in [a, b, c] { #expect(device[key] == .integer(20)) }
+        }
+    }
+
+    @Test func `what is not greater is no write`() throws {
+        let a = cloud.device()
+        try a.propose(.maximum, from: nil, to: .integer(13), key)
+        cloud.settle()
+        let pushes = cloud.server.pushes
+        try a.propose(.maximum, from: .integer(13), to: .integer(12), key)
+        try a.propose(.maximum, from: .integer(13), to: .integer(13), key)
+        cloud.settle()
+        #expect(a[key] == .integer(13))
+        #expect(cloud.server.pushes == pushes)
+    }
+
+    @Test func `values that were beaten leave the store`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        for level in Int64(1)...20 {
+            try (level % 2 == 0 ? a : b).propose(.maximum, from: nil, to: .integer(level), key)
+            cloud.settle()
+        }
+        #expect(cloud.server.stored.records.values.count { $0.content.value != nil } == 1)
+        #expect(a.engine.usage == cloud.server.stored.usage)
+    }
+
+    @Test func `a burst of greater values is one part`() throws {
+        let a = cloud.device()
+        for level in Int64(1)...50 { try a.propose(.maximum, from: nil, to: .integer(level), key) }
+        cloud.settle()
+        #expect(cloud.server.stored.records.count == 1)
+    }
+
+    /// The less and the greater.
+    static let pairs: [[PropertyListValue]] = [
+        [.real(1.5), .integer(2)], [.date(1), .date(2)], [.string("a"), .string("b")],
+        [.real(.nan), .integer(-5)], [.integer(.max), .unsigned(.max)],
+    ]
+
+    @Test(arguments: pairs, [true, false])
+    func `numbers, dates and strings are compared among themselves`(
+        pair: [PropertyListValue], isInOrder: Bool
+    ) throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        let other = try Key("other")
+        for (device, value) in zip([a, b], isInOrder ? pair : pair.reversed()) {
+            try device.propose(.maximum, from: nil, to: value, key)
+            try device.propose(.minimum, from: nil, to: value, other)
+        }
+        cloud.settle()
+        for device in [a, b] {
+            #expect(device[key] == pair[1])
+            #expect(device[other] == pair[0])
+        }
+    }
+
+    // MARK: - Unions
+
+    @Test func `both devices' bookmarks are there, and what one removed is not`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.setArray(key, ["x", "y"])
+        cloud.settle()
+        b.goOffline()
+        try a.setArray(key, ["x", "y", "a"])
+        try b.setArray(key, ["y", "b"])
+        cloud.settle()
+        b.goOnline()
+        cloud.settle()
+        #expect(a[key] == .array([.string("y"), .string("a"), .string("b")]))
+        #expect(a[key] == b[key])
+    }
+
+    @Test func `an array without elements is empty, and absent when it is removed`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.setArray(key, ["x"])
+        cloud.settle()
+        try a.setArray(key, [])
+        cloud.settle()
+        #expect(b[key] == .array([]))
+        b["k"] = nil
+        cloud.settle()
+        #expect(a[key] == nil)
+        #expect(a.engine.usage == Usage())
+    }
+
+    @Test func `the fields of a dictionary are written apart`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.setDictionary(key, ["title": "t", "text": "x", "old": "o"])
+        cloud.settle()
+        b.goOffline()
+        try a.setDictionary(key, ["title": "T", "text": "x", "old": "o"])
+        try b.setDictionary(key, ["title": "t", "text": "X"])
+        cloud.settle()
+        b.goOnline()
+        cloud.settle()
+        #expect(
+            a[key] == .dictionary(["title": .string("T"), "text": .string("X")]))
+        #expect(a[key] == b[key])
+    }
+
+    @Test func `a plain array becomes parts, once, though two devices make them`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        a["k"] = .array([.string("x"), .string("y")])
+        cloud.settle()
+        b.goOffline()
+        try a.setArray(key, ["x", "y", "a"])
+        try b.setArray(key, ["x", "y", "b"])
+        cloud.settle()
+        b.goOnline()
+        cloud.settle()
+        #expect(a[key] == b[key])
+        #expect(a[key]?.strings.sorted() == ["a", "b", "x", "y"])
+        #expect(cloud.server.stored.records.values.count { $0.content.value != nil } == 5)
+    }
+
+    @Test func `of two devices that remove the same element, each is right`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.setArray(key, ["x", "y"])
+        cloud.settle()
+        try a.setArray(key, ["y"])
+        try b.setArray(key, ["y"])
+        cloud.settle()
+        #expect(a[key]?.strings == ["y"])
+        #expect(b[key]?.strings == ["y"])
+    }
+
+    // MARK: - The app's own rule
+
+    @Test func `the app's own rule makes one of two, the same on every device`() throws {
+        let (a, b, c) = (cloud.device(), cloud.device(), cloud.device())
+        let join: Resolver = { .string("\($0.value.text)+\($1.value.text)") }
+        for device in [a, b, c] { device.resolve(key, join) }
+        cloud.settle()
+        b.goOffline()
+        try a.propose(.register, from: nil, to: .string("a"), key)
+        cloud.settle()
+        cloud.pass(milliseconds: 10)
+        try b.propose(.register, from: nil, to: .string("b"), key)
+        b.goOnline()
+        cloud.settle()
+        for device in [a, b, c] { #expect(device[key] == .string("a+b")) }
+        try c.propose(.register, from: nil, to: .string("c"), key)
+        cloud.settle()
+        for device in [a, b, c] { #expect(device[key] == .string("c")) }
+    }
+
+    @Test func `who does not know the rule sees the last value`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        cloud.settle()
+        b.goOffline()
+        try a.propose(.register, from: nil, to: .string("a"), key)
+        cloud.settle()
+        cloud.pass(milliseconds: 10)
+        try b.propose(.register, from: nil, to: .string("b"), key)
+        b.goOnline()
+        cloud.settle()
+        #expect(a[key] == .string("b"))
+        a.resolve(key) { earlier, _ in earlier.value }
+        #expect(a[key] == .string("a"))
+    }
+
+    // MARK: - All of them
+
+    @Test func `a value that the policy cannot merge is written as any other`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.propose(.maximum, from: nil, to: .integer(13), key)
+        cloud.settle()
+        let value = PropertyListValue.dictionary(["x": .integer(1)])
+        #expect(!Proposal(.maximum, from: nil, to: value).fits)
+        try b.propose(.maximum, from: .integer(13), to: value, key)
+        cloud.settle()
+        #expect(a[key] == value)
+        try a.propose(.maximum, from: value, to: .integer(2), key)
+        cloud.settle()
+        #expect(b[key] == .integer(2))
+    }
+
+    @Test func `a key with parts is one key to the app`() throws {
+        let a = cloud.device()
+        try a.setArray(key, ["x", "y"])
+        #expect(a.engine.values == [key: .array([.string("x"), .string("y")])])
+        #expect(a.engine.status.pendingKeys == [key])
+        cloud.settle()
+        let b = cloud.device()
+        cloud.settle()
+        #expect(b.takeNotices() == [Notice(.initialSync, [key])])
+    }
+
+    @Test func `what does not fit into the store is refused as a whole, and told`() throws {
+        cloud.setLimits { $0.storeBytesMax = 100 }
+        let a = cloud.device()
+        cloud.settle()
+        try a.setArray(key, ["x"])
+        let long = String(repeating: "y", count: 100)
+        #expect(throws: LimitViolation.self) { try a.setArray(key, ["x", long]) }
+        #expect(a[key]?.strings == ["x"])
+        cloud.settle()
+        #expect(a.takeNotices() == [Notice(.quotaViolation, [key])])
+    }
+
+    @Test func `what two devices fill only together is refused, and the first stays`() throws {
+        cloud.setLimits { $0.storeBytesMax = 100 }
+        let (a, b) = (cloud.device(), cloud.device())
+        cloud.settle()
+        b.goOffline()
+        try a.setArray(key, ["x"])
+        try b.setArray(key, [String(repeating: "y", count: 60)])
+        cloud.settle()
+        b.goOnline()
+        cloud.settle()
+        #expect(b[key]?.strings == ["x"])
+        #expect(b.takeNotices().contains(Notice(.quotaViolation, [key])))
+        #expect(b.disk.refused.map(\.record.key.whole).contains(key))
+    }
+
+    @Test func `a reset takes all that its author saw, and no more`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.setArray(key, ["x"])
+        cloud.settle()
+        b.goOffline()
+        try b.setArray(key, ["x", "b"])
+        a["k"] = nil
+        cloud.settle()
+        #expect(a[key] == nil)
+        b.goOnline()
+        cloud.settle()
+        #expect(a[key]?.strings == ["b"])
+        #expect(b[key]?.strings == ["b"])
+    }
+
+    @Test func `parts come back to a server restored from an older copy`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.count(key, by: 1)
+        cloud.settle()
+        let copy = cloud.server
+        try a.count(key, by: 1)
+        try b.count(key, by: 1)
+        cloud.settle()
+        cloud.replaceServer(by: copy)
+        cloud.restartServer()
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        let c = cloud.device()
+        cloud.settle()
+        for device in [a, b, c] { #expect(device[key] == .integer(3)) }
+    }
+
+    @Test func `each policy's value survives a restart`() throws {
+        let a = cloud.device()
+        let keys = try MergePolicy.allCases.map { try Key(String($0.rawValue)) }
+        let values: [PropertyListValue] = [
+            .integer(1), .integer(2), .integer(3), .array([.integer(4)]),
+            .dictionary(["x": .integer(5)]), .integer(6),
+        ]
+        for (policy, (key, value)) in zip(MergePolicy.allCases, zip(keys, values)) {
+            try a.propose(policy, from: nil, to: value, key)
+        }
+        while a.step() {}
+        let again = a.restarted()
+        #expect(again.engine.values == Dictionary(uniqueKeysWithValues: zip(keys, values)))
+        #expect(again.engine.usage == a.engine.usage)
+    }
+}
+
+extension TestDevice {
+    fileprivate subscript(key: Key) -> PropertyListValue? { engine[key] }
+
+    fileprivate func propose(
+        _ policy: MergePolicy, from base: PropertyListValue?, to value: PropertyListValue?,
+        _ key: Key
+    ) throws {
+        try write(merging: [key: Proposal(policy, from: base, to: value)])
+    }
+
+    fileprivate func count(_ key: Key, by number: Int64) throws {
+        try propose(.counter, from: .integer(0), to: .integer(number), key)
+    }
+
+    fileprivate func setArray(_ key: Key, _ elements: [String]) throws {
+        try propose(.array, from: self[key], to: .array(elements.map { .string($0) }), key)
+    }
+
+    fileprivate func setDictionary(_ key: Key, _ entries: [String: String]) throws {
+        let entries = entries.map { (ExactString($0.key), PropertyListValue.string($0.value)) }
+        try propose(
+            .dictionary, from: self[key], to: .dictionary(Dictionary(entries) { $1 }), key)
+    }
+
+    fileprivate func settled(_ cloud: TestCloud) -> TestDevice {
+        cloud.settle()
+        return self
+    }
+}
+
+extension PropertyListValue {
+    fileprivate var text: String {
+        if case .string(let text) = self { text.string } else { "" }
+    }
+
+    fileprivate var strings: [String] {
+        if case .array(let elements) = self { elements.map(\.text) } else { [] }
+    }
+}
