@@ -73,6 +73,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Removes every key, as one transaction.
     public func removeAll() {
         // A deletion always fits.
-        try? backing.driver.write { $0.values.mapValues { _ in .deleted } }
+        try? backing.write { engine, now throws(LimitViolation) in
+            try engine.write(engine.values.mapValues { _ in .deleted }, at: now)
+        }
     }
 }

@@ -200,6 +200,7 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
             let outcome = memory.write(try Key(key), content)
             if outcome.mustDrain { backing.driver.startDrain() }
             if let violation = outcome.violation { throw violation }
+            if !outcome.misfits.isEmpty { backing.reportMisfits(outcome.misfits) }
         } catch {
             refuse(key, error)
         }
@@ -252,7 +253,9 @@ extension UbiquitousKeyValueStore {
 
     /// Writes several keys as one transaction.
     package func write(_ changes: [Key: Content]) throws(LimitViolation) {
-        try backing.driver.write(changes)
+        try backing.write { engine, now throws(LimitViolation) in
+            try engine.write(changes, at: now)
+        }
     }
 
     /// Ends the store's connection and lets other processes take over. For a program that ends.

@@ -6,6 +6,7 @@ extension WireRecord {
     package init(_ record: Record) {
         self.init()
         key = record.key.string
+        part = record.key.part?.text.string ?? ""
         switch record.content {
         case .deleted: content = .deleted(true)
         case .value(let value): content = .value(WireValue(value))
@@ -20,8 +21,7 @@ extension Record {
     /// - Parameter author: The device of a record that names none; nil: every record must.
     /// - Throws: ``WireError`` that names what is wrong.
     package init(_ wire: WireRecord, author: DeviceID? = nil) throws(WireError) {
-        let key: Key
-        do { key = try Key(wire.key) } catch { throw WireError("\(error)") }
+        let key = try Key(of: wire)
         do {
             self.init(
                 key: key, content: try Content(wire.content),
@@ -30,6 +30,15 @@ extension Record {
         } catch {
             throw WireError("the write of \"\(key)\": \(error)")
         }
+    }
+}
+
+extension Key {
+    fileprivate init(of wire: WireRecord) throws(WireError) {
+        do { self = try Key(wire.key) } catch { throw WireError("\(error)") }
+        guard !wire.part.isEmpty else { return }
+        guard let part = PartID(wire.part) else { throw WireError("\(KeyError.noPart)") }
+        self = self.part(part)
     }
 }
 

@@ -250,7 +250,7 @@ final class TestDevice {
     }
 
     func resolve(_ key: Key, _ resolver: @escaping Resolver) {
-        engine.setResolver(resolver, for: key)
+        engine.setPolicy(.register, resolver: resolver, for: key)
     }
 
     func requestSync() -> Int { engine.requestSync(at: reading) }

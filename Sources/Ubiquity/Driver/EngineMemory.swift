@@ -51,6 +51,8 @@ final class EngineMemory: Sendable {
         var mustDrain: Bool
         /// Why the write was refused; nil: it was not.
         var violation: LimitViolation?
+        /// Keys whose policy could not merge what was written.
+        var misfits: Set<Key>
     }
 
     func write(_ key: Key, _ content: Content) -> WriteOutcome {
@@ -65,9 +67,12 @@ final class EngineMemory: Sendable {
         return state.withLock { state in
             do throws(LimitViolation) {
                 try body(&state.engine, now)
-                return WriteOutcome(mustDrain: state.scheduleDrain())
+                return WriteOutcome(
+                    mustDrain: state.scheduleDrain(), misfits: state.engine.takeMisfits())
             } catch {
-                return WriteOutcome(mustDrain: state.scheduleDrain(), violation: error)
+                return WriteOutcome(
+                    mustDrain: state.scheduleDrain(), violation: error,
+                    misfits: state.engine.takeMisfits())
             }
         }
     }

@@ -101,6 +101,14 @@ final class StoreBacking: @unchecked Sendable {
 
     func synchronize() -> Bool { driver.synchronize() && identifier != nil }
 
+    /// Writes as one transaction. The body must be short.
+    func write(
+        _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
+    ) throws(LimitViolation) {
+        let misfits = try driver.write(body)
+        if !misfits.isEmpty { reportMisfits(misfits) }
+    }
+
     /// What the app asked for was not done. A mistake of its own ends it, where it asked for that.
     func refuse(_ error: UbiquityError) {
         // Not a precondition's failure, which says nothing in a release build.

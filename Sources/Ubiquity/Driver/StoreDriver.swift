@@ -52,20 +52,19 @@ final class StoreDriver: @unchecked Sendable {
         memory.state.withLock { body($0.engine) }
     }
 
-    func write(_ changes: [Key: Content]) throws(LimitViolation) {
-        try write { _ in changes }
-    }
-
-    /// Writes what the body makes of the present values, as one transaction. The body must be short.
+    /// Writes as one transaction. The body must be short.
+    /// - Returns: The keys whose policy could not merge what was written.
     func write(
-        _ body: (borrowing SyncEngine) -> [Key: Content]
-    ) throws(LimitViolation) {
-        let outcome = memory.write { engine, now throws(LimitViolation) in
-            try engine.write(body(engine), at: now)
-        }
+        _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
+    ) throws(LimitViolation) -> Set<Key> {
+        let outcome = memory.write(body)
         if outcome.mustDrain { startDrain() }
         if let violation = outcome.violation { throw violation }
+        return outcome.misfits
     }
+
+    /// Changes what needs neither disk nor server. The body must be short.
+    func change(_ body: (inout SyncEngine) -> Void) { memory.state.withLock { body(&$0.engine) } }
 
     /// From now on the audience is told of the app's own writes too.
     func tellOwnWrites() { memory.state.withLock { $0.engine.tellsOwnWrites = true } }

@@ -17,8 +17,8 @@ extension Row {
 
     func key() throws -> UbiquityCore.Key {
         let bytes: Data = try decode(atIndex: 0)
-        do { return try UbiquityCore.Key(String(decoding: bytes, as: UTF8.self)) } catch {
-            throw StoredValue.damage("a row has an empty key")
+        do { return try UbiquityCore.Key(bytes: bytes) } catch {
+            throw StoredValue.damage("the key of a row cannot be read: \(error)")
         }
     }
 

@@ -93,7 +93,7 @@ enum SQLiteRows {
             sql: "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         let provisional = entry.pending?.provisional
         statement.setUncheckedArguments(
-            [Data(entry.key.string.utf8), version]
+            [Data(entry.key.bytes), version]
                 + columns(of: entry.confirmed) + columns(of: entry.pending?.record)
                 + [
                     entry.pending.map { Int64(bitPattern: $0.transaction) },
@@ -111,7 +111,7 @@ enum SQLiteRows {
                 VALUES (?, ?, ?, ?, ?, ?)
                 """)
         statement.setUncheckedArguments(
-            [Data(refused.record.key.string.utf8)] + columns(of: refused.record)
+            [Data(refused.record.key.bytes)] + columns(of: refused.record)
                 + [refused.refusal.code, refused.refusal.detail])
         try statement.execute()
     }

@@ -289,13 +289,6 @@ struct EntryTable: Sendable {
 
     func resolver(of key: Key) -> Resolver? { resolvers[key.name] }
 
-    /// Takes over the rules of the table that this one replaces.
-    mutating func adoptResolvers(of other: EntryTable) {
-        for (name, resolver) in other.resolvers {
-            if let key = try? Key(name.string) { setResolver(resolver, for: key) }
-        }
-    }
-
     /// Makes what the app sees of keys of whose parts any changed.
     /// - Returns: The keys of which it sees something else now.
     @discardableResult

@@ -54,7 +54,7 @@ extension SyncEngine {
         next.finished = finished
         next.notices = notices
         next.tellsOwnWrites = tellsOwnWrites
-        next.entries.adoptResolvers(of: entries)
+        next.adoptPolicies(of: self)
         let (old, new) = (values, next.values)
         let changed = Set(old.keys).union(new.keys).filter { old[$0] != new[$0] }
         next.post(Notice(.accountChange, changed))

@@ -10,34 +10,28 @@ extension SyncEngine {
     /// - Throws: ``LimitViolation`` if the transaction does not fit; then nothing changed, and a
     ///   refusal for a quota is told as a ``Notice`` too.
     ///
-    /// - Parameter proposals: What is written under policies, of other keys.
+    /// - Parameter proposals: Of other keys, what is written under a policy.
     package mutating func write(
         _ changes: [Key: Content], merging proposals: [Key: Proposal] = [:], at now: ClockReading
     ) throws(LimitViolation) {
-        var names = partNames
+        let proposals = proposals.merging(self.proposals(for: changes)) { $1 }
+        let plain = changes.filter { proposals[$0.key] == nil }
         var all: [Change] = []
-        if changes.contains(where: { $0.value.value != self[$0.key] }) {
-            for (key, content) in changes { all += replacing(key, by: content) }
+        if plain.contains(where: { $0.value.value != self[$0.key] }) {
+            for (key, content) in plain { all += replacing(key, by: content) }
         }
-        for (key, proposal) in proposals { all += merging(proposal, into: key, &names) }
+        for (key, proposal) in proposals { all += merging(proposal, into: key) }
         try write(all, at: now)
-        partNames = names
     }
 
     /// One write of the app, as a transaction of its own.
     package mutating func write(
         _ key: Key, _ content: Content, at now: ClockReading
     ) throws(LimitViolation) {
-        guard entries.hasParts(key) else {
+        guard entries.hasParts(key) || policies[key] != nil else {
             return try write(CollectionOfOne(Change(key: key, content: content)), at: now)
         }
         try write([key: content], at: now)
-    }
-
-    /// What the app wants to be made of values that were written without knowing of each other, where
-    /// a key has ``MergePolicy/register``. What is seen of it changes at once, and nobody is told.
-    package mutating func setResolver(_ resolver: Resolver?, for key: Key) {
-        entries.setResolver(resolver, for: key)
     }
 
     /// A write that knows no policy replaces all that its author saw there.
@@ -47,12 +41,13 @@ extension SyncEngine {
             + parts.map { Change(key: $0, content: .deleted) }
     }
 
-    private func merging(
-        _ proposal: Proposal, into key: Key, _ names: inout PartNames
-    ) -> [Change] {
-        guard proposal.fits else { return replacing(key, by: proposal.value.map(Content.value)!) }
+    private mutating func merging(_ proposal: Proposal, into key: Key) -> [Change] {
+        guard proposal.fits else {
+            misfits.insert(key)
+            return replacing(key, by: proposal.value.map(Content.value) ?? .deleted)
+        }
         let changes = PartChanges(
-            proposal, on: entries.family(key), entries.resolver(of: key), names: &names)
+            proposal, on: entries.family(key), entries.resolver(of: key), names: &partNames)
         let parts = changes.parts.map { Change(key: key.part($0.key), content: $0.value) }
         return parts + (changes.base.map { [Change(key: key, content: $0)] } ?? [])
     }

@@ -28,8 +28,11 @@ package struct SyncEngine: Sendable {
     // Time
     var clock: DeviceClock
     var random: RandomSource
-    /// For parts that this run writes: SyncEngine+Writing.swift
+    // Policies: SyncEngine+Policies.swift
+    var policies: [Key: MergePolicy] = [:]
+    /// For parts that this run writes.
     var partNames: PartNames
+    var misfits: Set<Key> = []
 
     // Link: SyncEngine+Link.swift
     package internal(set) var meta: StoredMeta

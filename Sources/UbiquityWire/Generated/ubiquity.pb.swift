@@ -218,6 +218,10 @@ package nonisolated struct WireRecord: Sendable {
   /// The device that made the edit, 16 hexadecimal digits. Empty in a push: the device that pushes.
   package var device: String = String()
 
+  /// Which part of the key this is, of at most 1,024 bytes; empty: the key itself. Records of one key
+  /// and different parts have nothing to do with each other. docs/PROTOCOL.md, "Parts".
+  package var part: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Content: Equatable, Sendable {
@@ -917,7 +921,7 @@ nonisolated extension WireDictionary.Entry: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Record"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}deleted\0\u{1}milliseconds\0\u{1}counter\0\u{1}device\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}deleted\0\u{1}milliseconds\0\u{1}counter\0\u{1}device\0\u{1}part\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -950,6 +954,7 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.milliseconds) }()
       case 5: try { try decoder.decodeSingularUInt32Field(value: &self.counter) }()
       case 6: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 7: try { try decoder.decodeSingularStringField(value: &self.part) }()
       default: break
       }
     }
@@ -983,6 +988,9 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.device.isEmpty {
       try visitor.visitSingularStringField(value: self.device, fieldNumber: 6)
     }
+    if !self.part.isEmpty {
+      try visitor.visitSingularStringField(value: self.part, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -992,6 +1000,7 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.milliseconds != rhs.milliseconds {return false}
     if lhs.counter != rhs.counter {return false}
     if lhs.device != rhs.device {return false}
+    if lhs.part != rhs.part {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -17,7 +17,7 @@ enum SQLiteRecord {
             sql: "SELECT \(columns) FROM record WHERE store = ? AND key = ?")
         var records: [Key: UbiquityCore.Record] = [:]
         for key in keys where records[key] == nil {
-            statement.setUncheckedArguments([store, Data(key.string.utf8)])
+            statement.setUncheckedArguments([store, Data(key.bytes)])
             records[key] = try Row.fetchOne(statement).map(record)
         }
         return records
@@ -49,7 +49,7 @@ enum SQLiteRecord {
                 VALUES (?, ?, ?, ?, ?, ?, ?)
                 """)
         statement.setUncheckedArguments([
-            store, Data(record.key.string.utf8),
+            store, Data(record.key.bytes),
             Int64(bitPattern: record.stamp.timestamp.rawValue),
             Int64(bitPattern: record.stamp.device.rawValue), revision, now,
             record.content.value.map { Data(WireFormat.protobuf.encode(WireValue($0))) },
@@ -61,7 +61,7 @@ enum SQLiteRecord {
         let time = HybridTimestamp(rawValue: UInt64(bitPattern: row[1]))
         let device = DeviceID(rawValue: UInt64(bitPattern: row[2]))
         return UbiquityCore.Record(
-            key: try Key(String(decoding: row[0] as Data, as: UTF8.self)),
+            key: try Key(bytes: row[0] as Data),
             content: try content(row[3]), stamp: Stamp(time, device))
     }
 

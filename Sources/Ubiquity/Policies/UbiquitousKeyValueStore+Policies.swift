@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
+    /// Declares what becomes of conflicting writes of a key. To be called when the app starts, before
+    /// the key is used: it holds for what this process writes from now on.
+    ///
+    /// A value that the policy cannot merge, such as a dictionary under ``ConflictPolicy/maximum``, is
+    /// written as without a policy, and the log and ``UbiquityAdditions/errors`` say so. A value from
+    /// before the policy counts as the first one. A name that cannot be a key is ignored.
+    public func setConflictPolicy(_ policy: ConflictPolicy, forKey aKey: String) {
+        guard let key = try? Key(aKey) else { return }
+        backing.driver.change { engine in
+            engine.setPolicy(policy.merging, resolver: policy.resolver, for: key)
+        }
+    }
+
+    /// As ``setConflictPolicy(_:forKey:)``, for a typed key.
+    public func setConflictPolicy(
+        _ policy: ConflictPolicy, for key: UbiquityKey<some Codable & Sendable>
+    ) {
+        setConflictPolicy(policy, forKey: key.name)
+    }
+
+    /// Adds to a key as ``ConflictPolicy/counter`` does, whether that was declared for it or not.
+    ///
+    /// A value that is no number is replaced. Refused as ``UbiquitousKeyValueStore/set(_:forKey:)-(Any?,_)``
+    /// refuses, if it does not fit into the store.
+    public func increment(forKey aKey: String, by amount: Int64 = 1) {
+        do {
+            try propose(
+                Proposal(.counter, from: .integer(0), to: .integer(amount)), forKey: aKey)
+        } catch { refuse(aKey, error) }
+    }
+}
+
+extension UbiquitousKeyValueStore {
+    /// What the app has made of one value, under the key's policy, or as any other write.
+    ///
+    /// - Parameter base: What the app went on from, which may not be what the store has by now.
+    /// - Throws: ``UbiquityError`` if it is refused.
+    package func propose(
+        _ value: PropertyListValue?, over base: PropertyListValue?, forKey aKey: String
+    ) throws {
+        do {
+            let key = try Key(aKey)
+            guard let policy = backing.driver.read({ $0.policy(of: key) }) else {
+                return try write([key: value.map(Content.value) ?? .deleted])
+            }
+            try propose(Proposal(policy, from: base, to: value), forKey: aKey)
+        } catch { throw UbiquityError(refused: aKey, error) }
+    }
+
+    fileprivate func propose(_ proposal: Proposal, forKey aKey: String) throws {
+        let key = try Key(aKey)
+        try backing.write { engine, now throws(LimitViolation) in
+            try engine.write([:], merging: [key: proposal], at: now)
+        }
+    }
+}
+
+extension StoreBacking {
+    func reportMisfits(_ keys: Set<Key>) {
+        for key in keys.sorted() {
+            report(
+                UbiquityError(
+                    .invalid,
+                    "the conflict policy of the key \"\(key)\" cannot merge the value that was "
+                        + "written: the later write wins"))
+        }
+    }
+}
