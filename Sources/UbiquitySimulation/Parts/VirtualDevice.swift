@@ -78,7 +78,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     // MARK: - The person
 
     /// The account that is signed in.
-    var account: Int? { state.signedIn.flatMap { Int($0.account) } }
+    package var account: Int? { state.signedIn.flatMap { Int($0.account) } }
 
     /// - Parameter accountName: What people call it.
     package func signIn(_ account: Int, accountName: String? = nil) {
