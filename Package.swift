@@ -10,6 +10,7 @@ let package = Package(
         .library(name: "Ubiquity", targets: ["Ubiquity"]),
         .library(name: "UbiquityCore", targets: ["UbiquityCore"]),
         .library(name: "UbiquityServer", targets: ["UbiquityServer"]),
+        .library(name: "UbiquityTesting", targets: ["UbiquityTesting"]),
         .executable(name: "ubiquity", targets: ["UbiquityCLI"]),
         .executable(name: "ubiquity-simulator", targets: ["UbiquitySimulator"]),
     ],
@@ -81,6 +82,10 @@ let package = Package(
                 "UbiquitySimulation",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
+        // A cloud in an app's tests: the library's own store on the simulator's devices and server.
+        .target(
+            name: "UbiquityTesting", dependencies: ["Ubiquity", "UbiquityCore", "UbiquitySimulation"]),
+        .testTarget(name: "UbiquityTestingTests", dependencies: ["Ubiquity", "UbiquityTesting"]),
         .testTarget(
             name: "UbiquitySimulationTests",
             // The program too, which the tests start.

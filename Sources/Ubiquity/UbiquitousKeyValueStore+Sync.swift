@@ -24,6 +24,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///   identifier, which has nothing to wait for, and `CancellationError`.
     public func initialSync() async throws {
         try checkIdentifier()
+        backing.driver.initialSyncIsAwaited()
         for await status in statuses where status.isInitialSyncComplete { return }
         try Task.checkCancellation()
         throw UbiquityError(.storage, "the store was closed")

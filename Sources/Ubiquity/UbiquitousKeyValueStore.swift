@@ -75,6 +75,15 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
         backing.audience.adopt(self)
     }
 
+    /// A store on a device and in surroundings of one's own: for tests of apps.
+    /// - Throws: ``UbiquityError`` as ``init(identifier:)`` does.
+    package convenience init(
+        on device: any StoreDevice, runtime: StoreRuntime, configuration: UbiquityConfiguration
+    ) throws {
+        self.init(
+            backing: try StoreBacking(configuration.identity(), device, runtime, configuration))
+    }
+
     // MARK: - Reading
 
     /// The value of a key as Foundation boxes it: `NSString`, `NSNumber`, `NSDate`, `NSData`,
@@ -260,4 +269,16 @@ extension UbiquitousKeyValueStore {
 
     /// Ends the store's connection and lets other processes take over. For a program that ends.
     package func close() { backing.close() }
+
+    /// Ends without a word, as a process does that is killed: what is not on the disk is lost.
+    package func abandon() { backing.abandon() }
+
+    /// Stands for the default store while the body runs, in its task and those that it starts.
+    package func standingForDefault<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try DefaultStore.replace(by: self, body)
+    }
+
+    package func standingForDefault<Result>(
+        _ body: () async throws -> Result
+    ) async rethrows -> Result { try await DefaultStore.replace(by: self, body) }
 }

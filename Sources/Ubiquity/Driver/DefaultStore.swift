@@ -30,8 +30,32 @@ final class DefaultStore: Sendable {
         }
     }
 
+    /// What stands for the default store in a test of an app; nil: nothing does.
+    @TaskLocal private static var stand: UbiquitousKeyValueStore?
+    /// Whether a store ever stood for the default one. Else nobody need look.
+    private static let hasStand = Atomic(false)
+
+    private static var standIn: UbiquitousKeyValueStore? {
+        hasStand.load(ordering: .relaxed) ? stand : nil
+    }
+
+    static func replace<Result>(
+        by store: UbiquitousKeyValueStore, _ body: () throws -> Result
+    ) rethrows -> Result {
+        hasStand.store(true, ordering: .relaxed)
+        return try $stand.withValue(store, operation: body)
+    }
+
+    static func replace<Result>(
+        by store: UbiquitousKeyValueStore, _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        hasStand.store(true, ordering: .relaxed)
+        return try await $stand.withValue(store, operation: body)
+    }
+
     /// Never fails: an app that cannot open its file goes on in memory, and is told so.
     var store: UbiquitousKeyValueStore {
+        if let store = Self.standIn { return store }
         let (store, isNew) = state.withLock { state in
             if let store = state.store { return (store, false) }
             let store = UbiquitousKeyValueStore(backing: Self.backing(state.configuration))
@@ -45,7 +69,8 @@ final class DefaultStore: Sendable {
 
     /// The account that this device is signed in to; nil: none, or it cannot be read.
     var accountID: String? {
-        identity.withLock { identity in
+        if let store = Self.standIn { return store.backing.accountID }
+        return identity.withLock { identity in
             if let identity { return identity.accountID }
             let configuration = state.withLock(\.configuration)
             guard let device = try? configuration.device() else { return nil }

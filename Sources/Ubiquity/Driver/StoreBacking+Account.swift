@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Dispatch
 internal import Synchronization
 internal import UbiquityCore
 
 /// A store follows the device's sign-in: each account has a file of its own.
 extension StoreBacking {
     /// Adopts the sign-in as it is, and as it will be.
-    func followDevice(_ device: DeviceAccount) {
+    func followDevice(_ device: any StoreDevice) {
         let stop = device.watch { [weak self] state in
             guard let self else { return }
-            queue.async { self.follow(state) }
+            queue.enqueue { self.follow(state) }
         } failure: { [weak self] error in
             self?.report(UbiquityError(.storage, "the sign-in could not be read: \(error)"))
         }
         shell.withLock { $0.stopWatching = stop }
         // Before the app's next line: a round trip it asks for must not find the device signed out.
-        if let state = try? device.current() { queue.sync { follow(state) } }
+        if let state = try? device.current() { queue.perform { follow(state) } }
     }
 
     /// Is told of other processes' writes to the file, and leads when it is this one's turn.
-    func use(_ file: StoreFile) throws {
-        try file.watch(on: queue) { [weak self] in self?.driver.lookAtDisk() }
+    func use(_ file: any StoreFile) throws {
+        try file.watch { [weak self] in self?.driver.lookAtDisk() }
         // What was written between the first look and the watch.
         driver.lookAtDisk()
         file.whenLeading { [weak self] in self?.driver.lead(on: file.storage) }
@@ -47,7 +46,7 @@ extension StoreBacking {
             shell.wanted = state
             return (file: shell.file, folder: shell.folder)
         }
-        let file = open(device.home.storePath(for: fileName, folder: state.folder))
+        let file = open(in: state.folder, of: device)
         driver.move(
             to: file?.storage ?? MemoryStorage(), content: file?.content ?? DiskChanges(),
             // No account has the folder that is left: it is being wiped.
@@ -55,11 +54,11 @@ extension StoreBacking {
         ) { [weak self] in
             old.file?.letGo()
             guard let self else { return }
-            queue.async { self.turned(to: file, folder: state.folder) }
+            queue.enqueue { self.turned(to: file, folder: state.folder) }
         }
     }
 
-    private func turned(to file: StoreFile?, folder: String) {
+    private func turned(to file: (any StoreFile)?, folder: String) {
         let wanted = shell.withLock { shell in
             defer { shell.wanted = nil }
             (shell.file, shell.folder, shell.signedIn) = (file, folder, nil)
@@ -71,8 +70,8 @@ extension StoreBacking {
 
     /// - Returns: Nil if it cannot be opened. The values of the account that was left must not be
     ///   shown any longer, so the store goes on in memory.
-    private func open(_ path: String) -> StoreFile? {
-        do { return try StoreFile(path: path) } catch {
+    private func open(in folder: String, of device: any StoreDevice) -> (any StoreFile)? {
+        do { return try device.openFile(fileName, folder: folder) } catch {
             report(
                 UbiquityError(
                     .storage,
@@ -89,6 +88,9 @@ extension StoreBacking {
             isConfigured: identifier != nil)
     }
 
+    /// Nil while the device is signed out.
+    var accountID: String? { shell.withLock { $0.signedIn?.account } }
+
     private func signIn(_ account: SignedInAccount?) {
         let before = shell.withLock { shell in
             defer { shell.signedIn = account }
@@ -96,10 +98,9 @@ extension StoreBacking {
         }
         guard before != account else { return }
         guard let account else { return driver.tell(.signedOut) }
-        guard let identifier, let device = DeviceID(account.device) else { return }
-        let transport = HTTPTransport(
-            server: account.server, store: identifier, credential: account.credential,
-            device: device)
-        driver.signIn(account: account.account, device: device, transport: transport)
+        guard let identifier, let device, let name = DeviceID(account.device) else { return }
+        driver.signIn(
+            account: account.account, device: name,
+            link: device.link(to: identifier, of: account, as: name))
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Dispatch
 internal import Logging
 internal import Synchronization
 internal import UbiquityCore
@@ -16,7 +15,7 @@ internal import UbiquityCore
 final class StoreBacking: @unchecked Sendable {
     struct Shell {
         /// Nil: in memory.
-        var file: StoreFile?
+        var file: (any StoreFile)?
         var folder: String
         var signedIn: SignedInAccount?
         /// The device's state that this store has not followed yet, for it is turning to another
@@ -24,6 +23,8 @@ final class StoreBacking: @unchecked Sendable {
         var wanted: DeviceState?
         var stopWatching: (@Sendable () -> Void)?
         var isClosed = false
+        /// Closed without a last save.
+        var isAbandoned = false
     }
 
     /// Nil: the app has none, or its file cannot be opened; the store is this machine's alone.
@@ -32,9 +33,9 @@ final class StoreBacking: @unchecked Sendable {
     let driver: StoreDriver
     let audience: Audience
     /// Nil: in memory.
-    let device: DeviceAccount?
+    let device: (any StoreDevice)?
     let shell: Mutex<Shell>
-    let queue = DispatchQueue(label: "ubiquity.store")
+    let queue: any WorkQueue
     private let isStrict: Bool
     private let logger: Logger
 
@@ -53,21 +54,24 @@ final class StoreBacking: @unchecked Sendable {
         return try open.withLock { open in
             let name = "\(device.home.path)/\(identity.fileName)"
             if let backing = open[name]?.backing, !backing.isClosed { return backing }
-            let backing = try StoreBacking(identity, device, configuration)
+            let backing = try StoreBacking(
+                identity, device, .system(notices: configuration.notificationQueue), configuration)
             open[name] = Weak(backing: backing)
             return backing
         }
     }
 
-    private convenience init(
-        _ identity: StoreIdentity, _ device: DeviceAccount, _ configuration: UbiquityConfiguration
+    convenience init(
+        _ identity: StoreIdentity, _ device: any StoreDevice, _ runtime: StoreRuntime,
+        _ configuration: UbiquityConfiguration
     ) throws {
         let state = try storageErrors { try device.current() }
-        let path = device.home.storePath(for: identity.fileName, folder: state.folder)
-        let file = try storageErrors { try StoreFile(path: path) }
+        let file = try storageErrors {
+            try device.openFile(identity.fileName, folder: state.folder)
+        }
         self.init(
             identity, storage: file.storage, content: file.content,
-            shell: Shell(file: file, folder: state.folder), device: device,
+            shell: Shell(file: file, folder: state.folder), device: device, runtime: runtime,
             configuration: configuration)
         try storageErrors { try use(file) }
         followDevice(device)
@@ -78,12 +82,14 @@ final class StoreBacking: @unchecked Sendable {
     static func inMemory(_ configuration: UbiquityConfiguration) -> StoreBacking {
         StoreBacking(
             StoreIdentity(fileName: ""), storage: MemoryStorage(), content: DiskChanges(),
-            shell: Shell(folder: ""), device: nil, configuration: configuration)
+            shell: Shell(folder: ""), device: nil,
+            runtime: .system(notices: configuration.notificationQueue),
+            configuration: configuration)
     }
 
     private init(
         _ identity: StoreIdentity, storage: any LocalStorage, content: DiskChanges, shell: Shell,
-        device: DeviceAccount?, configuration: UbiquityConfiguration
+        device: (any StoreDevice)?, runtime: StoreRuntime, configuration: UbiquityConfiguration
     ) {
         identifier = identity.identifier
         fileName = identity.fileName
@@ -91,10 +97,11 @@ final class StoreBacking: @unchecked Sendable {
         self.shell = Mutex(shell)
         isStrict = configuration.isStrict
         logger = configuration.logger
-        audience = Audience(queue: configuration.notificationQueue)
+        queue = runtime.storeQueue
+        audience = Audience(queue: runtime.noticeQueue)
         driver = StoreDriver(
             storage: storage, content: content, settings: configuration.engineSettings,
-            audience: audience)
+            audience: audience, runtime: runtime)
     }
 
     // MARK: - For the stores
@@ -133,14 +140,22 @@ final class StoreBacking: @unchecked Sendable {
         file.letGo()
     }
 
+    /// Ends without a word, as a process does that is killed.
+    func abandon() {
+        _ = end()
+        shell.withLock { $0.isAbandoned = true }
+        audience.end()
+    }
+
     deinit {
+        if shell.withLock(\.isAbandoned) { return }
         // Not by `close()`: the last reference may go away on the driver's own queue.
         let file = end()
         driver.closeLater { file?.letGo() }
         audience.end()
     }
 
-    private func end() -> StoreFile? {
+    private func end() -> (any StoreFile)? {
         shell.withLock { shell in
             shell.isClosed = true
             shell.stopWatching?()

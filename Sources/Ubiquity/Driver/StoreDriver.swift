@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Dispatch
 internal import Foundation
 internal import Logging
 internal import Synchronization
@@ -11,19 +10,20 @@ internal import UbiquityCore
 /// It decides nothing. What it shares:
 ///
 /// * `memory`, a constant that guards itself: the app's threads read and write through it.
-/// * `storage`, `transport`, `tasks`, `timer`, `move` and `toldStatus` belong to `queue`, a serial
+/// * `storage`, `link`, `streams`, `cancelWake`, `move` and `toldStatus` belong to `queue`, a serial
 ///   one: effects are done on it in the order in which the engine gave them.
 /// * `audience` is a constant, and guards itself.
 final class StoreDriver: @unchecked Sendable {
     let memory: EngineMemory
-    private let queue = DispatchQueue(label: "ubiquity.driver", qos: .userInitiated)
+    private let queue: any WorkQueue
     private let audience: Audience
     private var storage: any LocalStorage
     private var move: Move?
     private var toldStatus: EngineStatus?
-    private var transport: (any Transport)?
-    private var tasks: [Int: Task<Void, Never>] = [:]
-    private var timer: (any DispatchSourceTimer)?
+    private var link: (any StoreLink)?
+    /// How to end each stream.
+    private var streams: [Int: @Sendable () -> Void] = [:]
+    private var cancelWake: (@Sendable () -> Void)?
 
     /// To another account's disk, as soon as all is saved on this one.
     private struct Move {
@@ -36,13 +36,14 @@ final class StoreDriver: @unchecked Sendable {
     /// - Parameter content: What the storage has.
     init(
         storage: any LocalStorage, content: DiskChanges, settings: SyncEngine.Settings,
-        audience: Audience, now: @escaping @Sendable () -> ClockReading = SystemClock.reading
+        audience: Audience, runtime: StoreRuntime
     ) {
+        queue = runtime.driverQueue
         self.storage = storage
         self.audience = audience
         let engine = SyncEngine(
-            disk: content, settings: settings, seed: .random(in: 0 ... .max), at: now())
-        memory = EngineMemory(engine, now: now)
+            disk: content, settings: settings, seed: runtime.seed, at: runtime.now())
+        memory = EngineMemory(engine, now: runtime.now)
     }
 
     // MARK: - For the app's threads
@@ -71,7 +72,7 @@ final class StoreDriver: @unchecked Sendable {
 
     /// Brings memory and disk together, and wakes the sync. Never waits for the network.
     func synchronize() -> Bool {
-        queue.sync {
+        queue.perform {
             refresh()
             handle(.hurry)
             return drain()
@@ -90,11 +91,21 @@ final class StoreDriver: @unchecked Sendable {
                 }
                 request.withLock { $0 = id }
                 scheduleDrain()
+                queue.isAwaited(isBound: true) { [self] in !isWaiting(id) }
                 if Task.isCancelled { finish(id, throwing: CancellationError()) }
             }
         } onCancel: {
             if let id = request.withLock(\.self) { finish(id, throwing: CancellationError()) }
         }
+    }
+
+    private func isWaiting(_ request: Int) -> Bool {
+        memory.state.withLock { $0.waiters.contains { $0.request == request } }
+    }
+
+    /// Somebody waits for the first download.
+    func initialSyncIsAwaited() {
+        queue.isAwaited(isBound: false) { [self] in read { $0.meta.hasCompletedFirstSync } }
     }
 
     private func finish(_ id: Int, throwing error: (any Error)?) {
@@ -110,10 +121,10 @@ final class StoreDriver: @unchecked Sendable {
         scheduleDrain()
     }
 
-    func signIn(account: String, device: DeviceID, transport: any Transport) {
+    func signIn(account: String, device: DeviceID, link: any StoreLink) {
         // Not later: a round trip asked for right after must not find the device signed out.
-        queue.sync {
-            self.transport = transport
+        queue.perform {
+            self.link = link
             handle(.signedIn(account: account, device: device))
         }
         scheduleDrain()
@@ -121,7 +132,7 @@ final class StoreDriver: @unchecked Sendable {
 
     /// Takes the lead, with all that is on the disk; unless the device has turned to another one.
     func lead(on storage: any LocalStorage) {
-        queue.async { [self] in
+        queue.enqueue { [self] in
             guard self.storage === storage else { return }
             refresh()
             handle(.leading(true))
@@ -131,7 +142,7 @@ final class StoreDriver: @unchecked Sendable {
 
     /// Looks whether another process saved.
     func lookAtDisk() {
-        queue.async { [self] in
+        queue.enqueue { [self] in
             refresh()
             drain()
         }
@@ -146,7 +157,7 @@ final class StoreDriver: @unchecked Sendable {
         to storage: any LocalStorage, content: DiskChanges, discardsUnsaved: Bool,
         moved: @escaping @Sendable () -> Void
     ) {
-        queue.async { [self] in
+        queue.enqueue { [self] in
             move?.storage.close()
             move = Move(
                 storage: storage, content: content, discardsUnsaved: discardsUnsaved, moved: moved)
@@ -156,11 +167,11 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     /// Saves what is unsaved and lets go of everything.
-    func close() { queue.sync { end() } }
+    func close() { queue.perform { end() } }
 
     /// The same, without waiting for it.
     func closeLater(_ completion: @escaping @Sendable () -> Void) {
-        queue.async { [self] in
+        queue.enqueue { [self] in
             end()
             completion()
         }
@@ -169,8 +180,8 @@ final class StoreDriver: @unchecked Sendable {
     private func end() {
         handle(.leading(false))
         drain()
-        timer?.cancel()
-        for task in tasks.values { task.cancel() }
+        cancelWake?()
+        for end in streams.values { end() }
         storage.close()
         move?.storage.close()
     }
@@ -186,7 +197,7 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     /// To be called when the memory says so.
-    func startDrain() { queue.async { [self] in drain() } }
+    func startDrain() { queue.enqueue { [self] in drain() } }
 
     /// Does what there is to do.
     /// - Returns: Whether memory and disk agreed in the moment in which there was nothing more: what
@@ -220,7 +231,7 @@ final class StoreDriver: @unchecked Sendable {
         guard isMoved else { return false }
         storage.close()
         storage = move.storage
-        transport = nil
+        link = nil
         self.move = nil
         // What was written there since it was read.
         refresh()
@@ -242,7 +253,7 @@ final class StoreDriver: @unchecked Sendable {
         case .notify(let notice): audience.tell(notice)
         case .finishSync(let id, let failure): finish(id, throwing: failure.map(UbiquityError.init))
         case .listen(let stream, let cursor): listen(stream, since: cursor)
-        case .hangUp(let stream): tasks.removeValue(forKey: stream)?.cancel()
+        case .hangUp(let stream): streams.removeValue(forKey: stream)?()
         case .push(let number, let push): self.push(number, push)
         case .pull(let number, let cursor): pull(number, since: cursor)
         }
@@ -263,7 +274,7 @@ final class StoreDriver: @unchecked Sendable {
             case .saved(let version):
                 handle(.saved(version: version))
                 // Behind what is waited for now.
-                queue.async { [storage] in storage.tidy() }
+                queue.enqueue { [storage] in storage.tidy() }
             case .conflict(let changes): handle(.saveConflicted(changes))
             }
         } catch {
@@ -272,60 +283,49 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     private func listen(_ stream: Int, since cursor: Cursor?) {
-        guard let transport else { return }
-        tasks[stream] = Task { [weak self] in
-            var failure: LinkFailure?
-            do throws(LinkFailure) {
-                try await transport.listen(since: cursor) { [weak self] message in
-                    self?.tell(.streamReceived(stream, message))
-                }
-            } catch { failure = error }
+        streams[stream] = link?.listen(since: cursor) { [weak self] message in
+            self?.tell(.streamReceived(stream, message))
+        } ended: { [weak self] failure in
             self?.tell(.streamEnded(stream, failure))
         }
     }
 
     private func push(_ number: Int, _ push: Push) {
-        guard let transport else { return }
-        Task { [weak self] in
-            do throws(LinkFailure) {
-                let answer = try await transport.push(push)
-                self?.tell(.pushAnswered(number, answer))
-            } catch { self?.tell(.pushFailed(number, error)) }
+        link?.push(push) { [weak self] result in
+            switch result {
+            case .success(let answer): self?.tell(.pushAnswered(number, answer))
+            case .failure(let failure): self?.tell(.pushFailed(number, failure))
+            }
         }
     }
 
     private func pull(_ number: Int, since cursor: Cursor?) {
-        guard let transport else { return }
-        Task { [weak self] in
-            do throws(LinkFailure) {
-                let changes = try await transport.pull(since: cursor)
-                self?.tell(.pulled(number, changes))
-            } catch { self?.tell(.pullFailed(number, error)) }
+        link?.pull(since: cursor) { [weak self] result in
+            switch result {
+            case .success(let changes): self?.tell(.pulled(number, changes))
+            case .failure(let failure): self?.tell(.pullFailed(number, failure))
+            }
         }
     }
 
     private func scheduleWake() {
-        timer?.cancel()
-        timer = nil
+        cancelWake?()
+        cancelWake = nil
         guard let wake = read({ $0.nextWake }) else { return }
         let milliseconds = max(1, min(wake - memory.now().uptime, 86_400_000))
-        let timer = DispatchSource.makeTimerSource(queue: queue)
-        timer.schedule(deadline: .now() + .milliseconds(Int(milliseconds)))
-        timer.setEventHandler { [weak self] in self?.drain() }
-        timer.resume()
-        self.timer = timer
+        cancelWake = queue.enqueue(after: milliseconds) { [weak self] in self?.drain() }
     }
 
     /// The newest refused writes, the newest first; those of this moment included.
     func refusedWrites() throws -> [RefusedWrite] {
-        try queue.sync {
+        try queue.perform {
             drain()
             return try storage.refusedWrites()
         }
     }
 
     func forgetRefusedWrites() throws {
-        try queue.sync {
+        try queue.perform {
             drain()
             try storage.forgetRefusedWrites()
         }

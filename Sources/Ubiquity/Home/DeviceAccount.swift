@@ -10,8 +10,7 @@ internal import UbiquityCore
 /// Shared state: `state`, by its mutex, because stores come and go on any thread and the sign-in is
 /// read on `queue`. Held while the file is read first, so that two who come first read it once, and
 /// for copies only after that.
-final class DeviceAccount: Sendable {
-    typealias Follower = @Sendable (DeviceState) -> Void
+final class DeviceAccount: StoreDevice {
 
     private struct State {
         var known: DeviceState?
@@ -23,8 +22,8 @@ final class DeviceAccount: Sendable {
 
     private struct Following {
         var number: Int
-        var follow: Follower
-        var failure: @Sendable (HomeError) -> Void
+        var follow: @Sendable (DeviceState) -> Void
+        var failure: @Sendable (any Error) -> Void
     }
 
     let home: DeviceHome
@@ -66,10 +65,9 @@ final class DeviceAccount: Sendable {
         }
     }
 
-    /// Calls with each state that follows the present one, one after the other.
-    /// - Returns: Ends it.
     func watch(
-        _ follow: @escaping Follower, failure: @escaping @Sendable (HomeError) -> Void
+        _ follow: @escaping @Sendable (DeviceState) -> Void,
+        failure: @escaping @Sendable (any Error) -> Void
     ) -> @Sendable () -> Void {
         let number = state.withLock { state in
             state.added += 1
@@ -80,6 +78,19 @@ final class DeviceAccount: Sendable {
         return { [weak self] in
             self?.state.withLock { $0.followers.removeAll { $0.number == number } }
         }
+    }
+
+    func openFile(_ name: String, folder: String) throws -> any StoreFile {
+        try SQLiteStoreFile(path: home.storePath(for: name, folder: folder))
+    }
+
+    func link(
+        to store: StoreIdentifier, of account: SignedInAccount, as device: DeviceID
+    ) -> any StoreLink {
+        TransportLink(
+            transport: HTTPTransport(
+                server: account.server, store: store, credential: account.credential,
+                device: device))
     }
 
     private func look() {

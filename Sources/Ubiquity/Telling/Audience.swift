@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Dispatch
 internal import Foundation
 internal import Synchronization
 internal import UbiquityCore
@@ -19,15 +18,12 @@ final class Audience: Sendable {
     let changes = Broadcast<UbiquityChange>()
     let statuses = Broadcast<EngineStatus>()
     let errors = Broadcast<UbiquityError>()
-    private let queue: DispatchQueue
+    private let queue: any WorkQueue
     private let stores = Mutex<[WeakStore]>([])
 
     private struct WeakStore { weak var store: UbiquitousKeyValueStore? }
 
-    /// - Parameter queue: Where the app wants to be told; nil: on a queue of the store's own.
-    init(queue: DispatchQueue?) {
-        self.queue = DispatchQueue(label: "ubiquity.notices", target: queue)
-    }
+    init(queue: any WorkQueue) { self.queue = queue }
 
     /// The first instance stands for the store, and the next when it is gone.
     func adopt(_ store: UbiquitousKeyValueStore) {
@@ -38,7 +34,7 @@ final class Audience: Sendable {
     }
 
     func tell(_ notice: Notice) {
-        queue.async { [self] in
+        queue.enqueue { [self] in
             let change = UbiquityChange(notice)
             // Before the notification, whose observers may take their time.
             changes.send(change)
@@ -46,9 +42,9 @@ final class Audience: Sendable {
         }
     }
 
-    func tell(_ status: EngineStatus) { queue.async { [self] in statuses.send(status) } }
+    func tell(_ status: EngineStatus) { queue.enqueue { [self] in statuses.send(status) } }
 
-    func tell(_ error: UbiquityError) { queue.async { [self] in errors.send(error) } }
+    func tell(_ error: UbiquityError) { queue.enqueue { [self] in errors.send(error) } }
 
     private func post(_ reason: Int, _ keys: [String]) {
         NotificationCenter.default.post(

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// A device's clocks: the wall clock is wrong and may be set, the uptime only drifts.
-struct VirtualClock {
+package struct VirtualClock {
     /// What the wall clock shows too much, in milliseconds.
-    var error: Int64
+    package var error: Int64
     /// How much too fast the uptime runs, in millionths.
-    var drift: Int64 = 0
-    private(set) var boot: UInt64
+    package var drift: Int64 = 0
+    package private(set) var boot: UInt64
     private var bootedAt: Int64
 
     /// - Parameter boot: A number that no other boot of any machine has.
-    init(error: Int64, boot: UInt64, now: Int64) {
+    package init(error: Int64, boot: UInt64, now: Int64) {
         self.error = error
         self.boot = boot
         bootedAt = now
     }
 
-    func reading(at now: Int64) -> ClockReading {
+    package func reading(at now: Int64) -> ClockReading {
         let elapsed = now - bootedAt
         return ClockReading(
             wall: now + error, uptime: elapsed + elapsed * drift / 1_000_000, boot: boot)
     }
 
     /// The first moment at which the uptime has come to be so much.
-    func moment(ofUptime uptime: Int64) -> Int64 {
+    package func moment(ofUptime uptime: Int64) -> Int64 {
         bootedAt + uptime - uptime * drift / (1_000_000 + drift) + 1
     }
 
-    mutating func reboot(as boot: UInt64, at now: Int64) {
+    package mutating func reboot(as boot: UInt64, at now: Int64) {
         self.boot = boot
         bootedAt = now
     }

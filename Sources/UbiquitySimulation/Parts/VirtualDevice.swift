@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// A machine of a person: clocks, disks, a sign-in for all its apps, and processes.
-final class VirtualDevice {
-    let number: Int
-    private unowned let world: World
-    private(set) var state = DeviceState()
-    var clock: VirtualClock
-    private(set) var isOnline = true
-    private(set) var isRunning = true
+package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
+    package let number: Int
+    private unowned let world: any VirtualWorld
+    package private(set) var state = DeviceState()
+    package var clock: VirtualClock
+    package private(set) var isOnline = true
+    package private(set) var isRunning = true
     private var disks: [DiskName: VirtualDisk] = [:]
-    private(set) var processes: [VirtualProcess] = []
+    package private(set) var processes: [Program] = []
     /// The names that servers gave this device; a clone has those of its original.
     private var names: [Int: DeviceID] = [:]
     /// Older copies of the disks, to be restored.
     private var backup: [DiskName: VirtualDisk.Content] = [:]
 
-    init(number: Int, world: World) {
+    /// - Parameter clockError: What its wall clock shows too much, in milliseconds.
+    package init(number: Int, clockError: Int64, world: any VirtualWorld) {
         self.number = number
         self.world = world
-        let hours = Int64(world.scenario.skewHoursMax) * 3_600_000
-        clock = VirtualClock(
-            error: world.chance.int64(-hours...hours), boot: world.chance.number(), now: world.now)
+        clock = VirtualClock(error: clockError, boot: world.chance.number(), now: world.now)
     }
 
-    var reading: ClockReading { clock.reading(at: world.now) }
+    package var reading: ClockReading { clock.reading(at: world.now) }
 
-    func disk(_ store: Int, folder: String) -> VirtualDisk {
+    package func disk(_ store: Int, folder: String) -> VirtualDisk {
         let name = DiskName(device: number, folder: folder, store: store)
         if let disk = disks[name] { return disk }
         let disk = VirtualDisk(name: name)
@@ -36,7 +35,7 @@ final class VirtualDevice {
     }
 
     /// In the order of their names.
-    var allDisks: [VirtualDisk] {
+    package var allDisks: [VirtualDisk] {
         disks.values.sorted {
             ($0.name.folder, $0.name.store) < ($1.name.folder, $1.name.store)
         }
@@ -44,22 +43,19 @@ final class VirtualDevice {
 
     // MARK: - Processes
 
-    func launch(store: Int) {
-        guard isRunning else { return }
-        processes.append(VirtualProcess(device: self, store: store, world: world))
-    }
+    package func add(_ process: Program) { processes.append(process) }
 
-    func kill(_ process: VirtualProcess) {
+    package func kill(_ process: Program) {
         processes.removeAll { $0 === process }
         process.kill()
     }
 
-    func crash() {
+    package func crash() {
         isRunning = false
         while let process = processes.last { kill(process) }
     }
 
-    func start() {
+    package func start() {
         guard !isRunning else { return }
         isRunning = true
         clock.reboot(as: world.chance.number(), at: world.now)
@@ -67,35 +63,41 @@ final class VirtualDevice {
 
     // MARK: - The network
 
-    func goOffline() {
+    package func goOffline() {
         guard isOnline else { return }
         isOnline = false
         for process in processes { process.cutStream() }
     }
 
-    func goOnline() { isOnline = true }
+    package func goOnline() { isOnline = true }
+
+    package func delay() -> Int64 { world.delay(of: number) }
+
+    package func strikes(_ fault: Fault) -> Bool { world.strikes(fault, device: number) }
 
     // MARK: - The person
 
     /// The account that is signed in.
-    var account: Int? { state.signedIn.flatMap { Int($0.account) } }
+    package var account: Int? { state.signedIn.flatMap { Int($0.account) } }
 
-    func signIn(_ account: Int) {
-        let name = names[account] ?? world.newDeviceName()
+    /// - Parameter accountName: What people call it.
+    package func signIn(_ account: Int, accountName: String? = nil) {
+        // As the server draws it: in no order.
+        let name = names[account] ?? DeviceID(rawValue: world.chance.number() | 1)
         names[account] = name
         lastAccount = account
         state.signIn(
             SignedInAccount(
-                server: "", account: "\(account)", accountName: "\(account)", device: "\(name)",
-                deviceName: "\(number)", credential: ""))
-        world.journal.note(.signedIn(device: number, folder: state.folder, account: account))
+                server: "", account: "\(account)", accountName: accountName ?? "\(account)",
+                device: "\(name)", deviceName: "\(number)", credential: ""))
+        world.note(.signedIn(device: number, folder: state.folder, account: account))
         tellProcesses()
     }
 
     /// Who was signed in last.
     private(set) var lastAccount: Int?
 
-    func signOut(wipes: Bool) {
+    package func signOut(wipes: Bool) {
         if wipes {
             let wiped = state.folder
             guard state.signOutWiping() != nil else { return }
@@ -131,31 +133,43 @@ final class VirtualDevice {
 
     func makeBackup() {
         backup = disks.mapValues(\.content)
-        world.journal.note(.copied(device: number))
+        world.note(.copied(device: number))
     }
 
     /// An older copy takes the place of all disks; to be called while no process runs.
     func restore() {
         for disk in allDisks {
             disk.content = backup[disk.name] ?? VirtualDisk.Content()
-            world.journal.note(.lost(disk.name))
+            world.note(.lost(disk.name))
         }
     }
 
-    private func wipe(_ disk: VirtualDisk) {
+    package func wipe(_ disk: VirtualDisk) {
         disks[disk.name] = nil
-        world.journal.note(.wiped(disk.name))
+        world.note(.wiped(disk.name))
     }
 
     func setFull(_ isFull: Bool) { for disk in disks.values { disk.isFull = isFull } }
 
     /// Takes over all that another machine has: names, sign-in and disks.
-    func become(_ original: VirtualDevice) {
+    func become(_ original: VirtualDevice<Program>) {
         state = original.state
         names = original.names
         for disk in original.allDisks {
             self.disk(disk.name.store, folder: disk.name.folder).content = disk.content
         }
-        world.journal.note(.cloned(device: number, from: original.number))
+        world.note(.cloned(device: number, from: original.number))
     }
+}
+
+/// A process with one store, as its device knows it.
+package protocol VirtualProgram: AnyObject {
+    /// The device's sign-in is another one.
+    func followDevice()
+
+    /// The device lost its connection.
+    func cutStream()
+
+    /// Ends it without a word.
+    func kill()
 }

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// One store's file on a device, as its processes share it.
 ///
 /// A save happens wholly or not at all, and what it was told to have saved stays, as SQLite
 /// promises with its write-ahead log and a flush for each commit: a torn last write is no write.
-final class VirtualDisk {
+package final class VirtualDisk {
     /// What is on it. A value, so that a copy is a backup.
-    struct Content {
-        var version: Int64 = 0
+    package struct Content {
+        package var version: Int64 = 0
         var entries: [Key: (entry: StoredEntry, version: Int64)] = [:]
         var meta = StoredMeta()
-        var refused: [RefusedWrite] = []
+        package var refused: [RefusedWrite] = []
         /// All that ever waited here for the server.
         var everWaited: Set<Record> = []
     }
 
-    let name: DiskName
-    var content = Content()
-    var isFull = false
+    package let name: DiskName
+    package var content = Content()
+    package var isFull = false
     /// The processes that have it open, in the order in which they came; the first one leads.
-    private(set) var processes: [VirtualProcess] = []
+    package private(set) var processes: [any VirtualDiskUser] = []
 
-    init(name: DiskName) { self.name = name }
+    package init(name: DiskName) { self.name = name }
 
-    var version: Int64 { content.version }
+    package var version: Int64 { content.version }
 
     /// What an app would see that opens it.
-    var values: [Key: PropertyListValue] {
+    package var values: [Key: PropertyListValue] {
         content.entries.values.reduce(into: [:]) { values, stored in
             let record = stored.entry.pending?.record ?? stored.entry.confirmed
             values[stored.entry.key] = record?.content.value
         }
     }
 
-    func changes(after version: Int64) -> DiskChanges {
+    package func changes(after version: Int64) -> DiskChanges {
         DiskChanges(
             version: content.version,
             entries: content.entries.values.filter { $0.version > version }.map(\.entry)
@@ -45,7 +45,7 @@ final class VirtualDisk {
 
     func everHad(_ write: Record) -> Bool { content.everWaited.contains(write) }
 
-    func save(_ batch: SaveBatch) -> SaveOutcome {
+    package func save(_ batch: SaveBatch) -> SaveOutcome {
         guard batch.expectedVersion == content.version else {
             return .conflict(changes(after: batch.expectedVersion))
         }
@@ -59,17 +59,26 @@ final class VirtualDisk {
     }
 
     /// The first to come gets the lead.
-    func open(by process: VirtualProcess) {
+    package func open(by process: any VirtualDiskUser) {
         processes.append(process)
         if processes.count == 1 { process.getLead(of: self) }
     }
 
     /// Passes the lead on.
-    func close(by process: VirtualProcess) {
+    package func close(by process: any VirtualDiskUser) {
         let led = processes.first === process
         forget(process)
         if led { processes.first?.getLead(of: self) }
     }
 
-    func forget(_ process: VirtualProcess) { processes.removeAll { $0 === process } }
+    package func forget(_ process: any VirtualDiskUser) { processes.removeAll { $0 === process } }
+}
+
+/// A process that has a disk open.
+package protocol VirtualDiskUser: AnyObject {
+    /// It is this one that holds the connection to the server from now on.
+    func getLead(of disk: VirtualDisk)
+
+    /// Another process saved.
+    func lookAtDisk()
 }

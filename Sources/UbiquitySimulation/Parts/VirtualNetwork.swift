@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// Requests and their answers: late, lost, doubled, out of order.
-final class VirtualNetwork {
-    private unowned let world: World
+package final class VirtualNetwork {
+    private unowned let world: any VirtualWorld
 
-    /// Of a thousand, how many requests suffer from a fault that the run has.
-    private static let oftenPerMille = 60
     private static let timeouts: ClosedRange<Int64> = 1_000...30_000
 
-    init(world: World) { self.world = world }
-
-    /// One way, in milliseconds.
-    func delay() -> Int64 {
-        world.isPeaceful
-            ? world.chance.int64(0...20)
-            : world.chance.int64(0...world.scenario.delayMax)
-    }
-
-    private func strikes(_ fault: Fault) -> Bool {
-        guard !world.isPeaceful, world.scenario.faults.contains(fault),
-            world.chance.perMille(Self.oftenPerMille)
-        else { return false }
-        world.journal.count(fault)
-        return true
-    }
+    package init(world: any VirtualWorld) { self.world = world }
 
     /// Of the answers that come, the first counts.
     private final class Exchange {
@@ -35,8 +18,8 @@ final class VirtualNetwork {
     /// - Parameters:
     ///   - serve: What the server does with the request; it answers once, now or later.
     ///   - done: Called once.
-    func request<Answer>(
-        from device: VirtualDevice,
+    package func request<Answer>(
+        on line: any VirtualLine,
         serve: @escaping (@escaping (Result<Answer, LinkFailure>) -> Void) -> Void,
         done: @escaping (Result<Answer, LinkFailure>) -> Void
     ) {
@@ -46,28 +29,30 @@ final class VirtualNetwork {
             exchange.isDone = true
             done(result)
         }
-        guard device.isOnline else {
-            return world.after(delay()) {
+        guard line.isOnline else {
+            return world.after(line.delay()) {
                 finish(.failure(LinkFailure(.unreachable, "offline")))
             }
         }
-        if strikes(.requestLost) { return timeOut(finish) }
+        if line.strikes(.requestLost) { return timeOut(finish) }
         let arrive = { [self] in
-            serve { [self] result in answer(result, to: device, finish) }
+            serve { [self] result in answer(result, on: line, finish) }
         }
-        world.after(delay(), arrive)
+        world.after(line.delay(), arrive)
         // A proxy between may send it again, also long after the answer.
-        if strikes(.duplicate) { world.after(delay() + world.chance.int64(0...60_000), arrive) }
+        if line.strikes(.duplicate) {
+            world.after(line.delay() + world.chance.int64(0...60_000), arrive)
+        }
     }
 
     private func answer<Answer>(
-        _ result: Result<Answer, LinkFailure>, to device: VirtualDevice,
+        _ result: Result<Answer, LinkFailure>, on line: any VirtualLine,
         _ finish: @escaping (Result<Answer, LinkFailure>) -> Void
     ) {
-        if strikes(.answerLost) { return timeOut(finish) }
-        let late = strikes(.slowAnswer) ? world.chance.int64(0...20_000) : 0
-        world.after(delay() + late) { [self] in
-            guard device.isOnline else { return timeOut(finish) }
+        if line.strikes(.answerLost) { return timeOut(finish) }
+        let late = line.strikes(.slowAnswer) ? world.chance.int64(0...20_000) : 0
+        world.after(line.delay() + late) { [self] in
+            guard line.isOnline else { return timeOut(finish) }
             finish(result)
         }
     }
@@ -77,4 +62,15 @@ final class VirtualNetwork {
             finish(.failure(LinkFailure(.unreachable, "timed out")))
         }
     }
+}
+
+/// The way between one machine and the server, as it is at the moment.
+package protocol VirtualLine: AnyObject {
+    var isOnline: Bool { get }
+
+    /// How long one way takes, in milliseconds; drawn anew each time.
+    func delay() -> Int64
+
+    /// Whether a fault strikes the request or answer that is being sent.
+    func strikes(_ fault: Fault) -> Bool
 }

@@ -4,9 +4,9 @@ import UbiquityCore
 
 /// One process with one store: the engine that ships, and a driver that carries out what it says,
 /// as the library's does. It decides nothing.
-final class VirtualProcess {
+final class VirtualProcess: VirtualProgram {
     let number: Int
-    unowned let device: VirtualDevice
+    unowned let device: SimulatedDevice
     let store: Int
     unowned let world: World
     private(set) var engine: SyncEngine
@@ -28,7 +28,7 @@ final class VirtualProcess {
     private var move: (disk: VirtualDisk, discardsUnsaved: Bool)?
     private var isChanged = true
 
-    init(device: VirtualDevice, store: Int, world: World) {
+    init(device: SimulatedDevice, store: Int, world: World) {
         number = world.newProcessNumber()
         self.device = device
         self.store = store
@@ -307,10 +307,10 @@ final class VirtualProcess {
         guard let address else { return }
         world.journal.note(.opensStream(process: self.number))
         let stream = VirtualStream(
-            number: number, process: self, store: address.store, device: address.device,
+            number: number, listener: self, store: address.store, device: address.device,
             world: world)
         streams[number] = stream
-        world.network.request(from: device) {
+        world.network.request(on: device) {
             [world] (reply: (Result<Void, LinkFailure>) -> Void) in
             world.server.open(stream, since: cursor)
             reply(.success(()))
@@ -324,7 +324,7 @@ final class VirtualProcess {
         let unsaved = push.transactions.flatMap(\.writes).filter { !disk.everHad($0) }
         world.journal.note(
             .pushes(process: self.number, push, unsaved: Set(unsaved.map(\.key))))
-        world.network.request(from: device) { [world] reply in
+        world.network.request(on: device) { [world] reply in
             world.server.push(push, to: address.store, by: address.device, reply: reply)
         } done: { [self] (result: Result<PushAnswer, LinkFailure>) in
             switch result {
@@ -342,7 +342,7 @@ final class VirtualProcess {
 
     private func pull(_ number: Int, since cursor: Cursor?) {
         guard let address else { return }
-        world.network.request(from: device) {
+        world.network.request(on: device) {
             [world] (reply: (Result<ChangeSet, LinkFailure>) -> Void) in
             reply(world.server.pull(address.store, since: cursor, by: address.device))
         } done: { [self] result in
@@ -408,6 +408,10 @@ final class VirtualProcess {
         else { return }
         world.journal.note(.discarded(disk: disk.name, Set(changes.records.map(\.key))))
     }
+}
+
+extension VirtualProcess: VirtualDiskUser, VirtualListener {
+    var line: any VirtualLine { device }
 }
 
 extension PushAnswer {

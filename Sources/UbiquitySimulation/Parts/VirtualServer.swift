@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// The server: group commits with a flush before the answer, streams, and epochs. What it decides
 /// is decided by the rules that ship.
-final class VirtualServer {
-    private unowned let world: World
+package final class VirtualServer {
+    private unowned let world: any VirtualWorld
     /// What is on stable storage. A value, so that a copy is a backup.
-    private(set) var stores: [StoreName: VirtualStore] = [:]
-    private(set) var isRunning = true
+    package private(set) var stores: [StoreName: VirtualStore] = [:]
+    package private(set) var isRunning = true
     /// Counts the starts: what an earlier run was about to do is not done.
     private var run = 1
     private var epoch: UInt64 = 1
-    var clockError: Int64 = 0 {
+    package var clockError: Int64 = 0 {
         didSet { greatestError = max(greatestError, clockError) }
     }
     private var greatestError = Int64.min
-    var limits: StoreLimits
+    package var limits: StoreLimits
+    package var allowance: Allowance
+    /// How long a flush takes at most, in milliseconds.
+    private let flushMax: Int64
     /// Milliseconds that each commit takes in addition.
-    var slowness: Int64 = 0
+    package var slowness: Int64 = 0
     /// Refuses everybody's credential until then.
-    var deniesUntil: Int64 = 0
+    package var deniesUntil: Int64 = 0
     /// Answers everybody that it is busy until then.
-    var isBusyUntil: Int64 = 0
+    package var isBusyUntil: Int64 = 0
     private var buckets: [Client: TokenBucket] = [:]
     private var waiting: [Waiting] = []
     private var isCommitting = false
@@ -46,19 +49,23 @@ final class VirtualServer {
     private static let forgetting = ForgettingRule(
         rememberedMilliseconds: 20_000, liveMilliseconds: 60_000, deletionsMax: 3)
 
-    init(world: World) {
+    package init(
+        world: any VirtualWorld, limits: StoreLimits, allowance: Allowance, flushMax: Int64
+    ) {
         self.world = world
-        limits = world.scenario.limits
+        self.limits = limits
+        self.allowance = allowance
+        self.flushMax = flushMax
     }
 
-    var now: Int64 { world.now + clockError }
+    package var now: Int64 { world.now + clockError }
 
     /// What its clock would show if it never had been set back.
     var greatestNow: Int64 { world.now + max(greatestError, clockError) }
 
     // MARK: - Requests
 
-    func push(
+    package func push(
         _ push: Push, to store: StoreName, by device: DeviceID,
         reply: @escaping (Result<PushAnswer, LinkFailure>) -> Void
     ) {
@@ -79,14 +86,13 @@ final class VirtualServer {
     }
 
     private func take(_ client: Client) throws(LinkFailure) {
-        let allowance = world.scenario.allowance
         var bucket = buckets[client] ?? TokenBucket(allowance, now: world.now)
         let wait = bucket.take(now: world.now)
         buckets[client] = bucket
         if let wait { throw LinkFailure(.busy(retryAfterMilliseconds: wait), "too often") }
     }
 
-    func pull(_ store: StoreName, since cursor: Cursor?, by device: DeviceID)
+    package func pull(_ store: StoreName, since cursor: Cursor?, by device: DeviceID)
         -> Result<ChangeSet, LinkFailure>
     {
         do throws(LinkFailure) {
@@ -108,7 +114,7 @@ final class VirtualServer {
     }
 
     /// What changed since the cursor, then each commit as it happens.
-    func open(_ stream: VirtualStream, since cursor: Cursor?) {
+    package func open(_ stream: VirtualStream, since cursor: Cursor?) {
         do throws(LinkFailure) {
             try admit()
             let changes = try read(stream.store, since: cursor, by: stream.device)
@@ -120,11 +126,11 @@ final class VirtualServer {
 
     private var config: ServerConfig {
         ServerConfig(
-            serverMilliseconds: now, limits: limits, allowance: world.scenario.allowance,
+            serverMilliseconds: now, limits: limits, allowance: allowance,
             deletionsRememberedSeconds: Self.forgetting.rememberedMilliseconds / 1_000)
     }
 
-    func forget(_ stream: VirtualStream) {
+    package func forget(_ stream: VirtualStream) {
         streams[stream.store]?.removeAll { $0 === stream }
     }
 
@@ -135,7 +141,7 @@ final class VirtualServer {
         isCommitting = true
         (group, waiting) = (waiting, [])
         let run = run
-        world.after(world.chance.int64(0...world.scenario.flushMax) + slowness) { [self] in
+        world.after(world.chance.int64(0...flushMax) + slowness) { [self] in
             guard isRunning, run == self.run else { return }
             finishCommit()
         }
@@ -159,7 +165,7 @@ final class VirtualServer {
                 let admission = PushAdmission(limits: limits, now: now)
                 let admitted = try store.admit(waiting.push, by: admission, in: epoch)
                 stores[waiting.store] = store
-                world.journal.note(
+                world.note(
                     .committed(
                         Commit(
                             store: waiting.store, before: before, after: store.records,
@@ -190,7 +196,7 @@ final class VirtualServer {
     // MARK: - Faults
 
     /// Ends without a word. What was being committed is on stable storage or is not; nobody is told.
-    func crash() {
+    package func crash() {
         guard isRunning else { return }
         isRunning = false
         if isCommitting, world.chance.coin() { _ = commit(group) }
@@ -205,7 +211,7 @@ final class VirtualServer {
         for stream in all { stream.lose() }
     }
 
-    func start() {
+    package func start() {
         guard !isRunning else { return }
         isRunning = true
         run += 1
@@ -214,11 +220,13 @@ final class VirtualServer {
 
     func makeBackup() { backup = stores }
 
-    /// Starts with an older copy of its storage.
-    func restore() {
+    /// Takes an older copy of its storage; starts with it.
+    func restore() { restore(backup) }
+
+    package func restore(_ backup: [StoreName: VirtualStore]) {
         crash()
         stores = backup
-        world.journal.note(.serverRestored(stores.mapValues { $0.state.lineage.position }))
+        world.note(.serverRestored(stores.mapValues { $0.state.lineage.position }))
     }
 
     func overflow() {
@@ -229,7 +237,9 @@ final class VirtualServer {
         }
     }
 
-    func forgetDeletions() {
-        for name in stores.keys { stores[name]?.forget(Self.forgetting, now: now) }
+    func forgetDeletions() { forgetDeletions(by: Self.forgetting) }
+
+    package func forgetDeletions(by rule: ForgettingRule) {
+        for name in stores.keys { stores[name]?.forget(rule, now: now) }
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// One store of the server, by the rules that ship.
-struct VirtualStore {
+package struct VirtualStore {
     private struct Kept {
         var record: Record
         var revision: Int64
@@ -11,12 +11,12 @@ struct VirtualStore {
         var committed: Int64
     }
 
-    private(set) var state = StoreState()
+    package private(set) var state = StoreState()
     private var kept: [Key: Kept] = [:]
     /// The newest revision that each device is known to have.
     private var passed: [DeviceID: (revision: Int64, seen: Int64)] = [:]
 
-    var records: [Key: Record] { kept.mapValues(\.record) }
+    package var records: [Key: Record] { kept.mapValues(\.record) }
 
     mutating func admit(
         _ push: Push, by admission: PushAdmission, in epoch: UInt64

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// A stream of changes: in order and without gaps until it breaks, as a connection is.
-final class VirtualStream {
+package final class VirtualStream {
     /// In the order in which streams were opened, of all processes.
-    let id: Int
+    package let id: Int
     let store: StoreName
     let device: DeviceID
-    private unowned let world: World
-    private let process: VirtualProcess
-    /// The process's name for it.
+    private unowned let world: any VirtualWorld
+    private let listener: any VirtualListener
+    /// The listener's name for it.
     private let number: Int
     private var isOpen = true
     /// Nothing arrives any more, and nobody has noticed.
-    private var isHalfOpen = false
+    package private(set) var isHalfOpen = false
     private var lastArrival: Int64 = 0
 
     /// How long a client listens to silence, in milliseconds; the server gives a sign of life more
     /// often.
     private static let silenceMax: Int64 = 50_000
 
-    init(
-        number: Int, process: VirtualProcess, store: StoreName, device: DeviceID, world: World
+    package init(
+        number: Int, listener: any VirtualListener, store: StoreName, device: DeviceID,
+        world: any VirtualWorld
     ) {
         id = world.newStreamID()
         self.number = number
-        self.process = process
+        self.listener = listener
         self.store = store
         self.device = device
         self.world = world
@@ -36,18 +37,18 @@ final class VirtualStream {
 
     func send(_ message: StreamMessage) {
         guard isOpen, !isHalfOpen else { return }
-        guard process.device.isOnline else { return goSilent() }
-        lastArrival = max(lastArrival, world.now + world.network.delay())
+        guard listener.line.isOnline else { return goSilent() }
+        lastArrival = max(lastArrival, world.now + listener.line.delay())
         world.at(lastArrival) { [self] in
             guard isOpen, !isHalfOpen else { return }
-            process.received(message, on: number)
+            listener.received(message, on: number)
         }
     }
 
     /// Ends it with a word.
-    func breakOff(_ failure: LinkFailure?) {
+    package func breakOff(_ failure: LinkFailure?) {
         guard isOpen else { return }
-        lastArrival = max(lastArrival, world.now + world.network.delay())
+        lastArrival = max(lastArrival, world.now + listener.line.delay())
         world.at(lastArrival) { [self] in end(failure) }
     }
 
@@ -63,17 +64,17 @@ final class VirtualStream {
     // MARK: - In between
 
     /// Breaks in the middle: what is under way is lost.
-    func cut() {
+    package func cut() {
         guard isOpen else { return }
         world.server.forget(self)
         isHalfOpen = true
-        world.after(world.network.delay()) { [self] in
+        world.after(listener.line.delay()) { [self] in
             end(LinkFailure(.unreachable, "cut"))
         }
     }
 
     /// Nothing arrives any more. The client notices by the silence, the server much later.
-    func goSilent() {
+    package func goSilent() {
         guard isOpen, !isHalfOpen else { return }
         isHalfOpen = true
         world.after(Self.silenceMax) { [self] in
@@ -84,7 +85,7 @@ final class VirtualStream {
 
     // MARK: - The client's side
 
-    func hangUp() {
+    package func hangUp() {
         isOpen = false
         world.server.forget(self)
     }
@@ -92,6 +93,17 @@ final class VirtualStream {
     private func end(_ failure: LinkFailure?) {
         guard isOpen else { return }
         isOpen = false
-        process.streamEnded(number, failure)
+        listener.streamEnded(number, failure)
     }
+}
+
+/// Who opened a stream.
+package protocol VirtualListener: AnyObject {
+    var line: any VirtualLine { get }
+
+    /// - Parameter stream: The listener's name for it.
+    func received(_ message: StreamMessage, on stream: Int)
+
+    /// - Parameter failure: Nil: the server ended it in peace.
+    func streamEnded(_ stream: Int, _ failure: LinkFailure?)
 }

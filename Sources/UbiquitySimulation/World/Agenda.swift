@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What is going to happen, in the order of time; at one time, in the order in which it was planned.
-struct Agenda {
+package struct Agenda {
     private struct Item {
         var time: Int64
         var number: UInt64
@@ -16,9 +16,11 @@ struct Agenda {
     private var heap: [Item] = []
     private var lastNumber: UInt64 = 0
 
-    var nextTime: Int64? { heap.first?.time }
+    package init() {}
 
-    mutating func add(at time: Int64, _ body: @escaping () -> Void) {
+    package var nextTime: Int64? { heap.first?.time }
+
+    package mutating func add(at time: Int64, _ body: @escaping () -> Void) {
         lastNumber += 1
         heap.append(Item(time: time, number: lastNumber, body: body))
         var child = heap.count - 1
@@ -28,7 +30,7 @@ struct Agenda {
         }
     }
 
-    mutating func removeNext() -> (time: Int64, body: () -> Void)? {
+    package mutating func removeNext() -> (time: Int64, body: () -> Void)? {
         guard let first = heap.first else { return nil }
         let last = heap.removeLast()
         if !heap.isEmpty {

@@ -3,30 +3,30 @@
 import UbiquityCore
 
 /// The one source of chance of a run: all of it follows from the seed.
-final class Chance {
+package final class Chance {
     private var source: RandomSource
 
-    init(seed: UInt64) { source = RandomSource(seed: seed) }
+    package init(seed: UInt64) { source = RandomSource(seed: seed) }
 
-    func number() -> UInt64 { source.next() }
+    package func number() -> UInt64 { source.next() }
 
-    func int(_ range: ClosedRange<Int>) -> Int {
+    package func int(_ range: ClosedRange<Int>) -> Int {
         Int(int64(Int64(range.lowerBound)...Int64(range.upperBound)))
     }
 
-    func int64(_ range: ClosedRange<Int64>) -> Int64 {
+    package func int64(_ range: ClosedRange<Int64>) -> Int64 {
         range.lowerBound + Int64(source.next() % UInt64(range.upperBound - range.lowerBound + 1))
     }
 
     /// True in so many of a thousand cases.
-    func perMille(_ count: Int) -> Bool { Int(source.next() % 1_000) < count }
+    package func perMille(_ count: Int) -> Bool { Int(source.next() % 1_000) < count }
 
-    func coin() -> Bool { source.next() & 1 == 0 }
+    package func coin() -> Bool { source.next() & 1 == 0 }
 
-    func pick<T>(_ all: [T]) -> T { all[int(0...all.count - 1)] }
+    package func pick<T>(_ all: [T]) -> T { all[int(0...all.count - 1)] }
 
     /// Milliseconds until something that happens once in so many on average; at times much longer.
-    func interval(mean: Int64) -> Int64 {
+    package func interval(mean: Int64) -> Int64 {
         // The logarithm of a uniform number, by the count of its leading zeros: no floating point,
         // so that every machine draws the same.
         let bits = source.next()

@@ -49,11 +49,11 @@ extension World {
         journal.count(fault)
     }
 
-    private func streams(of device: VirtualDevice) -> [VirtualStream] {
+    private func streams(of device: SimulatedDevice) -> [VirtualStream] {
         device.processes.flatMap(\.openStreams)
     }
 
-    private func partition(_ device: VirtualDevice) {
+    private func partition(_ device: SimulatedDevice) {
         let affected = chance.coin() ? [device] : devices.filter { _ in chance.coin() }
         for device in affected {
             device.goOffline()
@@ -61,7 +61,7 @@ extension World {
         }
     }
 
-    private func killProcess(of device: VirtualDevice) {
+    private func killProcess(of device: SimulatedDevice) {
         guard !device.processes.isEmpty else { return }
         let process = chance.pick(device.processes)
         // Two of three in the middle of a save: that is when it matters.
@@ -77,27 +77,27 @@ extension World {
         guard !isPeaceful, process.isAlive else { return }
         device.kill(process)
         after(absence()) { [self] in
-            if !isPeaceful, device.isRunning { device.launch(store: process.store) }
+            if !isPeaceful, device.isRunning { launch(store: process.store, on: device) }
         }
     }
 
-    private func crash(_ device: VirtualDevice) {
+    private func crash(_ device: SimulatedDevice) {
         device.crash()
         after(absence()) { [self] in start(device) }
     }
 
-    private func start(_ device: VirtualDevice) {
+    private func start(_ device: SimulatedDevice) {
         guard !device.isRunning else { return }
         device.start()
         launchProcesses(on: device)
     }
 
-    private func fill(_ device: VirtualDevice) {
+    private func fill(_ device: SimulatedDevice) {
         device.setFull(true)
         after(absence()) { device.setFull(false) }
     }
 
-    private func restore(_ device: VirtualDevice) {
+    private func restore(_ device: SimulatedDevice) {
         if chance.coin() { return device.makeBackup() }
         device.crash()
         device.restore()

@@ -39,7 +39,7 @@ extension World {
             device.start()
             for store in 0..<scenario.stores
             where !device.processes.contains(where: { $0.store == store }) {
-                device.launch(store: store)
+                launch(store: store, on: device)
             }
             if device.account == nil { device.signIn(device.lastAccount ?? 1) }
         }
@@ -68,7 +68,7 @@ extension World {
 }
 
 extension Settlement.Process {
-    fileprivate init(_ process: VirtualProcess, on device: VirtualDevice) {
+    fileprivate init(_ process: VirtualProcess, on device: SimulatedDevice) {
         self.init(
             number: process.number, disk: process.disk.name,
             account: device.account, values: process.engine.values,

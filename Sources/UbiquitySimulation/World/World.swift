@@ -12,15 +12,16 @@ final class World {
     private(set) var steps = 0
     /// No faults any more: everything must settle.
     private(set) var isPeaceful = false
-    private(set) var devices: [VirtualDevice] = []
-    private(set) lazy var server = VirtualServer(world: self)
+    private(set) var devices: [SimulatedDevice] = []
+    private(set) lazy var server = VirtualServer(
+        world: self, limits: scenario.limits, allowance: scenario.allowance,
+        flushMax: scenario.flushMax)
     private(set) lazy var network = VirtualNetwork(world: self)
     private let plainKeys: [Key]
     private let groups: [[Key]]
     private var lastProcess = 0
     private var lastStream = 0
     private var lastWrite = 0
-    private var lastDeviceName: UInt64 = 0
 
     init(scenario: Scenario, chance: Chance, journal: Journal, clock: TrueTime) {
         self.scenario = scenario
@@ -36,11 +37,11 @@ final class World {
         if scenario.faults.contains(.serverClockJump) {
             server.clockError = chance.int64(-86_400_000...86_400_000)
         }
-        for number in 1...scenario.devices { addDevice(VirtualDevice(number: number, world: self)) }
+        for number in 1...scenario.devices { addDevice(newDevice(number: number)) }
         if !scenario.faults.isEmpty { planFault() }
     }
 
-    private func addDevice(_ device: VirtualDevice) {
+    private func addDevice(_ device: SimulatedDevice) {
         devices.append(device)
         // Some are there for a while before their person signs in.
         if chance.perMille(700) { device.signIn(chance.int(1...scenario.accounts)) }
@@ -52,15 +53,15 @@ final class World {
         launchProcesses(on: device)
     }
 
-    func launchProcesses(on device: VirtualDevice) {
+    func launchProcesses(on device: SimulatedDevice) {
         for number in 0..<scenario.processes {
-            device.launch(store: number % scenario.stores)
+            launch(store: number % scenario.stores, on: device)
         }
     }
 
     /// A new machine that has all that another one had.
-    func clone(_ original: VirtualDevice) {
-        let device = VirtualDevice(number: devices.count + 1, world: self)
+    func clone(_ original: SimulatedDevice) {
+        let device = newDevice(number: devices.count + 1)
         device.become(original)
         devices.append(device)
         launchProcesses(on: device)
@@ -71,10 +72,6 @@ final class World {
     var now: Int64 { clock.now }
 
     func at(_ time: Int64, _ body: @escaping () -> Void) { agenda.add(at: time, body) }
-
-    func after(_ milliseconds: Int64, _ body: @escaping () -> Void) {
-        agenda.add(at: now + milliseconds, body)
-    }
 
     /// Does the next thing.
     /// - Returns: False if nothing is left to do before that time.
@@ -122,12 +119,6 @@ final class World {
     func newWriteNumber() -> Int {
         lastWrite += 1
         return lastWrite
-    }
-
-    /// As the server draws it: in no order.
-    func newDeviceName() -> DeviceID {
-        lastDeviceName += 1
-        return DeviceID(rawValue: chance.number() | 1)
     }
 
     /// All that apps write.

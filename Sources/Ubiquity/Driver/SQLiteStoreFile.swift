@@ -5,18 +5,17 @@ internal import Foundation
 internal import Synchronization
 internal import UbiquityCore
 
-/// A store's file of one account on this device: what is in it, who is told when another process
-/// wrote it, and the right to lead, which goes with the file.
+/// A store's file, with its watch and its lease.
 ///
 /// Shared state: `watcher`, set once and cleared by ``letGo()``, by its mutex, for that may come from
 /// any thread. Everything else is a constant, and guards itself.
-final class StoreFile: Sendable {
-    let storage: SQLiteStorage
-    /// What was in it when it was opened.
+final class SQLiteStoreFile: StoreFile {
+    let storage: any LocalStorage
     let content: DiskChanges
     private let path: String
     private let lease: ProcessLease
     private let watcher = Mutex<FileWatcher?>(nil)
+    private let queue = DispatchQueue(label: "ubiquity.file")
 
     /// Opens the file, or makes it.
     /// - Throws: ``LocalStorageError`` or ``SystemError``.
@@ -27,9 +26,8 @@ final class StoreFile: Sendable {
         content = try storage.load()
     }
 
-    /// Calls on the queue when another process may have written, from now on.
     /// - Throws: ``SystemError``.
-    func watch(on queue: DispatchQueue, changed: @escaping @Sendable () -> Void) throws {
+    func watch(changed: @escaping @Sendable () -> Void) throws {
         let watcher = try FileWatcher(
             folder: PrivateFiles.parent(of: path) ?? ".",
             prefix: (path as NSString).lastPathComponent + CommitBell.suffix, queue: queue,
@@ -37,7 +35,6 @@ final class StoreFile: Sendable {
         self.watcher.withLock { $0 = watcher }
     }
 
-    /// Calls when this process leads: at once if no other does.
     func whenLeading(_ body: @escaping @Sendable () -> Void) {
         if lease.tryAcquire() {
             body()
@@ -46,7 +43,6 @@ final class StoreFile: Sendable {
         }
     }
 
-    /// Ends the watch, and passes the lead on. The storage is its driver's to close.
     func letGo() {
         watcher.withLock { watcher in
             watcher?.cancel()

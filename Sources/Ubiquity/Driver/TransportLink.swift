@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// A transport's calls, each in a task of its own.
+struct TransportLink: StoreLink {
+    let transport: any Transport
+
+    func listen(
+        since cursor: Cursor?, receive: @escaping @Sendable (StreamMessage) -> Void,
+        ended: @escaping @Sendable (LinkFailure?) -> Void
+    ) -> @Sendable () -> Void {
+        let task = Task {
+            var failure: LinkFailure?
+            do throws(LinkFailure) {
+                try await transport.listen(since: cursor, receive: receive)
+            } catch { failure = error }
+            ended(failure)
+        }
+        return { task.cancel() }
+    }
+
+    func push(
+        _ push: Push, answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void
+    ) {
+        Task {
+            do throws(LinkFailure) {
+                answered(.success(try await transport.push(push)))
+            } catch { answered(.failure(error)) }
+        }
+    }
+
+    func pull(
+        since cursor: Cursor?,
+        answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
+    ) {
+        Task {
+            do throws(LinkFailure) {
+                answered(.success(try await transport.pull(since: cursor)))
+            } catch { answered(.failure(error)) }
+        }
+    }
+}

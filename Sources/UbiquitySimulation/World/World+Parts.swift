@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+typealias SimulatedDevice = VirtualDevice<VirtualProcess>
+
+/// What the parts of a simulation stand in.
+extension World: VirtualWorld {
+    /// Of a thousand, how many requests suffer from a fault that the run has.
+    private static let oftenPerMille = 60
+
+    func delay(of device: Int) -> Int64 {
+        isPeaceful ? chance.int64(0...20) : chance.int64(0...scenario.delayMax)
+    }
+
+    func strikes(_ fault: Fault, device: Int) -> Bool {
+        guard !isPeaceful, scenario.faults.contains(fault), chance.perMille(Self.oftenPerMille)
+        else { return false }
+        journal.count(fault)
+        return true
+    }
+
+    func note(_ observation: @autoclosure () -> Observation) { journal.note(observation()) }
+
+    func newDevice(number: Int) -> SimulatedDevice {
+        let hours = Int64(scenario.skewHoursMax) * 3_600_000
+        return SimulatedDevice(
+            number: number, clockError: chance.int64(-hours...hours), world: self)
+    }
+
+    func launch(store: Int, on device: SimulatedDevice) {
+        guard device.isRunning else { return }
+        device.add(VirtualProcess(device: device, store: store, world: self))
+    }
+}

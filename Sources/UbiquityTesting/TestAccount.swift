@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A person's account in a ``TestCloud``.
+public struct TestAccount: Hashable, Sendable {
+    /// What people call it.
+    public let name: String
+    let number: Int
+    /// The cloud that it belongs to.
+    private let cloud: ObjectIdentifier
+
+    init(name: String, number: Int, world: TestWorld) {
+        self.name = name
+        self.number = number
+        cloud = ObjectIdentifier(world)
+    }
+
+    func isOf(_ world: TestWorld) -> Bool { cloud == ObjectIdentifier(world) }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Foundation
+internal import UbiquityCore
+
+/// A cloud inside a test: a server, people's accounts, and devices on which apps open stores.
+///
+/// ```swift
+/// let cloud = TestCloud()
+/// let phone = cloud.newDevice("phone")
+/// let laptop = cloud.newDevice("laptop")
+/// let a = phone.openStore("TEAM.com.example.app")
+/// let b = laptop.openStore("TEAM.com.example.app")
+/// a.set("x", forKey: "k")
+/// cloud.settle()
+/// #expect(b.string(forKey: "k") == "x")
+/// ```
+///
+/// The stores are the library's own class with its own rules; only their disks, clocks and network are
+/// virtual. Nothing is written to a disk, no socket is opened, and no thread is started.
+///
+/// **Time.** What an app reads and writes is done at once, and everything else when the test lets time
+/// pass: with ``settle(file:line:)`` or ``advance(by:)``. Notifications are posted, and sequences fed,
+/// meanwhile, on the thread that called. Three things happen without these two: `synchronize()` saves
+/// before it returns; `synchronizeNow()` lets as much time pass as its round trip takes; and
+/// `initialSync()` lets all settle.
+///
+/// **Determinism.** A test in one task does the same each time that it runs. What several tasks of an app
+/// do at once is in the order in which Swift runs them.
+///
+/// A cloud and its devices may be used from any thread. When nobody holds the cloud or a device of it any
+/// more, its stores go on in memory alone.
+public final class TestCloud: Sendable {
+    let world: TestWorld
+    /// The account that new devices are signed in to.
+    public let account: TestAccount
+    /// The server.
+    public var server: TestServer { TestServer(cloud: self) }
+
+    /// A cloud with a server, an account, and no devices yet.
+    ///
+    /// - Parameters:
+    ///   - seed: All that is left to chance follows from it, such as how long each request takes.
+    ///   - date: When the test begins, as the server and all clocks show it.
+    public init(
+        seed: UInt64 = 1, startingAt date: Date = Date(timeIntervalSince1970: 1_800_000_000)
+    ) {
+        world = TestWorld(seed: seed, now: date.virtualMilliseconds)
+        account = TestAccount(name: "account", number: world.newAccount("account"), world: world)
+    }
+
+    deinit { world.end() }
+
+    /// The true time, which no wrong clock changes.
+    public var now: Date { Date(virtual: world.now) }
+
+    /// Another person's account, or a second one of the same person.
+    ///
+    /// - Parameter name: What `UbiquityStatus.account` calls it.
+    public func newAccount(_ name: String) -> TestAccount {
+        let number = world.inTurn { world.newAccount(name) }
+        return TestAccount(name: name, number: number, world: world)
+    }
+
+    /// A device with a right clock and a good network, on which no app has run yet.
+    ///
+    /// - Parameters:
+    ///   - name: For sentences that say what went wrong.
+    ///   - isSignedIn: Whether it is signed in to ``account``.
+    public func newDevice(_ name: String, isSignedIn: Bool = true) -> TestDevice {
+        let machine = world.inTurn { world.newMachine(name) }
+        let device = TestDevice(cloud: self, machine: machine)
+        if isSignedIn { device.signIn(to: account) }
+        return device
+    }
+}
+
+extension Date {
+    init(virtual milliseconds: Int64) {
+        self.init(timeIntervalSince1970: Double(milliseconds) / 1_000)
+    }
+
+    var virtualMilliseconds: Int64 { Int64((timeIntervalSince1970 * 1_000).rounded()) }
+}

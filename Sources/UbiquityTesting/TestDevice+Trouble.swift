@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Foundation
+internal import UbiquityCore
+internal import UbiquitySimulation
+
+extension TestDevice {
+    // MARK: - Network
+
+    /// Whether it has a network at all.
+    public var isOnline: Bool { change { $0.device.isOnline } }
+
+    /// Takes the network away. The device notices at once, and tries again and again in vain.
+    public func goOffline() { change { $0.device.goOffline() } }
+
+    /// Gives the network back. The device notices at its next attempt, within a minute.
+    public func goOnline() { change { $0.device.goOnline() } }
+
+    /// How good its network is, from now on.
+    public var network: TestNetwork {
+        get { change { $0.network } }
+        set { change { $0.network = newValue } }
+    }
+
+    // MARK: - Clock
+
+    /// What its clock shows.
+    public var now: Date { Date(virtual: machine.reading.wall) }
+
+    /// By how much its clock is ahead; negative: behind. To be set at any time, as a person sets a clock.
+    public var clockError: Duration {
+        get { Duration(milliseconds: machine.clockError) }
+        set { change { $0.clockError = newValue.milliseconds } }
+    }
+
+    // MARK: - Account
+
+    /// The account that it is signed in to; nil: none.
+    public var account: TestAccount? {
+        change { machine in
+            machine.device.account.map {
+                TestAccount(
+                    name: cloud.world.accountNames[$0 - 1], number: $0, world: cloud.world)
+            }
+        }
+    }
+
+    /// Signs the device in for all its apps, in place of who was. Stores follow when time passes.
+    public func signIn(
+        to account: TestAccount, file: StaticString = #fileID, line: UInt = #line
+    ) {
+        precondition(
+            account.isOf(cloud.world), "\"\(account.name)\" is an account of another cloud.",
+            file: file, line: line)
+        change { $0.device.signIn(account.number, accountName: account.name) }
+    }
+
+    /// Signs the device out for all its apps. Stores follow when time passes.
+    ///
+    /// - Parameter wipes: Whether the account's values, unsent ones included, are removed from it.
+    public func signOut(wipes: Bool = false) { change { $0.device.signOut(wipes: wipes) } }
+
+    // MARK: - Disk
+
+    /// Whether its disk refuses every save.
+    public var isDiskFull: Bool {
+        get { change { $0.isDiskFull } }
+        set { change { $0.isDiskFull = newValue } }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquitySimulation
+public import Ubiquity
+internal import UbiquityCore
+
+/// One of several processes of a ``TestDevice`` that open the same stores: an app, its extension, a
+/// helper.
+public struct TestProcess: Sendable {
+    /// Two processes of one device with the same name are the same.
+    public let name: String
+    /// Where it runs.
+    public let device: TestDevice
+
+    init(name: String, device: TestDevice) {
+        self.name = name
+        self.device = device
+    }
+
+    /// Opens a store, as ``TestDevice/openStore(_:file:line:)-5rbyi``.
+    public func openStore(
+        _ identifier: String, file: StaticString = #fileID, line: UInt = #line
+    ) -> UbiquitousKeyValueStore {
+        openStore(UbiquityConfiguration(identifier: identifier), file: file, line: line)
+    }
+
+    /// Opens a store with settings of one's own, which must name its identifier.
+    ///
+    /// `home` and `notificationQueue` mean nothing here. A store that is open already stays as it is.
+    public func openStore(
+        _ configuration: UbiquityConfiguration, file: StaticString = #fileID, line: UInt = #line
+    ) -> UbiquitousKeyValueStore {
+        guard let identifier = configuration.identifier, !identifier.isEmpty else {
+            fatalError("A store of a test needs an identifier.", file: file, line: line)
+        }
+        do {
+            return try device.change { try open(identifier, configuration, on: $0) }
+        } catch { fatalError("\(error)", file: file, line: line) }
+    }
+
+    private func open(
+        _ identifier: String, _ configuration: UbiquityConfiguration, on machine: TestMachine
+    ) throws -> UbiquitousKeyValueStore {
+        if let store = machine.program(of: name, store: identifier)?.store { return store }
+        let program = try TestProgram(
+            process: name, identifier: identifier, machine: machine, configuration: configuration)
+        machine.device.add(program)
+        guard let store = program.store else { preconditionFailure("It has just been opened.") }
+        return store
+    }
+
+    /// Ends it as an app ends: all is saved before.
+    public func quit() {
+        device.change { machine in for program in machine.programs(of: name) { program.quit() } }
+    }
+
+    /// Ends it without a word, as ``TestDevice/kill()`` ends all.
+    public func kill() { device.change { $0.kill($0.programs(of: name)) } }
+
+    /// What its stores posted, the oldest first.
+    public var notifications: [TestNotification] {
+        device.notifications.filter { $0.process == name }
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+internal import UbiquitySimulation
+
+/// A server, a network and machines in virtual time. Nothing happens in it by itself: somebody lets it
+/// take steps.
+///
+/// Shared state, for `@unchecked Sendable`:
+///
+/// * `agenda`, `time` and `workCount`, by `timeLock`, which is held for a moment only: an app's write
+///   plans the saving of it from any thread.
+/// * Everything else, and all that the machines and the server have, by `turn`. It is held for one step
+///   of the agenda, and while a test changes something. Nobody tells the app anything meanwhile: an
+///   observer may wait for a thread that calls the store.
+final class TestWorld: VirtualWorld, @unchecked Sendable {
+    private let turn = NSRecursiveLock()
+    let chance: Chance
+    private let timeLock = NSLock()
+    private var agenda = Agenda()
+    private var time: Int64
+    /// How much is planned that happens in any case; what is left are attempts that wait for their time.
+    private var workCount = 0
+    /// What a step leaves to be done without `turn`.
+    private var outside: (() -> Void)?
+    private(set) var isOver = false
+    private(set) lazy var server = VirtualServer(
+        world: self, limits: StoreLimits(), allowance: Allowance(), flushMax: 5)
+    private(set) lazy var network = VirtualNetwork(world: self)
+    private(set) var machines: [TestMachine] = []
+    private(set) var accountNames: [String] = []
+    private var storeNumbers: [String: Int] = [:]
+    private var lastStream = 0
+
+    /// How long all may take to settle, in milliseconds: longer than any device leaves a server alone.
+    static let settlingMax: Int64 = 3_600_000
+
+    init(seed: UInt64, now: Int64) {
+        chance = Chance(seed: seed)
+        time = now
+    }
+
+    /// Changes the world, while nothing happens in it.
+    func inTurn<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try turn.withLock(body)
+    }
+
+    // MARK: - People
+
+    func newMachine(_ name: String) -> TestMachine {
+        let machine = TestMachine(name: name, number: machines.count, world: self)
+        machines.append(machine)
+        return machine
+    }
+
+    /// - Returns: Its number.
+    func newAccount(_ name: String) -> Int {
+        accountNames.append(name)
+        return accountNames.count
+    }
+
+    func number(ofStore identifier: String) -> Int {
+        let number = storeNumbers[identifier] ?? storeNumbers.count
+        storeNumbers[identifier] = number
+        return number
+    }
+
+    /// Ends all that is under way, which would otherwise keep itself in memory.
+    func end() {
+        turn.withLock {
+            isOver = true
+            timeLock.withLock { (agenda, workCount) = (Agenda(), 0) }
+            for machine in machines { machine.end() }
+            machines = []
+        }
+    }
+
+    // MARK: - For the parts
+
+    func newStreamID() -> Int {
+        lastStream += 1
+        return lastStream
+    }
+
+    func delay(of device: Int) -> Int64 { chance.int64(machines[device].network.milliseconds) }
+
+    func strikes(_ fault: Fault, device: Int) -> Bool {
+        let share = machines[device].network.share(of: fault)
+        return share > 0 && chance.perMille(Int((share * 1_000).rounded()))
+    }
+
+    func note(_ observation: @autoclosure () -> Observation) {}
+
+    // MARK: - Time
+
+    var now: Int64 { timeLock.withLock { time } }
+
+    func at(_ time: Int64, _ body: @escaping () -> Void) {
+        timeLock.withLock {
+            workCount += 1
+            agenda.add(at: time) { [self] in
+                timeLock.withLock { workCount -= 1 }
+                body()
+            }
+        }
+    }
+
+    /// Plans what nobody has to wait for: an attempt whose time has not come.
+    func wake(after milliseconds: Int64, _ body: @escaping () -> Void) {
+        timeLock.withLock { agenda.add(at: time + milliseconds, body) }
+    }
+
+    /// Does something at the end of the present step, without ``turn``.
+    func doOutside(_ body: @escaping () -> Void) { outside = body }
+
+    /// Does the next thing.
+    /// - Returns: False if nothing is left to do before that time.
+    private func step(before end: Int64) -> Bool {
+        let (isDone, rest) = turn.withLock { () -> (Bool, (() -> Void)?) in
+            guard let body = takeNext(before: end) else { return (false, nil) }
+            body()
+            defer { outside = nil }
+            return (true, outside)
+        }
+        rest?()
+        return isDone
+    }
+
+    private func takeNext(before end: Int64) -> (() -> Void)? {
+        timeLock.withLock {
+            guard let next = agenda.nextTime, next <= end, let item = agenda.removeNext() else {
+                return nil
+            }
+            time = max(time, item.time)
+            return item.body
+        }
+    }
+
+    /// Lets so much time pass.
+    func pass(_ milliseconds: Int64) {
+        let end = now + milliseconds
+        while step(before: end) {}
+        timeLock.withLock { time = max(time, end) }
+    }
+
+    /// Lets time pass until it is done.
+    /// - Parameter isBound: Else for no longer than until all has settled.
+    /// - Returns: Nil, or what the matter is.
+    func pass(isBound: Bool, until isDone: () -> Bool) -> String? {
+        let end = now + Self.settlingMax
+        while !isDone() {
+            if !isBound, isSettled { return nil }
+            guard step(before: end) else { return "it was not done" }
+        }
+        return nil
+    }
+
+    // MARK: - Settling
+
+    /// Lets everything happen that will, in as much time as it takes.
+    /// - Returns: Nil, or what did not settle.
+    func settle() -> String? {
+        let end = now + Self.settlingMax
+        while !isSettled {
+            guard step(before: end) else { return unsettled.joined(separator: "; ") }
+        }
+        return nil
+    }
+
+    private var isSettled: Bool {
+        timeLock.withLock { workCount } == 0 && turn.withLock { unsettled.isEmpty }
+    }
+
+    private var unsettled: [String] {
+        turn.withLock { machines.flatMap(\.device.processes).compactMap(\.unsettled) }
+    }
+
+    /// Whether the server serves.
+    var isServing: Bool { server.isRunning && server.deniesUntil <= now }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Ubiquity
+internal import UbiquityCore
+internal import UbiquitySimulation
+
+/// A store's file as one process has it open.
+///
+/// Shared state, for `@unchecked Sendable`: all of it, by the world's turn, in which every call comes.
+final class VirtualFile: StoreFile, LocalStorage, VirtualDiskUser, @unchecked Sendable {
+    let content: DiskChanges
+    private let disk: VirtualDisk
+    private let machine: TestMachine
+    private var changed: (@Sendable () -> Void)?
+    private var lead: (@Sendable () -> Void)?
+
+    init(_ disk: VirtualDisk, of machine: TestMachine) {
+        self.disk = disk
+        self.machine = machine
+        content = disk.changes(after: -1)
+    }
+
+    var storage: any LocalStorage { self }
+
+    // MARK: - The file
+
+    func watch(changed: @escaping @Sendable () -> Void) { self.changed = changed }
+
+    func whenLeading(_ body: @escaping @Sendable () -> Void) {
+        lead = body
+        disk.open(by: self)
+    }
+
+    func letGo() {
+        (changed, lead) = (nil, nil)
+        disk.close(by: self)
+    }
+
+    func getLead(of disk: VirtualDisk) { lead?() }
+
+    func lookAtDisk() { changed?() }
+
+    // MARK: - What is in it
+
+    func load() throws -> DiskChanges { disk.changes(after: -1) }
+
+    func changes(after version: Int64) throws -> DiskChanges? {
+        disk.version == version ? nil : disk.changes(after: version)
+    }
+
+    func save(_ batch: SaveBatch) throws -> SaveOutcome {
+        if machine.isDiskFull {
+            throw LocalStorageError(.diskFull, path: "\(disk.name)", cause: "the test says so")
+        }
+        let outcome = disk.save(batch)
+        if case .saved = outcome { ringBell() }
+        return outcome
+    }
+
+    private func ringBell() {
+        for user in disk.processes where user !== self {
+            machine.world.after(machine.world.chance.int64(0...5)) { user.lookAtDisk() }
+        }
+    }
+
+    func refusedWrites() throws -> [RefusedWrite] { disk.content.refused.reversed() }
+
+    func forgetRefusedWrites() throws { disk.content.refused = [] }
+
+    func tidy() {}
+
+    func close() {}
+}

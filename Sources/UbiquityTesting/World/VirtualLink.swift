@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Ubiquity
+internal import UbiquityCore
+internal import UbiquitySimulation
+
+/// The way of one store to the server, through the virtual network.
+///
+/// Shared state, for `@unchecked Sendable`: all of it, by the world's turn, in which every call comes.
+final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
+    private struct Listener {
+        var stream: VirtualStream
+        var receive: @Sendable (StreamMessage) -> Void
+        var ended: @Sendable (LinkFailure?) -> Void
+    }
+
+    private let store: StoreName
+    private let device: DeviceID
+    private let machine: TestMachine
+    private var listeners: [Int: Listener] = [:]
+    private var lastNumber = 0
+    private var hasEnded = false
+
+    init(to store: StoreName, as device: DeviceID, of machine: TestMachine) {
+        self.store = store
+        self.device = device
+        self.machine = machine
+    }
+
+    private var world: TestWorld { machine.world }
+
+    var line: any VirtualLine { machine.device }
+
+    var openStreams: [VirtualStream] {
+        listeners.values.map(\.stream).sorted { $0.id < $1.id }
+    }
+
+    /// The process is no more, and nobody is told anything.
+    func end() {
+        hasEnded = true
+        for stream in openStreams { stream.hangUp() }
+        listeners = [:]
+    }
+
+    // MARK: - Streams
+
+    func listen(
+        since cursor: Cursor?, receive: @escaping @Sendable (StreamMessage) -> Void,
+        ended: @escaping @Sendable (LinkFailure?) -> Void
+    ) -> @Sendable () -> Void {
+        if hasEnded { return {} }
+        lastNumber += 1
+        let number = lastNumber
+        let stream = VirtualStream(
+            number: number, listener: self, store: store, device: device, world: world)
+        listeners[number] = Listener(stream: stream, receive: receive, ended: ended)
+        world.network.request(on: line) {
+            [world] (reply: (Result<Void, LinkFailure>) -> Void) in
+            world.server.open(stream, since: cursor)
+            reply(.success(()))
+        } done: { result in
+            if case .failure(let failure) = result { stream.breakOff(failure) }
+        }
+        return { [weak self] in self?.hangUp(number) }
+    }
+
+    private func hangUp(_ number: Int) { listeners.removeValue(forKey: number)?.stream.hangUp() }
+
+    func received(_ message: StreamMessage, on stream: Int) { listeners[stream]?.receive(message) }
+
+    func streamEnded(_ stream: Int, _ failure: LinkFailure?) {
+        listeners.removeValue(forKey: stream)?.ended(failure)
+    }
+
+    // MARK: - Requests
+
+    func push(
+        _ push: Push, answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void
+    ) {
+        if hasEnded { return }
+        world.network.request(on: line) { [world, store, device] reply in
+            world.server.push(push, to: store, by: device, reply: reply)
+        } done: { [weak self] (result: Result<PushAnswer, LinkFailure>) in
+            if self?.hasEnded == false { answered(result) }
+        }
+    }
+
+    func pull(
+        since cursor: Cursor?,
+        answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
+    ) {
+        if hasEnded { return }
+        world.network.request(on: line) {
+            [world, store, device] (reply: (Result<ChangeSet, LinkFailure>) -> Void) in
+            reply(world.server.pull(store, since: cursor, by: device))
+        } done: { [weak self] result in
+            if self?.hasEnded == false { answered(result) }
+        }
+    }
+}
