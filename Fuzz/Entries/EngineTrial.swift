@@ -104,7 +104,7 @@ struct EngineTrial {
 
     private func check() throws {
         var usage = Usage()
-        for value in engine.values.values { usage.replace(nil, by: value) }
+        for (key, value) in engine.contents { usage.replace(nil, by: value, of: key) }
         try must(usage == engine.usage, "the engine's usage does not add up")
         try must(engine.nextWake.map { $0 - now.uptime < .max } ?? true, "the engine never wakes")
     }

@@ -42,7 +42,9 @@ extension FuzzEntry {
         try must(
             decision.results.count == push.transactions.count, "a transaction has no result")
         var usage = Usage()
-        for record in decision.writes { usage.replace(nil, by: record.content.value) }
+        for record in decision.writes {
+            usage.replace(nil, by: record.content.value, of: record.key)
+        }
         try must(usage == decision.usage, "the usage does not add up")
         guard !decision.results.contains(where: \.isRefused) else { return }
         let stored = PushAdmission.Stored(

@@ -6,7 +6,8 @@ extension Scenario: CustomStringConvertible {
     package var description: String {
         """
         \(accounts) accounts, \(devices) devices with \(processes) processes, \(stores) stores, \
-        \(keys) keys and \(groups) groups of \(groupSize), first sync \(firstSync.rawValue), \
+        \(keys) keys and \(groups) groups of \(groupSize), \
+        policies \(policies.map { "\($0)" }.joined(separator: " ")), first sync \(firstSync.rawValue), \
         at most \(limits.keysMax) keys and \(limits.storeBytesMax) bytes, \
         \(allowance.burst) pushes at once and \(allowance.perSecond) a second, \
         work every \(workInterval) ms, faults every \(faultInterval) ms, \

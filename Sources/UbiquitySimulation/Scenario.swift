@@ -16,6 +16,8 @@ package struct Scenario: Sendable {
     /// Keys that are only written together, so that it shows if they come apart.
     package var groups = 1
     package var groupSize = 3
+    /// For each, a key whose writes merge.
+    package var policies: [MergePolicy] = []
     package var firstSync = FirstSyncPolicy.serverWins
     package var limits = StoreLimits()
     package var allowance = Allowance(burst: 20, perSecond: 5)
@@ -34,7 +36,11 @@ package struct Scenario: Sendable {
     /// The quickest and simplest: for tests of the simulator itself.
     package init() {}
 
-    init(_ chance: Chance) {
+    /// - Parameter merging: For the policies, so that whether there are any changes nothing else.
+    init(_ chance: Chance, merging: Chance?) {
+        if let merging, merging.perMille(400) {
+            policies = MergePolicy.allCases.filter { $0 != .minimum && merging.coin() }
+        }
         accounts = chance.pick([1, 1, 2, 3])
         devices = chance.pick([1, 2, 2, 3, 3, 4, 5, 8])
         stores = chance.pick([1, 1, 1, 2])
@@ -89,6 +95,11 @@ package struct Scenario: Sendable {
 
     var groupedKeys: [[Key]] {
         (0..<groups).map { group in (0..<groupSize).map { Self.key("g\(group).\($0)") } }
+    }
+
+    var mergedKeys: [Key: MergePolicy] {
+        Dictionary(
+            uniqueKeysWithValues: policies.map { (Self.key("p.\($0.rawValue)"), $0) })
     }
 
     private static func key(_ name: String) -> Key {

@@ -7,6 +7,8 @@ package struct Simulation: Sendable {
     package var seed: UInt64
     /// How many things happen in the phase with faults.
     package var steps: Int
+    /// Whether some runs have keys whose writes merge.
+    package var hasPolicies = true
 
     package init(seed: UInt64, steps: Int) {
         self.seed = seed
@@ -33,7 +35,8 @@ package struct Simulation: Sendable {
         _ scenario: Scenario? = nil, watching: ((Observation, Int64) -> Void)? = nil
     ) -> Outcome {
         let chance = Chance(seed: seed)
-        let scenario = scenario ?? Scenario(chance)
+        let scenario =
+            scenario ?? Scenario(chance, merging: hasPolicies ? Chance(seed: ~seed) : nil)
         let clock = TrueTime()
         let journal = Journal(
             checkers: Self.checkers(scenario, clock), clock: clock, watching: watching)
@@ -53,7 +56,8 @@ package struct Simulation: Sendable {
             NoticeChecker(), BatchChecker(groups: scenario.groupedKeys), QuotaChecker(),
             CommitChecker(), CursorChecker(), AccountChecker(), RoundTripChecker(),
             PushRateChecker(allowance: scenario.allowance) { clock.now },
-            ConvergenceChecker(), FirstSyncChecker(), SavedFirstChecker(),
+            ConvergenceChecker(), MergeChecker(policies: scenario.mergedKeys), FirstSyncChecker(),
+            SavedFirstChecker(),
             SurvivalChecker(
                 timeTolerance: scenario.timeTolerance, keepsStamps: scenario.keepsStamps),
         ]
@@ -62,8 +66,12 @@ package struct Simulation: Sendable {
     /// The least number of steps with which this seed fails; nil: none up to ``steps`` does.
     /// - Complexity: As many runs as the answer.
     package func shortestFailure() -> Simulation? {
-        (0...steps).lazy.map { Simulation(seed: seed, steps: $0) }
-            .first { $0.run().violation != nil }
+        (0...steps).lazy.map { steps in
+            var simulation = self
+            simulation.steps = steps
+            return simulation
+        }
+        .first { $0.run().violation != nil }
     }
 }
 

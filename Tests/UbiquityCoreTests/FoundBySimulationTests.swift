@@ -99,6 +99,34 @@ struct FoundBySimulationTests {
         #expect(cloud.server["a"] == .integer(2))
     }
 
+    @Test func `that a stamp became final does not make an earlier write the later one`() {
+        let (earlier, later) = (
+            write(1, at: 100, isFinal: false), write(2, at: 200, isFinal: false)
+        )
+        // In the future: what was written in a boot before counts as made when the error is known.
+        let final = write(1, at: 900, isFinal: true)
+        var entry = Entry()
+        entry.pending = later
+        entry.rebase(
+            onto: StoredEntry(key: earlier.record.key, pending: final), base: earlier,
+            keepConfirmed: false, isEarlier: { $0.record.stamp < $1.record.stamp })
+        #expect(entry.pending == later)
+        entry.pending = final
+        entry.rebase(
+            onto: StoredEntry(key: earlier.record.key, pending: later), base: earlier,
+            keepConfirmed: false, isEarlier: { $0.record.stamp < $1.record.stamp })
+        #expect(entry.pending == later)
+    }
+
+    private func write(_ value: Int64, at milliseconds: Int64, isFinal: Bool) -> PendingWrite {
+        let stamp = Stamp(HybridTimestamp(milliseconds: milliseconds), DeviceID(rawValue: 1))
+        let reading = ClockReading(wall: milliseconds, uptime: milliseconds, boot: 1)
+        return PendingWrite(
+            record: Record(key: try! Key("k"), content: .value(.integer(value)), stamp: stamp),
+            transaction: 7,
+            provisional: isFinal ? nil : ProvisionalStamp(madeAt: reading, seen: .zero))
+    }
+
     @Test func `who follows and is signed in again is as connected as who leads`() {
         let device = cloud.device()
         let helper = device.helper()

@@ -148,7 +148,8 @@ import Testing
         #expect(b.takeNotices() == [Notice(.serverChange, [key])])
     }
 
-    @Test func `a fresh install's level does not hide that of the account, nor is it lost`() throws {
+    @Test func `a fresh install's level does not hide that of the account, nor is it lost`() throws
+    {
         for policy in [FirstSyncPolicy.serverWins, .timestamps] {
             let cloud = TestCloud()
             let a = cloud.device()

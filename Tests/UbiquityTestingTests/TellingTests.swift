@@ -92,7 +92,9 @@ struct TellingTests {
         #expect(two.b.string(forKey: "k") == "x")
     }
 
-    @Test func `waits for a round trip of a process that does not hold the connection`() async throws {
+    @Test func `waits for a round trip of a process that does not hold the connection`()
+        async throws
+    {
         let w = two.phone.newProcess("widget").openStore(TwoDevices.identifier)
         w.set("x", forKey: "k")
         try await w.synchronizeNow()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import UbiquityCore
+package import UbiquityCore
 
 extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Declares what becomes of conflicting writes of a key. To be called when the app starts, before

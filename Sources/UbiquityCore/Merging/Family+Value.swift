@@ -20,7 +20,7 @@ extension Family {
 
     /// Real numbers in the order of the parts' names, for the order of their sum shows.
     private func sum(of parts: [Part]) -> PropertyListValue {
-        let numbers = parts.sorted { $0.id < $1.id }.compactMap { Number($0.value) }
+        let numbers = parts.sorted { $0.id < $1.id }.compactMap { Count($0.value)?.total }
         return numbers.reduce(base.flatMap { Number($0.value) } ?? .zero, +).value
     }
 
@@ -36,7 +36,9 @@ extension Family {
     private func array(of parts: [Part]) -> PropertyListValue {
         var elements: [PropertyListValue] = []
         var seen: Set<PropertyListValue> = []
-        if case .array(let base)? = base?.value { elements = base.filter { seen.insert($0).inserted } }
+        if case .array(let base)? = base?.value {
+            elements = base.filter { seen.insert($0).inserted }
+        }
         return .array(elements + parts.map(\.value).filter { seen.insert($0).inserted })
     }
 

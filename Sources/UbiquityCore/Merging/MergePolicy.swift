@@ -31,6 +31,12 @@ extension PartID {
     var name: Substring { text.string.dropFirst() }
 }
 
+extension Key {
+    /// Whether it is what a run has counted. Hardly anybody deletes that, and a device that was away
+    /// for long must not lose what it counted meanwhile.
+    var isCount: Bool { part?.policy == .counter }
+}
+
 extension MergePolicy {
     /// Whether the value is of a kind that can be merged so.
     package func fits(_ value: PropertyListValue) -> Bool {

@@ -55,7 +55,10 @@ struct PartChanges {
         guard let value, policy.fits(value), let stamp = family.stamp else { return }
         let name = "\(policy.rawValue)\(stamp.name)"
         switch policy {
-        case .counter, .maximum, .minimum, .register: parts[PartID(name)!] = .value(value)
+        case .counter:
+            let total = Number(value) ?? .zero
+            parts[PartID(name)!] = .value(Count(times: 1, total: total).value)
+        case .maximum, .minimum, .register: parts[PartID(name)!] = .value(value)
         case .array:
             for (number, element) in value.elements.enumerated() {
                 let digits = String(number, radix: 36)
@@ -73,12 +76,15 @@ struct PartChanges {
         from old: PropertyListValue?, to new: PropertyListValue, _ names: PartNames
     ) {
         let own = names.own(policy)
-        let counted = family.parts.first { $0.id == own }.flatMap { Number($0.value) }
+        let counted =
+            family.parts.first { $0.id == own }.flatMap { Count($0.value) }
+            ?? Count(times: 0, total: .zero)
         let difference =
             (Number(new) ?? .zero) - (old.flatMap { Number($0) } ?? .zero)
         // A counter that was never counted is there all the same, as a zero.
         guard !difference.isZero || present.isEmpty else { return }
-        parts[own] = .value(((counted ?? .zero) + difference).value)
+        let sum = Count(times: counted.times + 1, total: counted.total + difference)
+        parts[own] = .value(sum.value)
     }
 
     private mutating func raise(to value: PropertyListValue, _ names: inout PartNames) {

@@ -10,7 +10,8 @@ package struct Proposal: Hashable, Sendable {
     /// What the app wants; nil: nothing.
     package var value: PropertyListValue?
 
-    package init(_ policy: MergePolicy, from base: PropertyListValue?, to value: PropertyListValue?) {
+    package init(_ policy: MergePolicy, from base: PropertyListValue?, to value: PropertyListValue?)
+    {
         self.policy = policy
         self.base = base
         self.value = value

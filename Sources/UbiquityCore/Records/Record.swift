@@ -48,10 +48,22 @@ package struct Record: Hashable, Sendable {
         self.stamp = stamp
     }
 
-    /// Whether this write replaces the other one of the same key: the later wins, then the greater
-    /// device, then the greater content (a cloned device shares its name).
+    /// Whether this write gives way to the other one of the same key: the later wins, then the greater
+    /// device. Neither of two with one stamp does, which only a cloned device writes. Of two counts of
+    /// one run, see ``MergePolicy/counter``, the one that was counted less often does.
+    package func isOlder(than other: Record) -> Bool {
+        if key.isCount, let mine = Count(content.value), let theirs = Count(other.content.value),
+            mine.times != theirs.times
+        {
+            return mine.times < theirs.times
+        }
+        return stamp < other.stamp
+    }
+
+    /// Whether this write replaces the other one of the same key: the later does, and of two with one
+    /// stamp that with the greater content.
     package func wins(over other: Record) -> Bool {
-        stamp != other.stamp ? other.stamp < stamp : other.content < content
+        other.isOlder(than: self) || (!isOlder(than: other) && other.content < content)
     }
 
     /// The winner of the two. Idempotent, commutative and associative.

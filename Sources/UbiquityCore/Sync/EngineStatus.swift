@@ -21,6 +21,14 @@ extension SyncEngine {
         entries[key]?.pending != nil || entries.partKeys(of: key).contains(where: hasOwnWrite)
     }
 
+    /// The same of single records: parts of a key by their own keys.
+    package var ownRecords: Set<Key> {
+        Set(entries.all.lazy.filter { $0.entry.pending != nil }.map(\.key))
+    }
+
+    /// The records that wait for the server.
+    package var waitingRecords: Set<Key> { waiting }
+
     package var status: EngineStatus {
         EngineStatus(
             account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading, link: linkStatus,

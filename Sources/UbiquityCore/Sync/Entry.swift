@@ -21,7 +21,7 @@ package struct Entry: Hashable, Sendable {
     /// Takes a record of the server. What waits is dropped if the record replaces or is it.
     package mutating func merge(_ record: Record) {
         // Of two with one stamp, the server has chosen.
-        if let confirmed, record.stamp < confirmed.stamp { return }
+        if let confirmed, record.isOlder(than: confirmed) { return }
         confirmed = record
         dropPendingIfBeaten()
     }
@@ -29,7 +29,7 @@ package struct Entry: Hashable, Sendable {
     /// A stamp that is not final decides nothing yet; of two with one stamp the server chooses.
     package mutating func dropPendingIfBeaten() {
         guard pending?.provisional == nil, let mine = pending?.record, let confirmed else { return }
-        if mine == confirmed || mine.stamp < confirmed.stamp { dropPending() }
+        if mine == confirmed || mine.isOlder(than: confirmed) { dropPending() }
     }
 
     package mutating func dropPending() {
@@ -39,7 +39,8 @@ package struct Entry: Hashable, Sendable {
 
     /// Takes what another process saved, knowing what this process last had from or on the disk.
     ///
-    /// Who changed the pending write since then, decides; if both did, the later write.
+    /// Who changed the pending write since then, decides; if both did, the later write. That its stamp
+    /// became final is no change.
     /// - Parameter isEarlier: Which of two writes was made first, as far as this process can tell.
     package mutating func rebase(
         onto disk: StoredEntry, base: PendingWrite?, keepConfirmed: Bool,
@@ -47,16 +48,20 @@ package struct Entry: Hashable, Sendable {
     ) {
         let mine = pending
         if !keepConfirmed { confirmed = disk.confirmed }
-        if mine == base {
+        if mine == base || disk.pending != base && hasOnlyNewStamp(mine, since: base) {
             pending = disk.pending
-        } else if disk.pending != base {
-            if let own = mine, let other = disk.pending {
-                pending = isEarlier(own, other) ? other : own
-            } else {
-                pending = mine ?? disk.pending
-            }
+        } else if disk.pending == base || hasOnlyNewStamp(disk.pending, since: base) {
+            // Only this process changed it.
+        } else if let own = mine, let other = disk.pending {
+            pending = isEarlier(own, other) ? other : own
+        } else {
+            pending = mine ?? disk.pending
         }
         if pending != mine { isSettled = false }
         dropPendingIfBeaten()
+    }
+
+    private func hasOnlyNewStamp(_ write: PendingWrite?, since base: PendingWrite?) -> Bool {
+        write?.isFinalForm(of: base) ?? false
     }
 }

@@ -106,10 +106,10 @@ struct EntryTable: Sendable {
         return values
     }
 
-    /// The same, and what each part has, by its own key.
+    /// What each record has, by its own key.
     var contents: [Key: PropertyListValue] {
         var values: [Key: PropertyListValue] = [:]
-        for slot in slots { values[slot.key] = slot.value }
+        for slot in slots { values[slot.key] = slot.entry.visible?.value }
         return values
     }
 
@@ -275,7 +275,8 @@ struct EntryTable: Sendable {
 
     /// The value that is seen of an entry, and its stamp; nil: none is.
     private func record(_ entry: Entry) -> Sibling? {
-        guard let record = entry.pending?.record ?? entry.confirmed, let value = record.content.value
+        guard let record = entry.pending?.record ?? entry.confirmed,
+            let value = record.content.value
         else { return nil }
         return Sibling(value: value, stamp: record.stamp)
     }

@@ -119,10 +119,10 @@ package struct PushAdmission: Sendable {
         let old = stored.records[write.key]
         if let old {
             if old == write { return .applied }
-            if old.stamp == write.stamp ? yields : write.stamp < old.stamp {
+            if old.stamp == write.stamp ? yields : write.isOlder(than: old) {
                 return .superseded(by: old)
             }
-        } else if write.stamp.timestamp < stored.newestForgotten {
+        } else if write.stamp.timestamp < stored.newestForgotten, !write.key.isCount {
             return .olderThanForgotten
         }
         stored.records[write.key] = write

@@ -15,6 +15,15 @@ package struct PendingWrite: Hashable, Sendable {
     }
 }
 
+extension PendingWrite {
+    /// Whether this is the other write with its final stamp.
+    func isFinalForm(of other: PendingWrite?) -> Bool {
+        guard let other else { return false }
+        return provisional == nil && other.provisional != nil && transaction == other.transaction
+            && record.content == other.record.content
+    }
+}
+
 /// From what a final stamp is made, once the clock's error is known.
 package struct ProvisionalStamp: Hashable, Sendable {
     package var madeAt: ClockReading

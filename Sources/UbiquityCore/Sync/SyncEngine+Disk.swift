@@ -76,6 +76,7 @@ extension SyncEngine {
         let shown = Set(waiting.union(changes.entries.map(\.key)).map(\.whole)).map {
             ($0, self[$0])
         }
+        for stored in changes.entries { stayLater(than: stored, at: now) }
         if !isLeading { follow(changes.meta, at: now) }
         for stored in changes.entries { rebase(onto: stored, at: now) }
         if isLeading {
@@ -89,6 +90,21 @@ extension SyncEngine {
                 meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange, changed)
         )
         requestsAnswered(by: changes.meta)
+    }
+
+    /// Where another process gave its final stamp to a write that this process has replaced since, and
+    /// not saved: the stamp of what replaced it must be later.
+    private mutating func stayLater(than stored: StoredEntry, at now: ClockReading) {
+        guard let base = entries.base(of: stored.key), let mine = entries[stored.key]?.pending,
+            let final = stored.pending, mine != base, final != base, final.isFinalForm(of: base)
+        else { return }
+        let seen = final.record.stamp.timestamp
+        guard mine.provisional != nil || mine.record.stamp.timestamp <= seen else { return }
+        var stamp = mine.provisional ?? ProvisionalStamp(madeAt: now, seen: seen)
+        stamp.seen = max(stamp.seen, seen)
+        for key in waiting where entries[key]?.pending?.record.stamp == mine.record.stamp {
+            entries.update(key) { $0.pending?.provisional = stamp }
+        }
     }
 
     private mutating func rebase(onto stored: StoredEntry, at now: ClockReading) {

@@ -105,10 +105,10 @@ extension SyncEngine {
                 }
             }
         }
-        entries.refreshViews()
         noteAnswered(Set(push.transactions.flatMap { $0.writes.map(\.key) }), of: number)
+        let views = entries.refreshViews().subtracting(withdrawn.map(\.whole))
         post(Notice(.quotaViolation, withdrawn))
-        post(Notice(.serverChange, forgotten))
+        post(Notice(.serverChange, views.union(forgotten.filter { !entries.hasParts($0) })))
         if passedCursors.contains(answer.cursor) {
             finishSettled { $0.cursor == answer.cursor }
         }

@@ -88,7 +88,8 @@ package struct SyncEngine: Sendable {
         meta = Self.meta(disk.meta, settings)
         clock = DeviceClock(correction: disk.meta.correction)
         random = RandomSource(seed: seed)
-        partNames = PartNames(run: random.next())
+        var names = RandomSource(seed: ~seed)
+        partNames = PartNames(run: names.next())
         bucket = TokenBucket(disk.meta.allowance, now: now.uptime)
         entries = EntryTable(disk: disk.entries)
         for stored in disk.entries { observe(stored.confirmed, stored.pending, at: now) }
@@ -123,7 +124,7 @@ package struct SyncEngine: Sendable {
     /// Every value that the app sees. O(*n*).
     package var values: [Key: PropertyListValue] { entries.values }
 
-    /// The same, and what each part of a key with parts has.
+    /// What each record has that is not deleted: of a key with parts, each part by its own.
     package var contents: [Key: PropertyListValue] { entries.contents }
 
     package var usage: Usage { entries.usage }

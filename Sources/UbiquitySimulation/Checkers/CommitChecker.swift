@@ -6,8 +6,8 @@ import UbiquityCore
 /// not at all; nothing changes but what was pushed, and nothing is stamped far in the future. What
 /// was deleted stays so, also where the server has forgotten the deletion.
 package final class CommitChecker: Checker {
-    /// The latest stamp that each key ever had, as long as the server is not an older copy of itself.
-    private var latest: [StoreName: [Key: Stamp]] = [:]
+    /// The latest write that each key ever had, as long as the server is not an older copy of itself.
+    private var latest: [StoreName: [Key: Record]] = [:]
 
     package init() {}
 
@@ -23,17 +23,19 @@ package final class CommitChecker: Checker {
     }
 
     private func note(_ commit: Commit) {
-        for write in commit.writes { latest[commit.store, default: [:]][write.key] = write.stamp }
+        for write in commit.writes { latest[commit.store, default: [:]][write.key] = write }
     }
 
     private func revived(in commit: Commit) -> String? {
         for write in commit.writes {
-            if write.content != .deleted, commit.before[write.key] == nil,
+            // What was counted is not to be lost; hardly anybody deletes it.
+            let isCount = write.key.part?.text.string.first == "c"
+            if write.content != .deleted, commit.before[write.key] == nil, !isCount,
                 write.stamp.timestamp < commit.newestForgotten
             {
                 return "\(commit.store) took \(write.key), which may have been deleted since"
             }
-            guard let last = latest[commit.store]?[write.key], isLater(last, than: write.stamp)
+            guard let last = latest[commit.store]?[write.key], isLater(last, than: write)
             else { continue }
             return "\(commit.store) has brought back \(write.key) from before it was deleted"
         }
@@ -98,7 +100,13 @@ package final class CommitChecker: Checker {
 
     /// By the contract's word: the time, then the device; equal ones are nobody's business here.
     private func isLater(_ a: Record, than b: Record) -> Bool {
-        isLater(a.stamp, than: b.stamp)
+        // Of a run's counts, the one that was counted more often.
+        if a.key.part?.text.string.first == "c", case .array(let a)? = a.content.value,
+            case .array(let b)? = b.content.value, a[0] != b[0]
+        {
+            return a[0] > b[0]
+        }
+        return isLater(a.stamp, than: b.stamp)
     }
 
     private func isLater(_ a: Stamp, than b: Stamp) -> Bool {

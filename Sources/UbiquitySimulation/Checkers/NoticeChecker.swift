@@ -21,6 +21,7 @@ package final class NoticeChecker: Checker {
         case .opened(let process, _, let values): apps[process] = App(known: values)
         case .ended(let process): apps[process] = nil
         case .wrote(let process, let writes): note(writes, of: process)
+        case .proposed(let act): apps[act.process]?.known[act.key] = act.seen
         case .refused(let process, let keys): note(keys, [.quotaViolation], of: process)
         case .changed(let process, let keys, let cause):
             note(keys, cause.reasons, of: process)

@@ -43,8 +43,12 @@ package final class QuotaChecker: Checker {
     }
 
     private static func usage(_ records: [Key: Record]) -> (bytes: Int, keys: Int) {
-        let values = records.values.compactMap(\.content.value)
-        return (values.reduce(0) { $0 + size($1) }, values.count)
+        let present = records.filter { $0.value.content.value != nil }
+        let bytes = present.reduce(0) { sum, record in
+            let part = record.key.part?.text.string.utf8.count ?? 0
+            return sum + part + size(record.value.content.value!)
+        }
+        return (bytes, present.keys.count { !$0.isPart })
     }
 
     /// As the contract counts, once more.

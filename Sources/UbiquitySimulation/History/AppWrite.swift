@@ -57,19 +57,25 @@ package struct Mark: Hashable, Sendable {
     /// Nil: the value has none.
     package init?(_ value: PropertyListValue?) {
         switch value {
-        case .array(let parts):
-            guard parts.count >= 2, case .integer(let number) = parts[0],
-                case .integer(let batch) = parts[1]
-            else { return nil }
-            self.init(number: Int(number), batch: Int(batch))
+        // What a run has counted is an array of two numbers.
+        case .array(let parts) where parts.count == 3: self.init(parts)
         case .string(let text):
             let parts = text.string.split(separator: ":")
             guard parts.count >= 2, let number = Int(parts[0]), let batch = Int(parts[1])
             else { return nil }
             self.init(number: number, batch: batch)
-        case .dictionary(let parts): self.init(parts[ExactString("mark")])
+        case .dictionary(let parts):
+            guard case .array(let parts)? = parts[ExactString("mark")] else { return nil }
+            self.init(parts)
         default: return nil
         }
+    }
+
+    private init?(_ parts: [PropertyListValue]) {
+        guard parts.count >= 2, case .integer(let number) = parts[0],
+            case .integer(let batch) = parts[1]
+        else { return nil }
+        self.init(number: Int(number), batch: Int(batch))
     }
 
     /// - Parameter padding: Bytes that the value has besides.

@@ -14,6 +14,9 @@ extension Observation: CustomStringConvertible {
             "process \(process) writes "
                 + writes.map { "\($0.key)=\($0.value == nil ? "-" : "")\($0.number)" }
                 .joined(separator: " ")
+        case .proposed(let act):
+            "process \(act.process) does \(act.number) to \(act.key): \(act.act), and sees "
+                + "\(act.seen.map { "\($0)" } ?? "nothing")"
         case .refused(let process, let keys): "process \(process) is refused \(text(keys))"
         case .saves(let process, let entries):
             "process \(process) saves "
@@ -63,14 +66,18 @@ extension Observation: CustomStringConvertible {
     }
 
     private func text(_ record: Record) -> String {
-        let mark = Mark(record.content.value).map { "\($0.number)" } ?? "-"
+        let mark = text(record.content.value)
         let stamp = record.stamp.timestamp
         return "\(record.key)=\(mark)@\(stamp.milliseconds % 10_000_000).\(stamp.counter)"
     }
 
     private func text(_ values: [Key: PropertyListValue]) -> String {
-        values.sorted { $0.key < $1.key }
-            .map { "\($0.key)=\(Mark($0.value).map { "\($0.number)" } ?? "?")" }
+        values.sorted { $0.key < $1.key }.map { "\($0.key)=\(text($0.value))" }
             .joined(separator: " ")
+    }
+
+    private func text(_ value: PropertyListValue?) -> String {
+        guard let value else { return "-" }
+        return Mark(value).map { "\($0.number)" } ?? "\(value)"
     }
 }

@@ -21,6 +21,8 @@ package enum Observation {
     /// The process is no more, with or without a word.
     case ended(process: Int)
     case wrote(process: Int, [AppWrite])
+    /// What an app did to a key whose writes merge.
+    case proposed(AppProposal)
     /// The store refused at once what the app wrote.
     case refused(process: Int, Set<Key>)
     /// The process is about to write these to its disk; who follows a run wants to know.
@@ -92,14 +94,18 @@ package struct Settlement {
         package var disk: DiskName
         /// Who is signed in on the device.
         package var account: Int?
+        /// Of each record, parts by their own keys.
         package var values: [Key: PropertyListValue]
         package var waiting: Set<Key>
         package var isConnected: Bool
         package var onDisk: [Key: PropertyListValue]
+        /// What the app sees of keys with parts.
+        package var merged: [Key: PropertyListValue]
 
         package init(
             number: Int, disk: DiskName, account: Int?, values: [Key: PropertyListValue],
-            waiting: Set<Key>, isConnected: Bool, onDisk: [Key: PropertyListValue]
+            waiting: Set<Key>, isConnected: Bool, onDisk: [Key: PropertyListValue],
+            merged: [Key: PropertyListValue] = [:]
         ) {
             self.number = number
             self.disk = disk
@@ -108,6 +114,7 @@ package struct Settlement {
             self.waiting = waiting
             self.isConnected = isConnected
             self.onDisk = onDisk
+            self.merged = merged
         }
     }
 }

@@ -4,7 +4,7 @@ import UbiquityCore
 
 /// What an app does: it writes, deletes, batches, asks for too much, and wants to be sure.
 final class App {
-    private unowned let world: World
+    unowned let world: World
     /// Deletions of this app that it still sees: absent keys have no mark.
     private var deletions: [Key: Int] = [:]
 
@@ -22,6 +22,7 @@ final class App {
     }
 
     private func act(_ process: VirtualProcess) {
+        if !world.mergedKeys.isEmpty, world.chance.perMille(350) { return merge(process) }
         switch world.chance.int(0...99) {
         case 0..<48: set(world.plainKey(), process)
         case 48..<62: remove([world.plainKey()], process)
@@ -107,7 +108,7 @@ final class App {
     }
 
     private func askRoundTrip(_ process: VirtualProcess) {
-        let waiting = process.engine.status.pendingKeys
+        let waiting = process.engine.waitingRecords
         let id = process.requestSync()
         world.journal.note(.askedRoundTrip(process: process.number, id: id, waiting: waiting))
     }
@@ -116,7 +117,7 @@ final class App {
         guard failure == nil else { return }
         world.journal.note(
             .finishedRoundTrip(
-                process: process.number, id: id, values: process.engine.values,
-                waiting: process.engine.status.pendingKeys))
+                process: process.number, id: id, values: process.engine.contents,
+                waiting: process.engine.waitingRecords))
     }
 }

@@ -58,6 +58,11 @@ final class VirtualProcess: VirtualProgram {
         try engine.write(changes, at: device.reading)
     }
 
+    func propose(_ proposal: Proposal, _ key: Key) throws(LimitViolation) {
+        defer { scheduleDrain() }
+        try engine.write([:], merging: [key: proposal], at: device.reading)
+    }
+
     /// What `synchronize()` does; it calls back when it returns.
     func synchronize(_ done: @escaping (Bool) -> Void) {
         enqueue { [self] in
@@ -362,7 +367,7 @@ final class VirtualProcess: VirtualProgram {
         let cause = Observation.Cause(event, engine)
         guard let cause else { return engine.handle(event, at: device.reading) }
         let before = engine.values
-        let withdrawn = refused.filter { engine.hasOwnWrite($0) }
+        let withdrawn = Set(refused.filter { engine.hasOwnWrite($0) }.map(\.whole))
         engine.handle(event, at: device.reading)
         noteChanges(from: before, cause, besides: withdrawn)
     }
@@ -397,8 +402,8 @@ final class VirtualProcess: VirtualProgram {
         }
         world.journal.note(
             .received(
-                process: number, address.store, position, values: engine.values,
-                own: Set(world.keys.filter { engine.hasOwnWrite($0) })))
+                process: number, address.store, position, values: engine.contents,
+                own: engine.ownRecords))
     }
 
     /// What waits when the first download comes, on keys that the server has.

@@ -71,8 +71,9 @@ extension Settlement.Process {
     fileprivate init(_ process: VirtualProcess, on device: SimulatedDevice) {
         self.init(
             number: process.number, disk: process.disk.name,
-            account: device.account, values: process.engine.values,
-            waiting: process.engine.status.pendingKeys, isConnected: process.isConnected,
-            onDisk: process.disk.values)
+            account: device.account, values: process.engine.contents,
+            waiting: process.engine.waitingRecords, isConnected: process.isConnected,
+            onDisk: process.disk.values,
+            merged: process.engine.values.filter { process.world.mergedKeys[$0.key] != nil })
     }
 }

@@ -19,6 +19,8 @@ final class World {
     private(set) lazy var network = VirtualNetwork(world: self)
     private let plainKeys: [Key]
     private let groups: [[Key]]
+    /// The keys whose writes merge.
+    let mergedKeys: [Key: MergePolicy]
     private var lastProcess = 0
     private var lastStream = 0
     private var lastWrite = 0
@@ -30,6 +32,7 @@ final class World {
         self.clock = clock
         plainKeys = scenario.plainKeys
         groups = scenario.groupedKeys
+        mergedKeys = scenario.mergedKeys
         populate()
     }
 

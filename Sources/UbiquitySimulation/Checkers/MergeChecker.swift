@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// Of keys whose writes merge, everybody sees the same in the end, and it is what all that was
+/// acknowledged makes: no count is lost or doubled, no greater value gives way to a lesser one, what
+/// was added is there unless somebody removed it, and what was removed is not.
+///
+/// The contract lets go what a limit refused, what a first sync discarded, and what was on a disk that
+/// was lost before it was sent.
+package final class MergeChecker: Checker {
+    private enum Fate {
+        case acknowledged
+        case excused
+    }
+
+    private struct Trip: Hashable {
+        var process: Int
+        var id: Int
+    }
+
+    private let policies: [Key: MergePolicy]
+    private var acts: [Int: AppProposal] = [:]
+    private var fates: [Int: Fate] = [:]
+    /// Of each process, what it did since it last was told that all is on disk.
+    private var unsaved: [Int: [Int]] = [:]
+    /// Of each round trip under way, what was unsaved when it was asked for.
+    private var trips: [Trip: [Int]] = [:]
+    /// Of each disk, all that was done there.
+    private var made: [DiskName: [Int]] = [:]
+    /// What the server has, as long as it does not become an older copy of itself.
+    private var committed: [Int: [StoreName: Int64]] = [:]
+    /// Of each counter and run, what was done to it.
+    private var counts: [Key: [Int]] = [:]
+    /// Of each disk that was lost, the last act until then.
+    private var losses: [DiskName: Int] = [:]
+    /// An older copy took something's place: times prove nothing any more.
+    private var hasGoneBack = false
+
+    package init(policies: [Key: MergePolicy]) { self.policies = policies }
+
+    package func check(_ observation: Observation, _ history: History) -> String? {
+        if policies.isEmpty { return nil }
+        switch observation {
+        case .proposed(let act): note(act)
+        case .synchronized(let process): acknowledge(unsaved.removeValue(forKey: process) ?? [])
+        case .askedRoundTrip(let process, let id, _):
+            trips[Trip(process: process, id: id)] = unsaved[process] ?? []
+        case .finishedRoundTrip(let process, let id, _, _):
+            acknowledge(trips.removeValue(forKey: Trip(process: process, id: id)) ?? [])
+        case .moved(let process, _):
+            acknowledge(unsaved.removeValue(forKey: process) ?? [])
+            trips = trips.filter { $0.key.process != process }
+        case .ended(let process):
+            unsaved[process] = nil
+            trips = trips.filter { $0.key.process != process }
+        case .committed(let commit): note(commit)
+        case .withdrawn(let disk, let records): excuse(Set(records.map(\.key)), on: disk)
+        case .discarded(let disk, let keys): excuse(keys, on: disk)
+        case .lost(let disk): lose(disk, through: made[disk]?.last)
+        case .wiped(let disk): lose(disk, through: .max)
+        case .cloned: hasGoneBack = true
+        case .serverRestored(let positions): forgetCommits(after: positions)
+        case .settled(let settlement): return judge(settlement, history)
+        default: break
+        }
+        return nil
+    }
+
+    // MARK: - What became of each act
+
+    private func note(_ act: AppProposal) {
+        acts[act.number] = act
+        unsaved[act.process, default: []].append(act.number)
+        made[act.disk, default: []].append(act.number)
+        if losses[act.disk] == .max { fates[act.number] = .excused }
+        if case .count(let run, _, _) = act.act {
+            counts[act.key.part(run), default: []].append(act.number)
+        }
+    }
+
+    private func note(_ commit: Commit) {
+        for write in commit.writes where write.key.isPart {
+            for number in numbers(in: write) {
+                committed[number, default: [:]][commit.store] = commit.position.revision
+                acknowledge([number])
+            }
+        }
+    }
+
+    /// The acts whose outcome a record has.
+    private func numbers(in record: Record) -> [Int] {
+        guard let counts = counts[record.key] else {
+            return AppProposal.number(in: record.content.value).map { [$0] } ?? []
+        }
+        guard let counted = AppProposal.total(in: record.content.value) else { return [] }
+        return counts.filter { (acts[$0]?.total ?? .max) <= counted }
+    }
+
+    private func acknowledge(_ numbers: [Int]) {
+        for number in numbers where fates[number] == nil { fates[number] = .acknowledged }
+    }
+
+    private func lose(_ disk: DiskName, through last: Int?) {
+        hasGoneBack = true
+        losses[disk] = last
+        for number in made[disk] ?? [] where committed[number] == nil { fates[number] = .excused }
+    }
+
+    /// What was on its way there under these keys is gone.
+    private func excuse(_ keys: Set<Key>, on disk: DiskName) {
+        let wholes = Set(keys.map(\.whole))
+        for number in made[disk] ?? [] where committed[number] == nil {
+            if let key = acts[number]?.key, wholes.contains(key) { fates[number] = .excused }
+        }
+    }
+
+    /// What the server forgot, the disk must still have on which it was done, unless that was lost.
+    private func forgetCommits(after positions: [StoreName: Position]) {
+        hasGoneBack = true
+        for (number, commits) in committed {
+            let kept = commits.filter { $0.value <= positions[$0.key]?.revision ?? 0 }
+            guard kept.count < commits.count else { continue }
+            committed[number] = kept.isEmpty ? nil : kept
+            guard let disk = acts[number]?.disk, let loss = losses[disk], number <= loss else {
+                continue
+            }
+            fates[number] = .excused
+        }
+    }
+
+    // MARK: - The end
+
+    private func judge(_ settlement: Settlement, _ history: History) -> String? {
+        for (store, records) in settlement.server.sorted(by: { "\($0.key)" < "\($1.key)" }) {
+            for (key, policy) in policies.sorted(by: { $0.key < $1.key }) {
+                let parts = records.values.filter {
+                    $0.key.isPart && $0.key.whole == key && $0.content.value != nil
+                }
+                let mine = acts.values.filter { act in
+                    act.key == key && act.disk.store == store.store
+                        && history.owners(ofWritesOn: act.disk).contains(store.account)
+                }
+                let made = Made(
+                    acts: mine.sorted { $0.number < $1.number },
+                    sure: mine.filter {
+                        fates[$0.number] == .acknowledged
+                            && history.owner(of: $0.disk) == store.account
+                    }.sorted { $0.number < $1.number })
+                if let complaint = judge(policy, parts, made) {
+                    return "\(store), \(key): \(complaint)"
+                }
+                if let complaint = differing(settlement, store, key) { return complaint }
+            }
+        }
+        return nil
+    }
+
+    private struct Made {
+        /// Everything that may have come to this store.
+        var acts: [AppProposal]
+        /// What must have.
+        var sure: [AppProposal]
+    }
+
+    private func differing(_ settlement: Settlement, _ store: StoreName, _ key: Key) -> String? {
+        let there = settlement.processes.filter {
+            $0.account == store.account && $0.disk.store == store.store
+        }
+        guard let first = there.first else { return nil }
+        return there.first { $0.merged[key] != first.merged[key] }.map { other in
+            "processes \(first.number) and \(other.number) make different values of \(key): "
+                + "\(String(describing: first.merged[key])), "
+                + "\(String(describing: other.merged[key]))"
+        }
+    }
+
+    private func judge(_ policy: MergePolicy, _ parts: [Record], _ made: Made) -> String? {
+        switch policy {
+        case .counter: judgeCounter(parts, made)
+        case .maximum, .minimum: judgeGreatest(parts, made)
+        case .array: judgeElements(parts, made)
+        case .dictionary: judgeFields(parts, made)
+        case .register: judgeSiblings(parts, made)
+        }
+    }
+
+    /// Each run's count is one that it had, and not less than what was acknowledged.
+    private func judgeCounter(_ parts: [Record], _ made: Made) -> String? {
+        var counted: [PartID: Int64] = [:]
+        for part in parts {
+            if let total = AppProposal.total(in: part.content.value) {
+                counted[part.key.part!] = total
+            }
+        }
+        for (run, total) in counted.sorted(by: { $0.key < $1.key })
+        where !made.acts.contains(where: { $0.run == run && $0.total == total }) {
+            return "the run \(run) has counted \(total), and never had"
+        }
+        for act in made.sure {
+            guard let run = act.run, let total = act.total else { continue }
+            if counted[run] ?? 0 < total {
+                return "act \(act.number), acknowledged, made \(total) of the run \(run), "
+                    + "and \(counted[run] ?? 0) is left"
+            }
+        }
+        return nil
+    }
+
+    private func judgeGreatest(_ parts: [Record], _ made: Made) -> String? {
+        let offers = Set(made.acts.map(\.number))
+        let values = parts.compactMap { part -> Int64? in
+            if case .integer(let value)? = part.content.value { value } else { nil }
+        }
+        if let foreign = values.first(where: { !offers.contains(Int($0 % 10_000_000)) }) {
+            return "nobody ever offered \(foreign)"
+        }
+        for act in made.sure {
+            guard case .offer(let offer) = act.act, values.max() ?? .min < offer else { continue }
+            return "act \(act.number) offered \(offer), acknowledged, and the greatest is "
+                + "\(values.max().map(String.init) ?? "nothing")"
+        }
+        return nil
+    }
+
+    private func judgeElements(_ parts: [Record], _ made: Made) -> String? {
+        let present = Set(parts.compactMap { AppProposal.number(in: $0.content.value) })
+        let added = Set(made.acts.filter { $0.act == .add }.map(\.number))
+        if let foreign = present.subtracting(added).min() { return "nobody added \(foreign)" }
+        let removed = Set(made.acts.compactMap(\.removed))
+        for act in made.sure {
+            if act.act == .add, !present.contains(act.number), !removed.contains(act.number) {
+                return "the element of act \(act.number), acknowledged, is gone"
+            }
+            // An older copy of the server may get it again from who has not heard.
+            if let element = act.removed, present.contains(element), !hasGoneBack {
+                return "act \(act.number) removed the element of \(element), and it is there"
+            }
+        }
+        return nil
+    }
+
+    private func judgeFields(_ parts: [Record], _ made: Made) -> String? {
+        for field in Set(made.acts.compactMap(\.field)).sorted() {
+            let acts = made.acts.filter { $0.field == field }
+            let present = parts.first { $0.key.part?.text.string == "d\(field)" }
+                .flatMap { AppProposal.number(in: $0.content.value) }
+            if let present, !acts.contains(where: { $0.number == present && !$0.isClearing }) {
+                return "nobody put \(present) into \(field)"
+            }
+            let isCleared = acts.contains(where: \.isClearing)
+            for act in made.sure where act.field == field && !act.isClearing {
+                guard let present else {
+                    if isCleared { continue }
+                    return "the field \(field), where act \(act.number) put something, is gone"
+                }
+                if !hasGoneBack, replaced(present, by: act) {
+                    return "the field \(field) has \(present), which act \(act.number) replaced"
+                }
+            }
+        }
+        return nil
+    }
+
+    /// Whether the author of a put had seen another one there, or one that had replaced that.
+    private func replaced(_ number: Int, by act: AppProposal) -> Bool {
+        var seen = act.over
+        while let over = seen {
+            if over == number { return true }
+            seen = acts[over]?.over
+        }
+        return false
+    }
+
+    private func judgeSiblings(_ parts: [Record], _ made: Made) -> String? {
+        let present = Set(parts.compactMap { AppProposal.number(in: $0.content.value) })
+        if let foreign = present.subtracting(made.acts.map(\.number)).min() {
+            return "nobody put \(foreign) there"
+        }
+        let replaced = Set(made.acts.flatMap(\.replaced))
+        for act in made.sure where !present.contains(act.number) && !replaced.contains(act.number) {
+            return "what act \(act.number) put there, acknowledged, is gone, and nobody replaced it"
+        }
+        return nil
+    }
+}
+
+extension AppProposal {
+    fileprivate var run: PartID? { if case .count(let run, _, _) = act { run } else { nil } }
+    fileprivate var total: Int64? { if case .count(_, _, let total) = act { total } else { nil } }
+    fileprivate var removed: Int? { if case .remove(let number) = act { number } else { nil } }
+    fileprivate var replaced: [Int] { if case .replace(let all) = act { all } else { [] } }
+    fileprivate var over: Int? { if case .put(_, let over) = act { over } else { nil } }
+    fileprivate var isClearing: Bool { if case .clear = act { true } else { false } }
+    fileprivate var field: String? {
+        switch act {
+        case .put(let field, _), .clear(let field): field
+        default: nil
+        }
+    }
+}
