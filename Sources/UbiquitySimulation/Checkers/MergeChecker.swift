@@ -150,7 +150,9 @@ package final class MergeChecker: Checker {
                 if let complaint = judge(policy, parts, made) {
                     return "\(store), \(key): \(complaint)"
                 }
-                if let complaint = differing(settlement, store, key) { return complaint }
+                if let complaint = differing(settlement, store, key, policy, parts) {
+                    return complaint
+                }
             }
         }
         return nil
@@ -163,15 +165,43 @@ package final class MergeChecker: Checker {
         var sure: [AppProposal]
     }
 
-    private func differing(_ settlement: Settlement, _ store: StoreName, _ key: Key) -> String? {
+    private func differing(
+        _ settlement: Settlement, _ store: StoreName, _ key: Key, _ policy: MergePolicy,
+        _ parts: [Record]
+    ) -> String? {
         let there = settlement.processes.filter {
             $0.account == store.account && $0.disk.store == store.store
         }
         guard let first = there.first else { return nil }
-        return there.first { $0.merged[key] != first.merged[key] }.map { other in
-            "processes \(first.number) and \(other.number) make different values of \(key): "
-                + "\(String(describing: first.merged[key])), "
-                + "\(String(describing: other.merged[key]))"
+        let shown = first.merged[key]
+        if let other = there.first(where: { $0.merged[key] != shown }) {
+            return "processes \(first.number) and \(other.number) make different values of \(key): "
+                + "\(String(describing: shown)), \(String(describing: other.merged[key]))"
+        }
+        return isMade(of: parts, shown, policy)
+            ? nil : "\(store) shows \(String(describing: shown)) under \(key), of \(parts)"
+    }
+
+    /// Whether a value is what these parts make, by the contract's word.
+    private func isMade(
+        of parts: [Record], _ shown: PropertyListValue?, _ policy: MergePolicy
+    ) -> Bool {
+        let values = parts.compactMap(\.content.value)
+        switch (policy, shown) {
+        case (.array, .array(let elements)):
+            return Set(elements) == Set(values) && Set(elements).count == elements.count
+        case (.dictionary, .dictionary(let entries)):
+            return parts.count == entries.count
+                && parts.allSatisfy { part in
+                    let field = part.key.part!.text.string.dropFirst()
+                    return entries[ExactString(String(field))] == part.content.value
+                }
+        case (.counter, .integer(let count)):
+            return values.compactMap { AppProposal.total(in: $0) }.reduce(0, +) == count
+        case (.maximum, .integer): return values.allSatisfy { !($0.offered > shown!.offered) }
+        case (.register, .some): return values.contains(shown!)
+        case (_, nil): return parts.isEmpty
+        default: return false
         }
     }
 
@@ -283,6 +313,10 @@ package final class MergeChecker: Checker {
         }
         return nil
     }
+}
+
+extension PropertyListValue {
+    fileprivate var offered: Int64 { if case .integer(let offer) = self { offer } else { .min } }
 }
 
 extension AppProposal {
