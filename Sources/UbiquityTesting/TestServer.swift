@@ -102,12 +102,12 @@ public struct TestServer: Sendable {
 /// A copy of all that a ``TestServer`` had, see ``TestServer/backUp()``.
 public struct TestServerBackup: Sendable {
     let stores: [StoreName: VirtualStore]
-    private let cloud: ObjectIdentifier
+    private let cloud: CloudName
 
     init(stores: [StoreName: VirtualStore], world: TestWorld) {
         self.stores = stores
-        cloud = ObjectIdentifier(world)
+        cloud = world.name
     }
 
-    func isOf(_ world: TestWorld) -> Bool { cloud == ObjectIdentifier(world) }
+    func isOf(_ world: TestWorld) -> Bool { cloud == world.name }
 }

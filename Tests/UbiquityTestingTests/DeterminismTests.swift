@@ -32,7 +32,7 @@ private struct Story {
                 observe()
             }
         }
-        calm()
+        two.phone.network = TestNetwork()
         cloud.settle()
         observe()
     }
@@ -51,14 +51,11 @@ private struct Story {
         case 8: cloud.server.restore(cloud.server.backUp())
         case 9: two.laptop.goOnline()
         case 10: tablet.isDiskFull = true
-        case 11: cloud.advance(by: .seconds(86_400))
+        case 11:
+            tablet.isDiskFull = false
+            cloud.advance(by: .seconds(86_400))
         default: break
         }
-    }
-
-    private func calm() {
-        two.phone.network = TestNetwork()
-        tablet.isDiskFull = false
     }
 
     private mutating func observe() {

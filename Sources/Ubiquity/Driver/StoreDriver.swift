@@ -92,7 +92,7 @@ final class StoreDriver: @unchecked Sendable {
                 }
                 request.withLock { $0 = id }
                 scheduleDrain()
-                queue.isAwaited(isBound: true) { [self] in !isWaiting(id) }
+                queue.isAwaited { [self] in !isWaiting(id) }
                 if Task.isCancelled { finish(id, throwing: CancellationError()) }
             }
         } onCancel: {
@@ -105,9 +105,7 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     /// Somebody waits for the first download.
-    func initialSyncIsAwaited() {
-        queue.isAwaited(isBound: false) { [self] in read { $0.meta.hasCompletedFirstSync } }
-    }
+    func initialSyncIsAwaited() { queue.isAwaited(until: nil) }
 
     private func finish(_ id: Int, throwing error: (any Error)?) {
         let waiter = memory.state.withLock { $0.takeWaiter(id) }
@@ -177,6 +175,9 @@ final class StoreDriver: @unchecked Sendable {
             completion()
         }
     }
+
+    /// What is planned on the queue will not be done; who writes from now on is to notice.
+    func abandon() { memory.state.withLock { $0.isDrainScheduled = false } }
 
     private func end() {
         handle(.leading(false))

@@ -16,6 +16,7 @@ internal import UbiquitySimulation
 ///   observer may wait for a thread that calls the store.
 final class TestWorld: VirtualWorld, @unchecked Sendable {
     private let turn = NSRecursiveLock()
+    let name = CloudName()
     let chance: Chance
     private let timeLock = NSLock()
     private var agenda = Agenda()
@@ -145,13 +146,11 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     }
 
     /// Lets time pass until it is done.
-    /// - Parameter isBound: Else for no longer than until all has settled.
     /// - Returns: Nil, or what the matter is.
-    func pass(isBound: Bool, until isDone: () -> Bool) -> String? {
+    func pass(until isDone: () -> Bool) -> String? {
         let end = now + Self.settlingMax
         while !isDone() {
-            if !isBound, isSettled { return nil }
-            guard step(before: end) else { return "it was not done" }
+            guard step(before: end) else { return "what it waits for was not done" }
         }
         return nil
     }

@@ -86,11 +86,11 @@ final class VirtualQueue: WorkQueue, @unchecked Sendable {
         return { alarm.cancel() }
     }
 
-    func isAwaited(isBound: Bool, until isDone: @escaping @Sendable () -> Bool) {
+    func isAwaited(until isDone: (@Sendable () -> Bool)?) {
         // Not on the caller's thread, which may be the main actor's.
         Task.detached { [world, owner] in
-            if let trouble = world.pass(isBound: isBound, until: isDone) {
-                fatalError("\(owner) waited for an hour of virtual time: \(trouble).")
+            if let trouble = isDone.map(world.pass) ?? world.settle() {
+                fatalError("\(owner) waited for an hour of the cloud's time: \(trouble).")
             }
         }
     }
