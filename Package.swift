@@ -85,7 +85,10 @@ let package = Package(
         // A cloud in an app's tests: the library's own store on the simulator's devices and server.
         .target(
             name: "UbiquityTesting", dependencies: ["Ubiquity", "UbiquityCore", "UbiquitySimulation"]),
-        .testTarget(name: "UbiquityTestingTests", dependencies: ["Ubiquity", "UbiquityTesting"]),
+        // As an app's tests are.
+        .testTarget(
+            name: "UbiquityTestingTests", dependencies: ["Ubiquity", "UbiquityTesting"],
+            packageAccess: false),
         .testTarget(
             name: "UbiquitySimulationTests",
             // The program too, which the tests start.

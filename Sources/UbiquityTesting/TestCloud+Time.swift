@@ -32,7 +32,7 @@ extension TestCloud {
         world.pass(duration.milliseconds)
     }
 
-    /// Lets everything happen that will, as ``settle(file:line:)-6hwyg``, but not on the caller's actor: an
+    /// Lets everything happen that will, as `settle()`, but not on the caller's actor: an
     /// observer that registered with `queue: .main` is called while a test of the main actor waits.
     @concurrent
     public func settle(file: StaticString = #fileID, line: UInt = #line) async {

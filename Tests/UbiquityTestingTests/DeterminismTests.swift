@@ -89,6 +89,18 @@ struct DeterminismTests {
         #expect(first.observations == second.observations)
     }
 
+    /// Each process has its own order of sets and dictionaries.
+    @Test func `does the same in another process`() async {
+        let result = await #expect(
+            processExitsWith: .success, observing: [\.standardOutputContent]
+        ) {
+            for observation in Story(seed: 9).observations { print(observation) }
+        }
+        let there = String(decoding: result?.standardOutputContent ?? [], as: UTF8.self)
+        let here = Story(seed: 9).observations.joined(separator: "\n")
+        #expect(there.contains(here))
+    }
+
     @Test(arguments: [1, 2, 3, 4, 5])
     func `ends in agreement with any seed`(seed: UInt64) {
         let story = Story(seed: seed)
