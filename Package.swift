@@ -84,7 +84,8 @@ let package = Package(
             ]),
         // A cloud in an app's tests: the library's own store on the simulator's devices and server.
         .target(
-            name: "UbiquityTesting", dependencies: ["Ubiquity", "UbiquityCore", "UbiquitySimulation"]),
+            name: "UbiquityTesting",
+            dependencies: ["Ubiquity", "UbiquityCore", "UbiquitySimulation"]),
         // As an app's tests are.
         .testTarget(
             name: "UbiquityTestingTests", dependencies: ["Ubiquity", "UbiquityTesting"],

@@ -15,7 +15,8 @@ extension TestCloud {
     public func settle(file: StaticString = #fileID, line: UInt = #line) {
         guard let trouble = world.settle() else { return }
         fatalError(
-            "The cloud did not settle within an hour of its time: \(trouble).", file: file, line: line
+            "The cloud did not settle within an hour of its time: \(trouble).", file: file,
+            line: line
         )
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import UbiquitySimulation
 public import Ubiquity
 internal import UbiquityCore
+internal import UbiquitySimulation
 
 /// A person's device in a ``TestCloud``: one sign-in for all its apps, a disk, a clock and a network.
 public final class TestDevice: Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import UbiquitySimulation
 public import Ubiquity
 internal import UbiquityCore
+internal import UbiquitySimulation
 
 /// One of several processes of a ``TestDevice`` that open the same stores: an app, its extension, a
 /// helper.

@@ -80,6 +80,26 @@ struct TellingTests {
         #expect(two.laptop.notifications.isEmpty)
     }
 
+    @Test func `may write from several threads while time passes`() async {
+        let (a, b, cloud) = (two.a, two.b, two.cloud)
+        await withTaskGroup { group in
+            for writer in 0..<4 {
+                group.addTask {
+                    for number in 0..<50 {
+                        (writer % 2 == 0 ? a : b).set(number, forKey: "k\(writer)")
+                        if number % 10 == 0 { a.synchronize() }
+                    }
+                }
+            }
+            for _ in 0..<4 { group.addTask { await cloud.settle() } }
+        }
+        await cloud.settle()
+        for writer in 0..<4 {
+            #expect(a.longLong(forKey: "k\(writer)") == 49)
+            #expect(b.longLong(forKey: "k\(writer)") == 49)
+        }
+    }
+
     // MARK: - Waiting
 
     @Test func `waits for a round trip without a word to the cloud`() async throws {
@@ -92,7 +112,9 @@ struct TellingTests {
         #expect(two.b.string(forKey: "k") == "x")
     }
 
-    @Test func `waits for a round trip of a process that does not hold the connection`() async throws {
+    @Test func `waits for a round trip of a process that does not hold the connection`()
+        async throws
+    {
         let w = two.phone.newProcess("widget").openStore(TwoDevices.identifier)
         w.set("x", forKey: "k")
         try await w.synchronizeNow()

@@ -88,7 +88,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
 
     func strikes(_ fault: Fault, device: Int) -> Bool {
         let share = machines[device].network.share(of: fault)
-        return share > 0 && chance.perMille(Int((share * 1_000).rounded()))
+        return share > 0 && chance.perMille(Int((min(share, 1) * 1_000).rounded()))
     }
 
     func note(_ observation: @autoclosure () -> Observation) {}
