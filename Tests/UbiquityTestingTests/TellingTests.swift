@@ -178,6 +178,24 @@ struct TellingTests {
         reader.cancel()
     }
 
+    @Test func `has nobody wait for a process that was killed, nor for a cloud that is gone`() async
+    {
+        func code(of store: UbiquitousKeyValueStore) async -> UbiquityError.Code? {
+            do { try await store.synchronizeNow() } catch { return (error as? UbiquityError)?.code }
+            return nil
+        }
+        let (phone, a) = (two.phone, two.a)
+        phone.network.isSilent = true
+        let observer = observe(two.b) { _ in phone.kill() }
+        // Its answer cannot come before half a minute, and the process is killed in between.
+        two.laptop.newProcess("helper").openStore(TwoDevices.identifier).set("x", forKey: "k")
+        #expect(await code(of: a) == .storage)
+        NotificationCenter.default.removeObserver(observer)
+
+        let store = TestCloud().newDevice("phone").openStore(TwoDevices.identifier)
+        #expect(await code(of: store) == .storage)
+    }
+
     @Test func `has a sequence end when its process is killed`() async {
         var changes = two.b.changes.makeAsyncIterator()
         two.laptop.kill()

@@ -71,8 +71,8 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     func end() {
         turn.withLock {
             isOver = true
-            timeLock.withLock { (agenda, workCount) = (Agenda(), 0) }
             for machine in machines { machine.end() }
+            timeLock.withLock { (agenda, workCount) = (Agenda(), 0) }
             machines = []
         }
     }
@@ -101,8 +101,8 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         timeLock.withLock {
             workCount += 1
             agenda.add(at: time) { [self] in
-                timeLock.withLock { workCount -= 1 }
                 body()
+                timeLock.withLock { workCount -= 1 }
             }
         }
     }
@@ -150,7 +150,8 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     func pass(until isDone: () -> Bool) -> String? {
         let end = now + Self.settlingMax
         while !isDone() {
-            guard step(before: end) else { return "what it waits for was not done" }
+            if step(before: end) || isDone() { continue }
+            return "what it waits for was not done"
         }
         return nil
     }
@@ -162,17 +163,23 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     func settle() -> String? {
         let end = now + Self.settlingMax
         while !isSettled {
-            guard step(before: end) else { return unsettled.joined(separator: "; ") }
+            if step(before: end) || isSettled { continue }
+            let causes = turn.withLock { unsettled }
+            return causes.isEmpty ? "a message is under way" : causes.joined(separator: "; ")
         }
         return nil
     }
 
     private var isSettled: Bool {
-        timeLock.withLock { workCount } == 0 && turn.withLock { unsettled.isEmpty }
+        guard !hasWork else { return false }
+        // Another thread may have been in the middle of a step.
+        return turn.withLock { !hasWork && unsettled.isEmpty }
     }
 
+    private var hasWork: Bool { timeLock.withLock { workCount > 0 } }
+
     private var unsettled: [String] {
-        turn.withLock { machines.flatMap(\.device.processes).compactMap(\.unsettled) }
+        machines.flatMap(\.device.processes).compactMap(\.unsettled)
     }
 
     /// Whether the server serves.
