@@ -85,7 +85,9 @@ public struct TestServer: Sendable {
 
     /// The values of a store as the server has them, boxed as `object(forKey:)` boxes.
     ///
-    /// - Parameter account: Whose; nil: the cloud's first.
+    /// - Parameters:
+    ///   - identifier: The store's.
+    ///   - account: Whose; nil: the cloud's first.
     public func values(ofStore identifier: String, account: TestAccount? = nil) -> [String: Any] {
         let account = (account ?? cloud.account).number
         let records = change { server in
