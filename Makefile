@@ -23,7 +23,7 @@ help:
 	@echo "make fuzz                  fuzzes what parses foreign bytes: FUZZ_SECONDS=60 an entry, ENTRY=all"
 	@echo "make fuzz-corpus           takes into the repository's corpus what make fuzz found to be new"
 	@echo "make lint                  the format check; make format corrects it"
-	@echo "make docs                  the library's documentation, into .build/docs"
+	@echo "make docs                  the libraries' documentation, into .build/docs"
 	@echo "make benchmark             the figures of docs/BENCHMARKS.md, release build"
 	@echo "make protobuf              generates the Swift code of Protocol/ubiquity.proto"
 
@@ -110,9 +110,10 @@ docs: setup
 	@mkdir -p .build
 	UBIQUITY_DOCS=1 $(SWIFT) package --scratch-path .build-docs \
 		--allow-writing-to-directory .build/docs generate-documentation --target Ubiquity \
+		--target UbiquityTesting --enable-experimental-combined-documentation \
 		--warnings-as-errors --output-path .build/docs
 	@echo "To read it: python3 -m http.server --directory .build/docs 8080, and then"
-	@echo "http://127.0.0.1:8080/documentation/ubiquity"
+	@echo "http://127.0.0.1:8080/documentation"
 
 benchmark: setup
 	$(SWIFT) build -c release --package-path Benchmarks

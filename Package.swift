@@ -86,7 +86,10 @@ let package = Package(
         .target(
             name: "UbiquityTesting",
             dependencies: ["Ubiquity", "UbiquityCore", "UbiquitySimulation"]),
-        .testTarget(name: "UbiquityTestingTests", dependencies: ["Ubiquity", "UbiquityTesting"]),
+        // As an app's tests are.
+        .testTarget(
+            name: "UbiquityTestingTests", dependencies: ["Ubiquity", "UbiquityTesting"],
+            packageAccess: false),
         .testTarget(
             name: "UbiquitySimulationTests",
             // The program too, which the tests start.

@@ -27,7 +27,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         backing.driver.initialSyncIsAwaited()
         for await status in statuses where status.isInitialSyncComplete { return }
         try Task.checkCancellation()
-        throw UbiquityError(.storage, "the store was closed")
+        throw UbiquityError.closed
     }
 
     /// How the sync stands now.

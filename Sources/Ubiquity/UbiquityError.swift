@@ -30,6 +30,9 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
         self.description = description
     }
 
+    /// Who waited for the store waits in vain.
+    static let closed = UbiquityError(.storage, "the store was closed")
+
     /// The write of a key was refused.
     init(refused key: String, _ error: any Error) {
         let (code, reason): (Code, String) =

@@ -6,13 +6,13 @@ public struct TestAccount: Hashable, Sendable {
     public let name: String
     let number: Int
     /// The cloud that it belongs to.
-    private let cloud: ObjectIdentifier
+    private let cloud: CloudName
 
     init(name: String, number: Int, world: TestWorld) {
         self.name = name
         self.number = number
-        cloud = ObjectIdentifier(world)
+        cloud = world.name
     }
 
-    func isOf(_ world: TestWorld) -> Bool { cloud == ObjectIdentifier(world) }
+    func isOf(_ world: TestWorld) -> Bool { cloud == world.name }
 }

@@ -33,7 +33,7 @@ extension TestCloud {
         world.pass(duration.milliseconds)
     }
 
-    /// Lets everything happen that will, as ``settle(file:line:)-6hwyg``, but not on the caller's actor: an
+    /// Lets everything happen that will, as `settle()`, but not on the caller's actor: an
     /// observer that registered with `queue: .main` is called while a test of the main actor waits.
     @concurrent
     public func settle(file: StaticString = #fileID, line: UInt = #line) async {
@@ -52,7 +52,10 @@ extension TestCloud {
     /// Lets all settle again and again until something is so: for an app that has tasks of its own, of
     /// which only Swift knows when they run.
     ///
-    /// - Parameter condition: Is asked on the caller's actor.
+    /// - Parameters:
+    ///   - condition: Is asked on the caller's actor.
+    ///   - file: Where a sentence says that it came from.
+    ///   - line: The same.
     /// - Returns: False if it was not so after some ten seconds, real ones.
     public func settle(
         until condition: () -> Bool, file: StaticString = #fileID, line: UInt = #line

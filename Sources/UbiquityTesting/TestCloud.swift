@@ -20,7 +20,7 @@ internal import UbiquityCore
 /// virtual. Nothing is written to a disk, no socket is opened, and no thread is started.
 ///
 /// **Time.** What an app reads and writes is done at once, and everything else when the test lets time
-/// pass: with ``settle(file:line:)`` or ``advance(by:)``. Notifications are posted, and sequences fed,
+/// pass: with `settle()` or `advance(by:)`. Notifications are posted, and sequences fed,
 /// meanwhile, on the thread that called. Three things happen without these two: `synchronize()` saves
 /// before it returns; `synchronizeNow()` lets as much time pass as its round trip takes; and
 /// `initialSync()` lets all settle.

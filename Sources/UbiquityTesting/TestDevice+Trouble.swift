@@ -46,6 +46,9 @@ extension TestDevice {
     }
 
     /// Signs the device in for all its apps, in place of who was. Stores follow when time passes.
+    ///
+    /// Nothing posts `NSUbiquityIdentityDidChange`, which names no device and would reach tests that run
+    /// at the same time.
     public func signIn(
         to account: TestAccount, file: StaticString = #fileID, line: UInt = #line
     ) {

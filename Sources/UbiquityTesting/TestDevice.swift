@@ -32,7 +32,7 @@ public final class TestDevice: Sendable {
     public func newProcess(_ name: String) -> TestProcess { TestProcess(name: name, device: self) }
 
     /// Opens a store as the app does when it starts. What it finds on the disk can be read at once; what
-    /// the server has comes with ``TestCloud/settle(file:line:)-6hwyg``.
+    /// the server has comes with `settle()`.
     ///
     /// - Returns: The same object for the same identifier, until the app ends. The device holds it.
     public func openStore(
@@ -41,7 +41,7 @@ public final class TestDevice: Sendable {
         app.openStore(identifier, file: file, line: line)
     }
 
-    /// Opens a store with settings of one's own, see ``TestProcess/openStore(_:file:line:)-8xrm7``.
+    /// Opens a store with settings of one's own, see `openStore()`.
     public func openStore(
         _ configuration: UbiquityConfiguration, file: StaticString = #fileID, line: UInt = #line
     ) -> UbiquitousKeyValueStore {
@@ -50,9 +50,9 @@ public final class TestDevice: Sendable {
 
     /// Ends all processes without a word, as `kill -9` does: what had not reached the disk is lost.
     ///
-    /// A store saves as soon as time passes: what was written before the last ``TestCloud/settle(file:line:)-6hwyg``,
-    /// ``TestCloud/advance(by:file:line:)-1dq7j`` or `synchronize()` is on the disk. The stores that were open
-    /// must not be written to any more; ``openStore(_:file:line:)-5rbyi`` starts the app again.
+    /// A store saves as soon as time passes: what was written before the last `settle()`,
+    /// `advance()` or `synchronize()` is on the disk. The stores that were open
+    /// must not be written to any more; `openStore()` starts the app again.
     public func kill() { change { $0.kill($0.device.processes) } }
 
     /// The device loses its power and starts again: all processes end as by ``kill()``, and its clock

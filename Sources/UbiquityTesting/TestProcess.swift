@@ -17,7 +17,7 @@ public struct TestProcess: Sendable {
         self.device = device
     }
 
-    /// Opens a store, as ``TestDevice/openStore(_:file:line:)-5rbyi``.
+    /// Opens a store, as `openStore()`.
     public func openStore(
         _ identifier: String, file: StaticString = #fileID, line: UInt = #line
     ) -> UbiquitousKeyValueStore {

@@ -85,7 +85,9 @@ public struct TestServer: Sendable {
 
     /// The values of a store as the server has them, boxed as `object(forKey:)` boxes.
     ///
-    /// - Parameter account: Whose; nil: the cloud's first.
+    /// - Parameters:
+    ///   - identifier: The store's.
+    ///   - account: Whose; nil: the cloud's first.
     public func values(ofStore identifier: String, account: TestAccount? = nil) -> [String: Any] {
         let account = (account ?? cloud.account).number
         let records = change { server in
@@ -102,12 +104,12 @@ public struct TestServer: Sendable {
 /// A copy of all that a ``TestServer`` had, see ``TestServer/backUp()``.
 public struct TestServerBackup: Sendable {
     let stores: [StoreName: VirtualStore]
-    private let cloud: ObjectIdentifier
+    private let cloud: CloudName
 
     init(stores: [StoreName: VirtualStore], world: TestWorld) {
         self.stores = stores
-        cloud = ObjectIdentifier(world)
+        cloud = world.name
     }
 
-    func isOf(_ world: TestWorld) -> Bool { cloud == ObjectIdentifier(world) }
+    func isOf(_ world: TestWorld) -> Bool { cloud == world.name }
 }

@@ -24,6 +24,24 @@ import Testing
         #expect(b["x"] == .integer(1))
     }
 
+    @Test func `is not woken for a push of what a full disk keeps from being sent`() {
+        let a = cloud.device()
+        cloud.settle()
+        a.losesAnswers = true
+        a["x"] = .integer(1)
+        cloud.settle()
+        a.disk.isFull = true
+        a["x"] = .integer(2)
+        cloud.pass(milliseconds: 60_000)
+        cloud.settle()
+        #expect(a.engine.nextWake ?? .max > a.reading.uptime)
+        a.losesAnswers = false
+        a.disk.isFull = false
+        cloud.pass(milliseconds: 1_000)
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(2))
+    }
+
     @Test func `is told at once that a round trip failed, and gets one when the server is back`() {
         let a = cloud.device()
         a.goOffline()

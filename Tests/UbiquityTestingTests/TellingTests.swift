@@ -80,6 +80,26 @@ struct TellingTests {
         #expect(two.laptop.notifications.isEmpty)
     }
 
+    @Test func `may write from several threads while time passes`() async {
+        let (a, b, cloud) = (two.a, two.b, two.cloud)
+        await withTaskGroup { group in
+            for writer in 0..<4 {
+                group.addTask {
+                    for number in 0..<50 {
+                        (writer % 2 == 0 ? a : b).set(number, forKey: "k\(writer)")
+                        if number % 10 == 0 { a.synchronize() }
+                    }
+                }
+            }
+            for _ in 0..<4 { group.addTask { await cloud.settle() } }
+        }
+        await cloud.settle()
+        for writer in 0..<4 {
+            #expect(a.longLong(forKey: "k\(writer)") == 49)
+            #expect(b.longLong(forKey: "k\(writer)") == 49)
+        }
+    }
+
     // MARK: - Waiting
 
     @Test func `waits for a round trip without a word to the cloud`() async throws {
@@ -156,6 +176,24 @@ struct TellingTests {
         two.a[theme] = "dark"
         #expect(await two.cloud.settle(until: { shown == ["light", "dark"] }))
         reader.cancel()
+    }
+
+    @Test func `has nobody wait for a process that was killed, nor for a cloud that is gone`() async
+    {
+        func code(of store: UbiquitousKeyValueStore) async -> UbiquityError.Code? {
+            do { try await store.synchronizeNow() } catch { return (error as? UbiquityError)?.code }
+            return nil
+        }
+        let (phone, a) = (two.phone, two.a)
+        phone.network.isSilent = true
+        let observer = observe(two.b) { _ in phone.kill() }
+        // Its answer cannot come before half a minute, and the process is killed in between.
+        two.laptop.newProcess("helper").openStore(TwoDevices.identifier).set("x", forKey: "k")
+        #expect(await code(of: a) == .storage)
+        NotificationCenter.default.removeObserver(observer)
+
+        let store = TestCloud().newDevice("phone").openStore(TwoDevices.identifier)
+        #expect(await code(of: store) == .storage)
     }
 
     @Test func `has a sequence end when its process is killed`() async {

@@ -144,6 +144,7 @@ final class StoreBacking: @unchecked Sendable {
     func abandon() {
         _ = end()
         shell.withLock { $0.isAbandoned = true }
+        driver.abandon()
         audience.end()
     }
 

@@ -10,7 +10,7 @@ internal import UbiquityCore
 /// It decides nothing. What it shares:
 ///
 /// * `memory`, a constant that guards itself: the app's threads read and write through it.
-/// * `storage`, `link`, `streams`, `cancelWake`, `move` and `toldStatus` belong to `queue`, a serial
+/// * `storage`, `link`, `stream`, `cancelWake`, `move` and `toldStatus` belong to `queue`, a serial
 ///   one: effects are done on it in the order in which the engine gave them.
 /// * `audience` is a constant, and guards itself.
 final class StoreDriver: @unchecked Sendable {
@@ -21,8 +21,8 @@ final class StoreDriver: @unchecked Sendable {
     private var move: Move?
     private var toldStatus: EngineStatus?
     private var link: (any StoreLink)?
-    /// How to end each stream.
-    private var streams: [Int: @Sendable () -> Void] = [:]
+    /// The newest stream, and how to end it.
+    private var stream: (number: Int, end: @Sendable () -> Void)?
     private var cancelWake: (@Sendable () -> Void)?
 
     /// To another account's disk, as soon as all is saved on this one.
@@ -91,7 +91,9 @@ final class StoreDriver: @unchecked Sendable {
                 }
                 request.withLock { $0 = id }
                 scheduleDrain()
-                queue.isAwaited(isBound: true) { [self] in !isWaiting(id) }
+                if !queue.isAwaited(until: { [self] in !isWaiting(id) }) {
+                    finish(id, throwing: UbiquityError.closed)
+                }
                 if Task.isCancelled { finish(id, throwing: CancellationError()) }
             }
         } onCancel: {
@@ -104,9 +106,7 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     /// Somebody waits for the first download.
-    func initialSyncIsAwaited() {
-        queue.isAwaited(isBound: false) { [self] in read { $0.meta.hasCompletedFirstSync } }
-    }
+    func initialSyncIsAwaited() { queue.isAwaited(until: nil) }
 
     private func finish(_ id: Int, throwing error: (any Error)?) {
         let waiter = memory.state.withLock { $0.takeWaiter(id) }
@@ -177,11 +177,21 @@ final class StoreDriver: @unchecked Sendable {
         }
     }
 
+    /// What is planned on the queue will not be done: nobody waits for it, and who writes from now on
+    /// is to notice.
+    func abandon() {
+        let waiters = memory.state.withLock { state in
+            state.isDrainScheduled = false
+            return state.waiters.map(\.request)
+        }
+        for waiter in waiters { finish(waiter, throwing: UbiquityError.closed) }
+    }
+
     private func end() {
         handle(.leading(false))
         drain()
         cancelWake?()
-        for end in streams.values { end() }
+        stream?.end()
         storage.close()
         move?.storage.close()
     }
@@ -253,7 +263,7 @@ final class StoreDriver: @unchecked Sendable {
         case .notify(let notice): audience.tell(notice)
         case .finishSync(let id, let failure): finish(id, throwing: failure.map(UbiquityError.init))
         case .listen(let stream, let cursor): listen(stream, since: cursor)
-        case .hangUp(let stream): streams.removeValue(forKey: stream)?()
+        case .hangUp(let stream): hangUp(stream)
         case .push(let number, let push): self.push(number, push)
         case .pull(let number, let cursor): pull(number, since: cursor)
         }
@@ -283,11 +293,19 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     private func listen(_ stream: Int, since cursor: Cursor?) {
-        streams[stream] = link?.listen(since: cursor) { [weak self] message in
+        let end = link?.listen(since: cursor) { [weak self] message in
             self?.tell(.streamReceived(stream, message))
         } ended: { [weak self] failure in
             self?.tell(.streamEnded(stream, failure))
         }
+        // There is one at a time: the engine has hung up the one before, or it has ended.
+        self.stream = end.map { (stream, $0) }
+    }
+
+    private func hangUp(_ number: Int) {
+        guard let stream, stream.number == number else { return }
+        stream.end()
+        self.stream = nil
     }
 
     private func push(_ number: Int, _ push: Push) {

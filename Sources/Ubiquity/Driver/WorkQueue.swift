@@ -20,9 +20,10 @@ package protocol WorkQueue: AnyObject, Sendable {
 
     /// Somebody waits for something that takes time. Virtual time passes until it is done, without
     /// the caller; real time needs nobody's help.
-    /// - Parameter isBound: Whether it will be done, whatever happens. Else the time passes for no
-    ///   longer than until all has settled.
-    func isAwaited(isBound: Bool, until isDone: @escaping @Sendable () -> Bool)
+    /// - Parameter isDone: Nil: maybe never, and time passes until all has settled.
+    /// - Returns: False if nothing will be done here any more.
+    @discardableResult
+    func isAwaited(until isDone: (@Sendable () -> Bool)?) -> Bool
 }
 
 extension DispatchQueue: WorkQueue {
@@ -39,7 +40,7 @@ extension DispatchQueue: WorkQueue {
         return { timer.source.cancel() }
     }
 
-    package func isAwaited(isBound: Bool, until isDone: @escaping @Sendable () -> Bool) {}
+    package func isAwaited(until isDone: (@Sendable () -> Bool)?) -> Bool { true }
 }
 
 /// `@unchecked Sendable`: all that is done with it once it runs is to cancel it, which the system lets

@@ -32,13 +32,14 @@ extension SyncEngine {
         guard isLive, pushInFlight == nil, !waiting.isEmpty,
             now.uptime >= pushRetry?.at ?? .min
         else { return nil }
+        // Its time has come: were it kept while nothing can be sent, time would seem to help.
+        pushRetry = nil
         let transactions = sendable()
         guard !transactions.isEmpty else { return nil }
         if let milliseconds = bucket.take(now: now.uptime) {
             pushRetry = Retry(at: now.uptime + milliseconds, notBefore: now.uptime + milliseconds)
             return nil
         }
-        pushRetry = nil
         pushesSent += 1
         passedCursors = meta.cursor.map { [$0] } ?? []
         pushInFlight = PushInFlight(number: pushesSent, push: Push(transactions))

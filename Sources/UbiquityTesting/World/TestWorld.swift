@@ -16,6 +16,7 @@ internal import UbiquitySimulation
 ///   observer may wait for a thread that calls the store.
 final class TestWorld: VirtualWorld, @unchecked Sendable {
     private let turn = NSRecursiveLock()
+    let name = CloudName()
     let chance: Chance
     private let timeLock = NSLock()
     private var agenda = Agenda()
@@ -70,8 +71,8 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     func end() {
         turn.withLock {
             isOver = true
-            timeLock.withLock { (agenda, workCount) = (Agenda(), 0) }
             for machine in machines { machine.end() }
+            timeLock.withLock { (agenda, workCount) = (Agenda(), 0) }
             machines = []
         }
     }
@@ -87,7 +88,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
 
     func strikes(_ fault: Fault, device: Int) -> Bool {
         let share = machines[device].network.share(of: fault)
-        return share > 0 && chance.perMille(Int((share * 1_000).rounded()))
+        return share > 0 && chance.perMille(Int((min(share, 1) * 1_000).rounded()))
     }
 
     func note(_ observation: @autoclosure () -> Observation) {}
@@ -100,8 +101,8 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         timeLock.withLock {
             workCount += 1
             agenda.add(at: time) { [self] in
-                timeLock.withLock { workCount -= 1 }
                 body()
+                timeLock.withLock { workCount -= 1 }
             }
         }
     }
@@ -145,13 +146,12 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     }
 
     /// Lets time pass until it is done.
-    /// - Parameter isBound: Else for no longer than until all has settled.
     /// - Returns: Nil, or what the matter is.
-    func pass(isBound: Bool, until isDone: () -> Bool) -> String? {
+    func pass(until isDone: () -> Bool) -> String? {
         let end = now + Self.settlingMax
         while !isDone() {
-            if !isBound, isSettled { return nil }
-            guard step(before: end) else { return "it was not done" }
+            if step(before: end) || isDone() { continue }
+            return "what it waits for was not done"
         }
         return nil
     }
@@ -163,17 +163,23 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     func settle() -> String? {
         let end = now + Self.settlingMax
         while !isSettled {
-            guard step(before: end) else { return unsettled.joined(separator: "; ") }
+            if step(before: end) || isSettled { continue }
+            let causes = turn.withLock { unsettled }
+            return causes.isEmpty ? "a message is under way" : causes.joined(separator: "; ")
         }
         return nil
     }
 
     private var isSettled: Bool {
-        timeLock.withLock { workCount } == 0 && turn.withLock { unsettled.isEmpty }
+        guard !hasWork else { return false }
+        // Another thread may have been in the middle of a step.
+        return turn.withLock { !hasWork && unsettled.isEmpty }
     }
 
+    private var hasWork: Bool { timeLock.withLock { workCount > 0 } }
+
     private var unsettled: [String] {
-        turn.withLock { machines.flatMap(\.device.processes).compactMap(\.unsettled) }
+        machines.flatMap(\.device.processes).compactMap(\.unsettled)
     }
 
     /// Whether the server serves.

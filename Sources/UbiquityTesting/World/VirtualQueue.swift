@@ -86,13 +86,15 @@ final class VirtualQueue: WorkQueue, @unchecked Sendable {
         return { alarm.cancel() }
     }
 
-    func isAwaited(isBound: Bool, until isDone: @escaping @Sendable () -> Bool) {
+    func isAwaited(until isDone: (@Sendable () -> Bool)?) -> Bool {
+        guard state.withLock({ $0.life }) == .running else { return false }
         // Not on the caller's thread, which may be the main actor's.
         Task.detached { [world, owner] in
-            if let trouble = world.pass(isBound: isBound, until: isDone) {
-                fatalError("\(owner) waited for an hour of virtual time: \(trouble).")
+            if let trouble = isDone.map(world.pass) ?? world.settle() {
+                fatalError("\(owner) waited for an hour of the cloud's time: \(trouble).")
             }
         }
+        return true
     }
 
     /// Nothing that waits here is done any more.
