@@ -25,16 +25,20 @@ extension PropertyListValue {
     }
 
     /// Whether Foundation on Linux takes the two for one value, and so does not write the one over
-    /// the other: numbers of any type that are equal, but no Bools.
-    package func isSameNumber(as other: PropertyListValue) -> Bool {
+    /// the other: numbers that are equal, of whatever type, but no Bools.
+    package func looksEqual(to other: PropertyListValue) -> Bool {
         switch (self, other) {
-        case (.integer, .integer), (.unsigned, .unsigned), (.real, .real): false
-        case (.integer, .real), (.integer, .unsigned), (.unsigned, .real),
-            (.real, .integer), (.unsigned, .integer), (.real, .unsigned):
+        case (.integer, .real), (.integer, .unsigned), (.unsigned, .real), (.real, .integer),
+            (.unsigned, .integer), (.real, .unsigned):
             asDouble == other.asDouble
-        case (.array(let values), .array(let others)): values.count == others.count
-        case (.dictionary(let values), .dictionary(let others)): values.count == others.count
-        default: false
+        case (.array(let values), .array(let others)):
+            values.count == others.count && zip(values, others).allSatisfy { $0.looksEqual(to: $1) }
+        case (.dictionary(let values), .dictionary(let others)):
+            values.count == others.count
+                && values.allSatisfy { key, value in
+                    others[key].map { value.looksEqual(to: $0) } ?? false
+                }
+        default: self == other
         }
     }
 }

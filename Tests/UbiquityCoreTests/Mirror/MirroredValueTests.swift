@@ -46,6 +46,23 @@ import UbiquityCore
         #expect(!PropertyListValue.array([.dictionary(["a": .date(.nan)])]).fitsPreferences)
     }
 
+    @Test func `knows which numbers Foundation takes for one`() {
+        let one: [PropertyListValue] = [.integer(1), .real(1)]
+        for number in one {
+            let others: [PropertyListValue] = [.boolean(true), .integer(2), .string("1")]
+            for other in others { #expect(!number.looksEqual(to: other)) }
+            for other in one {
+                #expect(number.looksEqual(to: other))
+                #expect(
+                    PropertyListValue.array([.dictionary(["a": number])])
+                        .looksEqual(to: .array([.dictionary(["a": other])])))
+                #expect(
+                    !PropertyListValue.array([.dictionary(["a": number])])
+                        .looksEqual(to: .array([.dictionary(["b": other])])))
+            }
+        }
+    }
+
     @Test func `never mirrors what is the system's or its own`() {
         for name in ["AppleLanguages", "NSWindow Frame", "AKLastIDMS", "com.apple.x", ""] {
             #expect(MirroredName.refusal(of: name) != nil)
