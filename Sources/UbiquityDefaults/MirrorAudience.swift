@@ -101,10 +101,11 @@ final class MirrorAudience: Sendable {
         queue.async { [self] in tell(issue) }
     }
 
-    /// There is none with this key any more.
+    /// There is none with this key any more. What was discarded stays so.
     func settle(_ key: String) {
         state.withLock { state in
-            if !state.issues.isEmpty { state.issues[key] = nil }
+            guard !state.issues.isEmpty, state.issues[key]?.kind != .discarded else { return }
+            state.issues[key] = nil
         }
     }
 
