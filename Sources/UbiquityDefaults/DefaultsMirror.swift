@@ -74,7 +74,10 @@ public final class DefaultsMirror: @unchecked Sendable {
         let claim = try MirrorClaims.shared.claim(domain, store.mirroredName, selection)
         self.store = store
         defaults = mirrored.defaults
-        work = MirrorWork(mirrored, store, keys: selection, claim: claim)
+        MirrorClaims.shared.waitForRounds(of: domain)
+        work = MirrorWork(
+            mirrored, store, keys: selection, claim: claim,
+            rounds: MirrorClaims.shared.rounds(of: domain))
         work.audience.speak(for: self)
         start(every: interval)
     }

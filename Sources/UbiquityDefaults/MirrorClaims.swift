@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Dispatch
 internal import Synchronization
 internal import Ubiquity
 
 /// Which mirrors run in this process, and on what: two on one key would each take what the other
 /// wrote for a change of the app's.
 ///
-/// Shared state: `claims`, by its mutex, for mirrors come and go on any thread.
+/// Shared state: `state`, by its mutex, for mirrors come and go on any thread.
 final class MirrorClaims: Sendable {
     static let shared = MirrorClaims()
 
@@ -21,6 +22,8 @@ final class MirrorClaims: Sendable {
     private struct State {
         var claims: [Int: Claim] = [:]
         var made = 0
+        /// One for each domain that ever had a mirror.
+        var rounds: [DefaultsDomain: DispatchGroup] = [:]
     }
 
     private let state = Mutex(State())
@@ -49,6 +52,25 @@ final class MirrorClaims: Sendable {
                 other < number && claim.meets(own) && claim.keys.policy(of: name) != nil
             }
         }
+    }
+
+    /// What a comparison of these preferences enters, and leaves at its end.
+    func rounds(of domain: DefaultsDomain) -> DispatchGroup {
+        state.withLock { state in
+            if let rounds = state.rounds[domain] { return rounds }
+            let rounds = DispatchGroup()
+            state.rounds[domain] = rounds
+            return rounds
+        }
+    }
+
+    /// Waits for the comparisons of these preferences that are under way: a mirror that was stopped a
+    /// moment ago may not have written yet what it agreed on.
+    ///
+    /// No longer than a second: where preferences tell of their changes, such a comparison may wait
+    /// for the thread that calls.
+    func waitForRounds(of domain: DefaultsDomain) {
+        _ = rounds(of: domain).wait(timeout: .now() + .seconds(1))
     }
 
     func release(_ number: Int) { state.withLock { $0.claims[number] = nil } }

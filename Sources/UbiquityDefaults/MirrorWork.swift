@@ -20,6 +20,7 @@ final class MirrorWork: @unchecked Sendable {
     let keys: KeySelection
     let audience: MirrorAudience
     let claim: Int
+    private let rounds: DispatchGroup
     private let queue = DispatchQueue(label: "ubiquity.mirror")
     private let state = Mutex(State())
 
@@ -47,8 +48,10 @@ final class MirrorWork: @unchecked Sendable {
     }
 
     init(
-        _ domain: MirroredDomain, _ store: UbiquitousKeyValueStore, keys: KeySelection, claim: Int
+        _ domain: MirroredDomain, _ store: UbiquitousKeyValueStore, keys: KeySelection, claim: Int,
+        rounds: DispatchGroup
     ) {
+        self.rounds = rounds
         self.domain = domain
         self.store = store
         self.keys = keys
@@ -132,6 +135,9 @@ final class MirrorWork: @unchecked Sendable {
     // MARK: - The round
 
     private func round() {
+        rounds.enter()
+        defer { rounds.leave() }
+        // Once it was stopped, another mirror may be there already.
         guard !isStopped else { return }
         domain.lookAtFile()
         let round = MirrorRound(self, atStart: isFirst)

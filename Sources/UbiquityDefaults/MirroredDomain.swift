@@ -42,14 +42,19 @@ final class MirroredDomain: @unchecked Sendable {
     func lookAtFile() {
         #if !canImport(Darwin)
         guard file.look != seen else { return }
-        flush()
+        file.exclusively {
+            defaults.synchronize()
+            // What was written is read at the first question for it.
+            _ = content()
+        }
+        seen = file.look
         #endif
     }
 
     /// Writes to the disk what was set. The systems of Apple do by themselves.
     func flush() {
         #if !canImport(Darwin)
-        defaults.synchronize()
+        file.exclusively { _ = defaults.synchronize() }
         seen = file.look
         #endif
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import Ubiquity
 
 /// The file of some preferences on Linux, to see by a glance whether another process wrote it.
 ///
@@ -14,16 +15,37 @@ struct PreferencesFile {
         var bytes: Int?
     }
 
-    let path: String
+    private let path: String
+    private let lockPath: String
 
     init(_ domain: DefaultsDomain) {
         let name = domain.suite ?? ProcessInfo.processInfo.processName
-        let environment = ProcessInfo.processInfo.environment
-        let folder =
-            environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : $0 }
-            ?? NSHomeDirectory() + "/.config"
+        let folder = Self.folder
         path = "\(folder)/\(name).plist"
+        lockPath = "\(folder)/.\(name).ubiquity-lock"
     }
+
+    static var folder: String {
+        let folder = ProcessInfo.processInfo.environment["XDG_CONFIG_HOME"] ?? ""
+        return folder.isEmpty ? NSHomeDirectory() + "/.config" : folder
+    }
+
+    /// Keeps other processes' mirrors from the file meanwhile: Foundation writes it in place and
+    /// without a lock, and who reads half of it takes the preferences for lost.
+    ///
+    /// Does not wait longer than a quarter of a second, and goes on then.
+    func exclusively(_ body: () -> Void) {
+        guard let lock = try? FileLock(path: lockPath) else { return body() }
+        for _ in 0..<Self.attempts {
+            if lock.tryLock() { break }
+            Thread.sleep(forTimeInterval: Self.attemptSeconds)
+        }
+        // Closing the file, at the end, unlocks it.
+        withExtendedLifetime(lock) { body() }
+    }
+
+    private static let attempts = 50
+    private static let attemptSeconds = 0.005
 
     /// Nil: there is no such file.
     var look: Look? {

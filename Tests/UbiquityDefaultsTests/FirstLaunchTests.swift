@@ -69,7 +69,9 @@ import UbiquityDefaults
         // Signed in to no account at all, it need not wait for anything.
         try home.update { $0.signOut() }
         try await device.run(Self.keys) { mirror in
-            #expect(mirror.store.dictionaryRepresentation.keys.sorted() == ["size", "theme"])
+            try await until("the upload") {
+                mirror.store.dictionaryRepresentation.keys.sorted() == ["size", "theme"]
+            }
         }
     }
 

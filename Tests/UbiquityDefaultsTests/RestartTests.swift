@@ -21,6 +21,7 @@ import UbiquityDefaults
                 b.defaults.set(3, forKey: "k.new")
                 mirrorA.set(9, forKey: "k.same")
                 mirrorA.set(9, forKey: "k.changed")
+                await mirrorA.updateNow()
                 try await until("the change") { mirrorA.store.isSettled }
                 try await b.run([.prefix("k.")]) { mirrorB in
                     try await until("the store's value") {

@@ -4,7 +4,8 @@ import Foundation
 import Synchronization
 import Testing
 import Ubiquity
-import UbiquityDefaults
+
+@testable import UbiquityDefaults
 
 /// When a mirror looks, and whom it tells of what it did.
 @Suite struct `A mirror that works` {
@@ -64,7 +65,7 @@ import UbiquityDefaults
         try await device.run(["theme", "size"]) { mirror in
             mirror.set("dark", forKey: "theme")
             await mirror.updateNow()
-            let file = URL(fileURLWithPath: PreferencesFiles.path(device.suite))
+            let file = URL(fileURLWithPath: PreferencesFile.folder + "/\(device.suite).plist")
             var form = PropertyListSerialization.PropertyListFormat.xml
             var values = try #require(
                 PropertyListSerialization.propertyList(
@@ -123,14 +124,6 @@ import UbiquityDefaults
                 #expect(mirror.store.longLong(forKey: "k\(number)") == 24)
             }
         }
-    }
-}
-
-/// Where Foundation keeps preferences on Linux.
-private enum PreferencesFiles {
-    static func path(_ suite: String) -> String {
-        let folder = ProcessInfo.processInfo.environment["XDG_CONFIG_HOME"] ?? ""
-        return (folder.isEmpty ? NSHomeDirectory() + "/.config" : folder) + "/\(suite).plist"
     }
 }
 

@@ -3,7 +3,8 @@
 import Foundation
 import Logging
 import Ubiquity
-import UbiquityDefaults
+
+@testable import UbiquityDefaults
 
 /// A device with an app: a home for its store, and preferences of its own. Nothing of it is left
 /// after the test.
@@ -20,7 +21,11 @@ final class Device: Sendable {
     }
 
     deinit {
+        // Or they would write once more.
+        MirrorClaims.shared.waitForRounds(of: .suite(suite))
         UserDefaults.standard.removePersistentDomain(forName: suite)
+        try? FileManager.default.removeItem(
+            atPath: PreferencesFile.folder + "/.\(suite).ubiquity-lock")
         try? FileManager.default.removeItem(atPath: home)
     }
 
@@ -55,6 +60,7 @@ final class Device: Sendable {
         let mirror = try DefaultsMirror(.suite(suite), store, keys: keys, interval: .zero)
         defer {
             mirror.stop()
+            MirrorClaims.shared.waitForRounds(of: .suite(suite))
             store.close()
         }
         try await body(mirror)
