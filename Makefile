@@ -110,9 +110,10 @@ docs: setup
 	@mkdir -p .build
 	UBIQUITY_DOCS=1 $(SWIFT) package --scratch-path .build-docs \
 		--allow-writing-to-directory .build/docs generate-documentation --target Ubiquity \
+		--target UbiquityDefaults --enable-experimental-combined-documentation \
 		--warnings-as-errors --output-path .build/docs
 	@echo "To read it: python3 -m http.server --directory .build/docs 8080, and then"
-	@echo "http://127.0.0.1:8080/documentation/ubiquity"
+	@echo "http://127.0.0.1:8080/documentation/ubiquity and .../ubiquitydefaults"
 
 benchmark: setup
 	$(SWIFT) build -c release --package-path Benchmarks

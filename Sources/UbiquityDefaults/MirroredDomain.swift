@@ -73,13 +73,8 @@ final class MirroredDomain: @unchecked Sendable {
 
     /// - Parameter value: Nil: nothing is agreed on.
     func agree(on value: PropertyListValue?, forKey name: String, keepsValue: Bool) {
-        let entry = value.map { Agreement($0, keepsValue: keepsValue).propertyList }
-        // Not by `set(nil)`, which is another method's name for it.
-        if let entry {
-            defaults.set(entry.boxed, forKey: bookkeeping.name(of: name))
-        } else {
-            defaults.removeObject(forKey: bookkeeping.name(of: name))
-        }
+        let entry = value.map { Agreement($0, keepsValue: keepsValue).propertyList.boxed }
+        defaults.set(entry, forKey: bookkeeping.name(of: name))
     }
 
     func agree(with pact: MirrorPact) {
