@@ -110,8 +110,9 @@ docs: setup
 	@mkdir -p .build
 	UBIQUITY_DOCS=1 $(SWIFT) package --scratch-path .build-docs \
 		--allow-writing-to-directory .build/docs generate-documentation --target Ubiquity \
-		--target UbiquityTesting --enable-experimental-combined-documentation \
-		--warnings-as-errors --output-path .build/docs
+		--target UbiquityDefaults --target UbiquityTesting \
+		--enable-experimental-combined-documentation --warnings-as-errors \
+		--output-path .build/docs
 	@echo "To read it: python3 -m http.server --directory .build/docs 8080, and then"
 	@echo "http://127.0.0.1:8080/documentation"
 

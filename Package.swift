@@ -8,6 +8,7 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "Ubiquity", targets: ["Ubiquity"]),
+        .library(name: "UbiquityDefaults", targets: ["UbiquityDefaults"]),
         .library(name: "UbiquityCore", targets: ["UbiquityCore"]),
         .library(name: "UbiquityServer", targets: ["UbiquityServer"]),
         .library(name: "UbiquityTesting", targets: ["UbiquityTesting"]),
@@ -50,6 +51,8 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),
+        // The mirror of UserDefaults.
+        .target(name: "UbiquityDefaults", dependencies: ["Ubiquity", "UbiquityCore"]),
         .target(
             name: "UbiquityServer",
             dependencies: [
@@ -102,6 +105,12 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
+        .testTarget(
+            name: "UbiquityDefaultsTests",
+            dependencies: [
+                "Ubiquity", "UbiquityCore", "UbiquityDefaults", "UbiquityServer",
+                .product(name: "Logging", package: "swift-log"),
             ]),
         .testTarget(
             name: "UbiquityCLITests",

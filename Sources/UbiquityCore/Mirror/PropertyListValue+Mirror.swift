@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension PropertyListValue {
+    /// The value as a preferences file on Linux gives it back: dates without their fractions of a
+    /// second, no negative zero. Two values with the same form cannot be told apart there.
+    package var preferencesForm: PropertyListValue {
+        switch self {
+        case .real(let real) where real == 0: .real(0)
+        case .date(let date): .date(date.rounded(.down) + 0)
+        case .array(let values): .array(values.map(\.preferencesForm))
+        case .dictionary(let entries): .dictionary(entries.mapValues(\.preferencesForm))
+        default: self
+        }
+    }
+
+    /// Whether a preferences file can have it. On Linux, a date that is no time makes the whole file
+    /// unreadable.
+    package var fitsPreferences: Bool {
+        switch self {
+        case .date(let date): date.isFinite
+        case .array(let values): values.allSatisfy(\.fitsPreferences)
+        case .dictionary(let entries): entries.values.allSatisfy(\.fitsPreferences)
+        default: true
+        }
+    }
+
+    /// Whether Foundation on Linux takes the two for one value, and so does not write the one over
+    /// the other: numbers that are equal, of whatever type, but no Bools.
+    package func looksEqual(to other: PropertyListValue) -> Bool {
+        switch (self, other) {
+        case (.integer, .real), (.integer, .unsigned), (.unsigned, .real), (.real, .integer),
+            (.unsigned, .integer), (.real, .unsigned):
+            asDouble == other.asDouble
+        case (.array(let values), .array(let others)):
+            values.count == others.count && zip(values, others).allSatisfy { $0.looksEqual(to: $1) }
+        case (.dictionary(let values), .dictionary(let others)):
+            values.count == others.count
+                && values.allSatisfy { key, value in
+                    others[key].map { value.looksEqual(to: $0) } ?? false
+                }
+        default: self == other
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Ubiquity
+internal import UbiquityCore
+
+/// The keys of one mirror.
+struct KeySelection: Sendable {
+    /// By name, which is looked for first.
+    let names: [String: ConflictPolicy]
+    /// In the order in which they were given.
+    private let patterns: [MirroredKeys]
+
+    /// - Throws: ``Ubiquity/UbiquityError`` for keys that cannot be mirrored, and for none at all.
+    init(_ keys: [MirroredKeys]) throws {
+        var names: [String: ConflictPolicy] = [:]
+        var patterns: [MirroredKeys] = []
+        for key in keys {
+            if let refusal = key.pattern.refusal { throw UbiquityError(.invalid, refusal) }
+            if case .name(let name) = key.pattern {
+                names[name] = key.policy
+            } else {
+                patterns.append(key)
+            }
+        }
+        guard !keys.isEmpty else { throw UbiquityError(.invalid, "a mirror needs keys") }
+        (self.names, self.patterns) = (names, patterns)
+    }
+
+    /// How conflicts of a key are resolved; nil: it is not mirrored.
+    func policy(of name: String) -> ConflictPolicy? {
+        if let policy = names[name] { return policy }
+        guard let pattern = patterns.first(where: { $0.pattern.covers(name) }) else { return nil }
+        return MirroredName.refusal(of: name) == nil ? pattern.policy : nil
+    }
+
+    /// A key that both have, as far as that can be told without asking for each key there is.
+    func overlap(with other: KeySelection) -> String? {
+        names.keys.first { other.policy(of: $0) != nil }
+            ?? other.names.keys.first { policy(of: $0) != nil }
+            ?? prefixes.first { a in
+                other.prefixes.contains { $0.hasPrefix(a) || a.hasPrefix($0) }
+            }
+    }
+
+    private var prefixes: [String] {
+        patterns.compactMap { if case .prefix(let text) = $0.pattern { text } else { nil } }
+    }
+}
+
+extension ConflictPolicy {
+    var isLatest: Bool { if case .latest = self { true } else { false } }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+internal import Ubiquity
+internal import UbiquityCore
+
+/// Who is told of what a mirror did: observers of its notification, readers of its sequences, the log.
+///
+/// Told on `queue`, a serial one, with no lock held, and never inside of a call of the app's.
+///
+/// Shared state: `state`, by its mutex, for readers come and go on any thread.
+final class MirrorAudience: Sendable {
+    private struct State {
+        var changeReaders: [Int: ChangeReader] = [:]
+        var issueReaders: [Int: AsyncStream<MirrorIssue>.Continuation] = [:]
+        var readers = 0
+        /// Those of now, by their keys.
+        var issues: [String: MirrorIssue] = [:]
+        var isOver = false
+    }
+
+    private struct ChangeReader {
+        var wake: AsyncStream<Void>.Continuation
+        var keys: Set<String> = []
+    }
+
+    private static let issuesMax = 1_024
+
+    private let store: UbiquitousKeyValueStore
+    private let queue = DispatchQueue(label: "ubiquity.mirror.notices")
+    private let state = Mutex(State())
+    /// Whom notifications come from; set once, before the first is posted.
+    private let mirror = Mutex<WeakMirror>(WeakMirror())
+
+    private struct WeakMirror { weak var mirror: DefaultsMirror? }
+
+    init(_ store: UbiquitousKeyValueStore) { self.store = store }
+
+    func speak(for mirror: DefaultsMirror) {
+        self.mirror.withLock { $0.mirror = mirror }
+    }
+
+    // MARK: - Changes
+
+    func tell(_ keys: [String]) {
+        guard !keys.isEmpty else { return }
+        queue.async { [self] in
+            for wake in note(keys) { wake.yield() }
+            guard let mirror = mirror.withLock(\.mirror) else { return }
+            NotificationCenter.default.post(
+                name: DefaultsMirror.didChangeDefaultsNotification, object: mirror,
+                userInfo: [DefaultsMirror.changedKeysKey: keys])
+        }
+    }
+
+    private func note(_ keys: [String]) -> [AsyncStream<Void>.Continuation] {
+        state.withLock { state in
+            for number in state.changeReaders.keys {
+                state.changeReaders[number]?.keys.formUnion(keys)
+            }
+            return state.changeReaders.values.map(\.wake)
+        }
+    }
+
+    /// A reader that is slower gets the keys of several changes together.
+    func changes() -> some AsyncSequence<[String], Never> & Sendable {
+        let (wakes, wake) = AsyncStream.makeStream(
+            of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let number = add { $0.changeReaders[$1] = ChangeReader(wake: wake) }
+        wake.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.changeReaders.removeValue(forKey: number) }
+        }
+        if number == 0 { wake.finish() }
+        return wakes.compactMap { [weak self] in self?.takeKeys(number) }
+    }
+
+    private func takeKeys(_ number: Int) -> [String]? {
+        state.withLock { state in
+            guard let keys = state.changeReaders[number]?.keys, !keys.isEmpty else { return nil }
+            state.changeReaders[number]?.keys = []
+            return keys.sorted()
+        }
+    }
+
+    // MARK: - Issues
+
+    /// Once for as long as it is the same.
+    func report(_ kind: MirrorIssue.Kind, _ key: String, _ reason: String) {
+        let issue = MirrorIssue(
+            key: key, kind: kind, description: "the key \"\(key)\" is not mirrored: \(reason)")
+        let isNews = state.withLock { state in
+            guard state.issues[key] != issue, state.issues.count < Self.issuesMax else {
+                return false
+            }
+            state.issues[key] = issue
+            return true
+        }
+        guard isNews else { return }
+        queue.async { [self] in tell(issue) }
+    }
+
+    /// There is none with this key any more. What was discarded stays so.
+    func settle(_ key: String) {
+        state.withLock { state in
+            guard !state.issues.isEmpty, state.issues[key]?.kind != .discarded else { return }
+            state.issues[key] = nil
+        }
+    }
+
+    private func tell(_ issue: MirrorIssue) {
+        store.report(
+            UbiquityError(issue.kind == .refused ? .refused : .invalid, issue.description))
+        for reader in state.withLock({ Array($0.issueReaders.values) }) { reader.yield(issue) }
+    }
+
+    /// Those of now first.
+    func issues() -> AsyncStream<MirrorIssue> {
+        let (stream, reader) = AsyncStream.makeStream(
+            of: MirrorIssue.self, bufferingPolicy: .bufferingNewest(Self.issuesMax))
+        let number = add { state, number in
+            for issue in state.issues.values { reader.yield(issue) }
+            state.issueReaders[number] = reader
+        }
+        reader.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.issueReaders.removeValue(forKey: number) }
+        }
+        if number == 0 { reader.finish() }
+        return stream
+    }
+
+    // MARK: - Readers
+
+    /// - Returns: The reader's number; 0: nothing will follow.
+    private func add(_ body: (inout State, Int) -> Void) -> Int {
+        state.withLock { state in
+            guard !state.isOver else { return 0 }
+            state.readers += 1
+            body(&state, state.readers)
+            return state.readers
+        }
+    }
+
+    func end() {
+        let (wakes, readers) = state.withLock { state in
+            state.isOver = true
+            return (state.changeReaders.values.map(\.wake), Array(state.issueReaders.values))
+        }
+        for wake in wakes { wake.finish() }
+        for reader in readers { reader.finish() }
+    }
+}

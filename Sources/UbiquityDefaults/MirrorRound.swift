@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Ubiquity
+internal import UbiquityCore
+
+/// One look at all keys of both sides, and what follows from it. On the mirror's queue.
+final class MirrorRound {
+    private struct Item {
+        var name: String
+        var policy: ConflictPolicy
+        var agreement: Agreement?
+        var local: PropertyListValue?
+        var remote: PropertyListValue?
+        var step: MirrorStep
+    }
+
+    private let work: MirrorWork
+    private let before: DomainContent
+    private let store: MirroredContent
+    private let course: MirrorCourse
+    private var items: [Item] = []
+    /// To be written to the preferences, instead of what they had in the beginning.
+    private var writes: [(item: Item, value: PropertyListValue?)] = []
+    private var agreements: [(item: Item, value: PropertyListValue?)] = []
+    private(set) var known: [String: ValueFingerprint] = [:]
+    private(set) var hasWritten = false
+
+    init(_ work: MirrorWork, atStart: Bool) {
+        self.work = work
+        // The store first: what the preferences have is then never older than what was seen of it.
+        store = work.store.mirrored(atStart: atStart)
+        before = work.domain.content()
+        course = store.store.course(since: before.pact)
+        if course != .wait { collect() }
+    }
+
+    // MARK: - Looking
+
+    private func collect() {
+        var remote: [String: PropertyListValue] = [:]
+        for (key, value) in store.values.sorted(by: { $0.key < $1.key }) {
+            guard work.keys.policy(of: key.string) != nil else { continue }
+            // Swift and Foundation take keys that differ in Unicode normalisation only for one.
+            if remote[key.string] == nil {
+                remote[key.string] = value
+            } else {
+                work.audience.report(.taken, key.string, "the store has two keys that look like it")
+            }
+        }
+        let names = Set(remote.keys).union(before.names).union(before.agreements.keys)
+        for name in names { look(at: name, remote: remote[name]) }
+    }
+
+    private func look(at name: String, remote: PropertyListValue?) {
+        let agreement = before.agreements[name]
+        guard let policy = work.keys.policy(of: name) else {
+            // Not mirrored any longer: if it is again, nothing will have been agreed on.
+            if agreement != nil { forget(name) }
+            return
+        }
+        if MirrorClaims.shared.isTaken(name, from: work.claim) {
+            return work.audience.report(.taken, name, "another mirror has the key")
+        }
+        do {
+            let local = try before.value(name)
+            add(
+                Item(
+                    name: name, policy: policy, agreement: agreement, local: local, remote: remote,
+                    step: .rest))
+        } catch {
+            work.audience.report(.value, name, error.description(forKey: name))
+        }
+    }
+
+    private func add(_ item: Item) {
+        var item = item
+        item.step = MirrorRule.step(
+            agreed: item.agreement?.mark, local: item.local?.mark, remote: item.remote?.mark,
+            course: course, merges: !item.policy.isLatest)
+        known[item.name] = item.agreement?.mark
+        switch item.step {
+        case .rest: return work.audience.settle(item.name)
+        case .agree: agreements.append((item, item.remote))
+        case .take: plan(item, item.remote)
+        case .propose: break
+        }
+        items.append(item)
+    }
+
+    private func plan(_ item: Item, _ value: PropertyListValue?) {
+        guard value?.fitsPreferences ?? true else {
+            return work.audience.report(
+                .value, item.name, "the store's value has a date that preferences cannot have")
+        }
+        writes.append((item, value))
+    }
+
+    private func forget(_ name: String) {
+        work.domain.agree(on: nil, forKey: name, keepsValue: false)
+        hasWritten = true
+    }
+
+    // MARK: - Doing
+
+    /// Tells the store what changed in the preferences.
+    /// - Returns: Whether it took anything.
+    func propose() -> Bool {
+        var hasProposed = false
+        for item in items where item.step == .propose && !isRefused(item) {
+            guard propose(item) else { continue }
+            hasProposed = true
+            let value = work.store.value(item.name)
+            if value?.mark == item.local?.mark {
+                agreements.append((item, value))
+            } else {
+                plan(item, value)
+            }
+        }
+        return hasProposed
+    }
+
+    private func propose(_ item: Item) -> Bool {
+        let base = MirrorRule.base(
+            agreed: item.agreement?.value, remote: item.remote, course: course)
+        if !item.policy.isLatest, work.declared.insert(item.name).inserted {
+            work.store.setConflictPolicy(item.policy, forKey: item.name)
+        }
+        do {
+            // A policy that does not fit the value is the store's to notice and to report.
+            try work.store.propose(item.local, over: base, forKey: item.name)
+            work.refused[item.name] = nil
+            work.audience.settle(item.name)
+            return true
+        } catch {
+            work.refused[item.name] = refusal(of: item)
+            work.audience.report(.refused, item.name, "\(error)")
+            return false
+        }
+    }
+
+    private func refusal(of item: Item) -> MirrorWork.Refusal {
+        MirrorWork.Refusal(mark: item.local?.mark, usage: store.usage, limits: store.limits)
+    }
+
+    private func isRefused(_ item: Item) -> Bool {
+        work.refused[item.name].map { $0 == refusal(of: item) } ?? false
+    }
+
+    /// Writes to the preferences what the store has, where they have still what they had.
+    /// - Returns: The keys that were written, and whether the app was faster with others.
+    func take() -> (keys: [String], hasMissed: Bool) {
+        guard !writes.isEmpty else { return ([], false) }
+        let now = work.domain.content()
+        var taken: [String] = []
+        for (item, value) in writes {
+            let local = try? now.value(item.name)
+            guard local?.mark == item.local?.mark else { continue }
+            work.domain.write(value, over: local, forKey: item.name)
+            agreements.append((item, value))
+            taken.append(item.name)
+            tellIfDiscarded(item)
+        }
+        return (taken.sorted(), taken.count < writes.count)
+    }
+
+    private func tellIfDiscarded(_ item: Item) {
+        guard course == .replace, let local = item.local, local.mark != item.agreement?.mark else {
+            return work.audience.settle(item.name)
+        }
+        work.audience.report(
+            .discarded, item.name,
+            "a change waited when the device came to another account, which must not get it")
+    }
+
+    /// Takes note of what both have now.
+    func agree() {
+        for (item, value) in agreements {
+            work.domain.agree(
+                on: value, forKey: item.name, keepsValue: !item.policy.isLatest)
+            known[item.name] = value?.mark
+        }
+        if course != .wait, before.pact != store.store.pact {
+            work.domain.agree(with: store.store.pact)
+            hasWritten = true
+        }
+        if !agreements.isEmpty || !writes.isEmpty { hasWritten = true }
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+internal import Ubiquity
+internal import UbiquityCore
+
+/// Keeps preferences and a store equal, by rounds: each looks at all keys of both, does what
+/// ``MirrorRule`` says, and takes note of what both have then.
+///
+/// Shared state:
+/// - `queue`, a serial one, on which all rounds are; with it go `domain`, `isFirst`, `timer`,
+///   `refused`, `declared` and `known`.
+/// - `isScheduled` and `isStopped`, by their mutex, because rounds are asked for on any thread.
+/// - The store, the selection and the audience are constants, and guard themselves.
+final class MirrorWork: @unchecked Sendable {
+    let domain: MirroredDomain
+    let store: UbiquitousKeyValueStore
+    let keys: KeySelection
+    let audience: MirrorAudience
+    let claim: Int
+    private let rounds: DispatchGroup
+    private let queue = DispatchQueue(label: "ubiquity.mirror")
+    private let state = Mutex(State())
+
+    private struct State {
+        var isScheduled = false
+        var isStopped = false
+    }
+
+    private var isStopped: Bool { state.withLock(\.isStopped) }
+
+    private var isFirst = true
+    private var timer: (any DispatchSourceTimer)?
+    /// What the store did not take, and when: it is not asked again while nothing has changed.
+    var refused: [String: Refusal] = [:]
+    /// The names whose policy the store knows.
+    var declared: Set<String> = []
+    /// What was agreed on in the last round.
+    var known: [String: ValueFingerprint] = [:]
+
+    struct Refusal: Equatable {
+        /// Nil: a removal.
+        var mark: ValueFingerprint?
+        var usage: Usage
+        var limits: StoreLimits
+    }
+
+    init(
+        _ domain: MirroredDomain, _ store: UbiquitousKeyValueStore, keys: KeySelection, claim: Int,
+        rounds: DispatchGroup
+    ) {
+        self.rounds = rounds
+        self.domain = domain
+        self.store = store
+        self.keys = keys
+        self.claim = claim
+        audience = MirrorAudience(store)
+    }
+
+    // MARK: - When
+
+    /// The first round, at once.
+    func begin() { queue.sync { round() } }
+
+    /// A round, soon; one for all who ask until it begins.
+    func schedule() {
+        let mustStart = state.withLock { state in
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if mustStart { queue.async { [self] in scheduledRound() } }
+    }
+
+    /// Returns after a round that began after the call.
+    func roundNow() async {
+        await withCheckedContinuation { continuation in
+            queue.async { [self] in
+                round()
+                continuation.resume()
+            }
+        }
+    }
+
+    /// The store told of a change.
+    func told(_ change: UbiquityChange) {
+        queue.async { [self] in
+            // An echo.
+            if change.origin == .own, change.keys.allSatisfy(isKnown) { return }
+            round()
+        }
+    }
+
+    /// A round each time, from now on.
+    func round(every interval: Duration) {
+        queue.async { [self] in
+            guard !isStopped else { return }
+            let (seconds, attoseconds) = interval.components
+            let nanoseconds = Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
+            let timer = DispatchSource.makeTimerSource(queue: queue)
+            timer.schedule(
+                deadline: .now() + .nanoseconds(nanoseconds), repeating: .nanoseconds(nanoseconds),
+                leeway: .nanoseconds(nanoseconds / 5))
+            timer.setEventHandler { [weak self] in self?.round() }
+            timer.activate()
+            self.timer = timer
+        }
+    }
+
+    /// No round begins after it; one that is under way ends.
+    func stop() {
+        let isFirst = state.withLock { state in
+            defer { state.isStopped = true }
+            return !state.isStopped
+        }
+        guard isFirst else { return }
+        MirrorClaims.shared.release(claim)
+        audience.end()
+        queue.async { [self] in
+            timer?.cancel()
+            timer = nil
+        }
+    }
+
+    private func scheduledRound() {
+        state.withLock { $0.isScheduled = false }
+        round()
+    }
+
+    private func isKnown(_ name: String) -> Bool {
+        keys.policy(of: name) == nil || known[name] == store.value(name)?.mark
+    }
+
+    // MARK: - The round
+
+    private func round() {
+        rounds.enter()
+        defer { rounds.leave() }
+        // Once it was stopped, another mirror may be there already.
+        guard !isStopped else { return }
+        domain.lookAtFile()
+        let round = MirrorRound(self, atStart: isFirst)
+        isFirst = false
+        // The preferences must not remember a change that the store's disk could still forget.
+        if round.propose() { _ = store.synchronize() }
+        let (taken, missed) = round.take()
+        round.agree()
+        known = round.known
+        if round.hasWritten { domain.flush() }
+        audience.tell(taken)
+        if missed { schedule() }
+    }
+}
+
+extension MirrorWork {
+    /// For the app, on whatever thread it calls.
+    /// - Returns: Whether the value is one that preferences can have.
+    func set(_ value: Any, forKey name: String) -> Bool {
+        do {
+            let value = try PropertyListValue(value)
+            guard value.fitsPreferences else {
+                audience.report(.value, name, "preferences cannot have such a date")
+                return false
+            }
+            domain.defaults.set(value.boxed, forKey: name)
+            return true
+        } catch {
+            audience.report(.value, name, error.description(forKey: name))
+            return false
+        }
+    }
+}

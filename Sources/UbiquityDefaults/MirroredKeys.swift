@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Ubiquity
+internal import UbiquityCore
+
+/// One or more keys that a ``DefaultsMirror`` keeps equal, and what becomes of conflicting writes.
+///
+/// ```swift
+/// keys: ["theme", .key("level", .maximum), .prefix("editor.")]
+/// ```
+///
+/// Keys of the system, such as those that begin with `Apple` or `NS`, are never mirrored.
+public struct MirroredKeys: Sendable, ExpressibleByStringLiteral {
+    enum Pattern: Sendable {
+        case name(String)
+        case prefix(String)
+        case matching(@Sendable (String) -> Bool)
+    }
+
+    let pattern: Pattern
+    let policy: ConflictPolicy
+
+    /// One key, of which the latest write wins.
+    public init(stringLiteral name: String) { self = .key(name) }
+
+    /// One key.
+    public static func key(_ name: String, _ policy: ConflictPolicy = .latest) -> MirroredKeys {
+        MirroredKeys(pattern: .name(name), policy: policy)
+    }
+
+    /// All keys that begin so. An empty beginning is refused: it would be all keys by accident.
+    public static func prefix(
+        _ beginning: String, _ policy: ConflictPolicy = .latest
+    ) -> MirroredKeys {
+        MirroredKeys(pattern: .prefix(beginning), policy: policy)
+    }
+
+    /// All keys for which the closure says so, always the same for the same key. It is asked often,
+    /// on a queue of the mirror's, and must be quick.
+    public static func matching(
+        _ policy: ConflictPolicy = .latest, _ isMirrored: @escaping @Sendable (String) -> Bool
+    ) -> MirroredKeys {
+        MirroredKeys(pattern: .matching(isMirrored), policy: policy)
+    }
+
+    private init(pattern: Pattern, policy: ConflictPolicy) {
+        self.pattern = pattern
+        self.policy = policy
+    }
+}
+
+extension MirroredKeys.Pattern {
+    func covers(_ name: String) -> Bool {
+        switch self {
+        case .name(let own): own == name
+        case .prefix(let beginning): name.hasPrefix(beginning)
+        case .matching(let isMirrored): isMirrored(name)
+        }
+    }
+
+    /// Why it cannot be mirrored, a sentence; nil: it can.
+    var refusal: String? {
+        switch self {
+        case .name(let name): MirroredName.refusal(of: name).map { "\"\(name)\": \($0)" }
+        case .prefix(""): "an empty prefix would mirror all keys"
+        case .prefix, .matching: nil
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+import Ubiquity
+import UbiquityDefaults
+
+/// What happened to the preferences, or to the store, while no mirror looked.
+@Suite struct `A mirror that comes back` {
+    @Test func `sends what changed and what was removed in the preferences meanwhile`() async throws
+    {
+        try await Cloud.withTwoDevices { _, a, b in
+            try await a.run([.prefix("k.")]) { mirrorA in
+                try await b.run([.prefix("k.")]) { mirrorB in
+                    for key in ["k.changed", "k.removed", "k.same"] { mirrorB.set(1, forKey: key) }
+                    try await until("the start") { a.own.count == 3 }
+                }
+                b.restart()
+                b.defaults.set(2, forKey: "k.changed")
+                b.defaults.removeObject(forKey: "k.removed")
+                b.defaults.set(3, forKey: "k.new")
+                mirrorA.set(9, forKey: "k.same")
+                mirrorA.set(9, forKey: "k.changed")
+                await mirrorA.updateNow()
+                try await until("the change") { mirrorA.store.isSettled }
+                try await b.run([.prefix("k.")]) { mirrorB in
+                    try await until("the store's value") {
+                        b.defaults.integer(forKey: "k.same") == 9
+                    }
+                    try await until("the device's changes") {
+                        a.defaults.integer(forKey: "k.changed") == 2 && a.own["k.removed"] == nil
+                            && a.defaults.integer(forKey: "k.new") == 3
+                    }
+                    #expect(b.own.count == 3)
+                }
+            }
+        }
+    }
+
+    @Test func `starts anew, and loses nothing, where the preferences were lost`() async throws {
+        let device = try Device()
+        try await device.run(["theme"]) { mirror in
+            mirror.set("dark", forKey: "theme")
+            await mirror.updateNow()
+        }
+        device.defaults.removePersistentDomain(forName: device.suite)
+        #expect(device.own.isEmpty)
+        try await device.run(["theme"]) { mirror in
+            #expect(device.defaults.string(forKey: "theme") == "dark")
+            #expect(mirror.store.string(forKey: "theme") == "dark")
+        }
+    }
+
+    @Test func `keeps the preferences where the store was lost, and fills it again`() async throws {
+        let device = try Device()
+        try await device.run(["theme"]) { mirror in
+            mirror.set("dark", forKey: "theme")
+            await mirror.updateNow()
+        }
+        try FileManager.default.removeItem(atPath: device.home + "/stores")
+        try await device.run(["theme"]) { mirror in
+            #expect(device.defaults.string(forKey: "theme") == "dark")
+            #expect(mirror.store.string(forKey: "theme") == "dark")
+        }
+    }
+
+    @Test func `takes a key that was not mirrored meanwhile for a new one`() async throws {
+        let device = try Device()
+        try await device.run(["theme", "size"]) { mirror in
+            mirror.set(1, forKey: "size")
+            await mirror.updateNow()
+        }
+        try await device.run(["theme"]) { mirror in
+            device.defaults.set(2, forKey: "size")
+            mirror.store.set(3, forKey: "size")
+            await mirror.updateNow()
+            #expect(device.defaults.integer(forKey: "size") == 2)
+        }
+        try await device.run(["theme", "size"]) { mirror in
+            #expect(device.defaults.integer(forKey: "size") == 3)
+        }
+    }
+}

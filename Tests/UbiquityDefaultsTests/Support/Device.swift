@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Logging
+import Ubiquity
+
+@testable import UbiquityDefaults
+
+/// A device with an app: a home for its store, and preferences of its own. Nothing of it is left
+/// after the test.
+final class Device: Sendable {
+    static let identifier = "TEAM.com.example.mirror"
+
+    let suite = "ubiquity-test-" + UUID().uuidString
+    let home = NSTemporaryDirectory() + "ubiquity-mirror-" + UUID().uuidString
+
+    init() throws {
+        try FileManager.default.createDirectory(
+            atPath: home, withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700])
+    }
+
+    deinit {
+        // Or they would write once more.
+        MirrorClaims.shared.waitForRounds(of: .suite(suite))
+        UserDefaults.standard.removePersistentDomain(forName: suite)
+        try? FileManager.default.removeItem(
+            atPath: PreferencesFile.folder + "/.\(suite).ubiquity-lock")
+        try? FileManager.default.removeItem(atPath: home)
+    }
+
+    /// The app's preferences.
+    var defaults: UserDefaults {
+        guard let defaults = UserDefaults(suiteName: suite) else { fatalError("no suite") }
+        return defaults
+    }
+
+    /// What was set in them, without the mirror's bookkeeping.
+    var own: [String: Any] {
+        (defaults.persistentDomain(forName: suite) ?? [:]).filter {
+            !$0.key.hasPrefix("UbiquityMirror:")
+        }
+    }
+
+    /// The app begins to run.
+    func openStore(
+        _ configure: (inout UbiquityConfiguration) -> Void = { _ in }
+    ) throws -> UbiquitousKeyValueStore {
+        var configuration = UbiquityConfiguration(identifier: Self.identifier, home: home)
+        configuration.logger = .silent
+        configure(&configuration)
+        return try UbiquitousKeyValueStore(configuration: configuration)
+    }
+
+    /// Runs the app with a mirror that looks only when it is told to, then ends it.
+    func run(
+        _ keys: [MirroredKeys], _ body: (DefaultsMirror) async throws -> Void
+    ) async throws {
+        let store = try openStore()
+        let mirror = try DefaultsMirror(.suite(suite), store, keys: keys, interval: .zero)
+        defer {
+            mirror.stop()
+            MirrorClaims.shared.waitForRounds(of: .suite(suite))
+            store.close()
+        }
+        try await body(mirror)
+    }
+
+    /// What a restart does: what was set comes from the disk.
+    func restart() { defaults.synchronize() }
+}
