@@ -29,7 +29,7 @@ public struct DefaultsDomain: Hashable, Sendable {
         #endif
     }
 
-    /// - Throws: ``Ubiquity/UbiquityError`` if there can be no such suite.
+    /// - Throws: `UbiquityError` if there can be no such suite.
     func open() throws -> UserDefaults {
         guard let suite else { return .standard }
         guard !suite.isEmpty, let defaults = UserDefaults(suiteName: suite) else {

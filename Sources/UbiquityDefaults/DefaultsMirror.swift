@@ -62,7 +62,7 @@ public final class DefaultsMirror: @unchecked Sendable {
     ///     single key before a pattern.
     ///   - interval: How often all keys are looked at without being asked, where nobody tells of
     ///     writes. Zero: never.
-    /// - Throws: ``Ubiquity/UbiquityError`` with `invalid` for keys that cannot be mirrored, and for a
+    /// - Throws: `UbiquityError` with `invalid` for keys that cannot be mirrored, and for a
     ///   suite that there cannot be; with `refused` if another mirror of this process has one of the
     ///   keys.
     public init(

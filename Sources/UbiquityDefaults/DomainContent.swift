@@ -26,7 +26,7 @@ struct DomainContent {
     var names: some Collection<String> { values.keys }
 
     /// Nil: it was not set.
-    /// - Throws: ``Ubiquity/NotPropertyList``.
+    /// - Throws: `NotPropertyList`.
     func value(_ name: String) throws(NotPropertyList) -> PropertyListValue? {
         guard let value = values[name] else { return nil }
         return try PropertyListValue(value)

@@ -10,7 +10,7 @@ struct KeySelection: Sendable {
     /// In the order in which they were given.
     private let patterns: [MirroredKeys]
 
-    /// - Throws: ``Ubiquity/UbiquityError`` for keys that cannot be mirrored, and for none at all.
+    /// - Throws: `UbiquityError` for keys that cannot be mirrored, and for none at all.
     init(_ keys: [MirroredKeys]) throws {
         var names: [String: ConflictPolicy] = [:]
         var patterns: [MirroredKeys] = []

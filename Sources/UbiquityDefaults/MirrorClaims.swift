@@ -28,7 +28,7 @@ final class MirrorClaims: Sendable {
 
     private let state = Mutex(State())
 
-    /// - Throws: ``Ubiquity/UbiquityError`` if another mirror has one of the keys.
+    /// - Throws: `UbiquityError` if another mirror has one of the keys.
     func claim(_ domain: DefaultsDomain, _ store: String, _ keys: KeySelection) throws -> Int {
         try state.withLock { state in
             let claim = Claim(domain: domain, store: store, keys: keys)
