@@ -30,8 +30,8 @@ extension UbiquitousKeyValueStore {
         }
     }
 
-    /// Equal for all instances of one store, and for no others.
-    package var mirroredName: String { "\(backing.device?.home.path ?? "")/\(backing.fileName)" }
+    /// Equal for all instances of one store of this process, and for no others that are open.
+    package var mirroredName: String { "\(ObjectIdentifier(backing))" }
 
     /// The store's identifier; empty for an app that has none.
     package var mirroredIdentifier: String { backing.identifier?.string ?? "" }
