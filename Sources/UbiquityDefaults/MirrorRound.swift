@@ -62,6 +62,8 @@ final class MirrorRound {
             return work.audience.report(.taken, name, "another mirror has the key")
         }
         do {
+            // What the app's own rule makes of several values, the store knows only from now on.
+            let remote = work.declare(policy, name) ? work.store.value(name) : remote
             let local = try before.value(name)
             add(
                 Item(
@@ -122,9 +124,6 @@ final class MirrorRound {
     private func propose(_ item: Item) -> Bool {
         let base = MirrorRule.base(
             agreed: item.agreement?.value, remote: item.remote, course: course)
-        if !item.policy.isLatest, work.declared.insert(item.name).inserted {
-            work.store.setConflictPolicy(item.policy, forKey: item.name)
-        }
         do {
             // A policy that does not fit the value is the store's to notice and to report.
             try work.store.propose(item.local, over: base, forKey: item.name)

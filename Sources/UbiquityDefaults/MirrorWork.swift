@@ -36,7 +36,7 @@ final class MirrorWork: @unchecked Sendable {
     /// What the store did not take, and when: it is not asked again while nothing has changed.
     var refused: [String: Refusal] = [:]
     /// The names whose policy the store knows.
-    var declared: Set<String> = []
+    private var declared: Set<String> = []
     /// What was agreed on in the last round.
     var known: [String: ValueFingerprint] = [:]
 
@@ -57,6 +57,13 @@ final class MirrorWork: @unchecked Sendable {
         self.keys = keys
         self.claim = claim
         audience = MirrorAudience(store)
+    }
+
+    /// - Returns: Whether the store did not know the key's policy.
+    func declare(_ policy: ConflictPolicy, _ name: String) -> Bool {
+        guard !policy.isLatest, declared.insert(name).inserted else { return false }
+        store.setConflictPolicy(policy, forKey: name)
+        return true
     }
 
     // MARK: - When
