@@ -94,9 +94,7 @@ public struct TestServer: Sendable {
             let store = cloud.world.number(ofStore: identifier)
             return server.stores[StoreName(account: account, store: store)]?.records ?? [:]
         }
-        let values = records.compactMap { key, record in
-            record.content.value.map { (key.string, $0.boxed) }
-        }
+        let values = records.values.visibleValues.map { ($0.key.string, $0.value.boxed) }
         return Dictionary(values) { first, _ in first }
     }
 }

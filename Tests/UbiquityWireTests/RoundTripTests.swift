@@ -92,7 +92,9 @@ import UbiquityWire
         let other = Record(
             key: try Key("d"), content: .deleted,
             stamp: Stamp(stamp.timestamp, DeviceID(rawValue: .max)))
-        let push = Push([try Transaction([record, other])])
+        var part = record
+        part.key = record.key.part(try #require(PartID("d\u{0}é")))
+        let push = Push([try Transaction([record, other, part])])
         let bytes = format.encode(WirePush(push, author: device))
         #expect(try Push(format.decode(WirePush.self, from: bytes), author: device) == push)
         let answer = PushAnswer(

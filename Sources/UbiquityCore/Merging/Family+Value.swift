@@ -62,3 +62,10 @@ extension Family {
         }.value
     }
 }
+
+extension Sequence<Record> {
+    /// What an app sees of a store that has these records, where no rule of its own is known.
+    package var visibleValues: [Key: PropertyListValue] {
+        EntryTable(disk: map { StoredEntry(key: $0.key, confirmed: $0) }).values
+    }
+}

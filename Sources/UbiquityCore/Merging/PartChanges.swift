@@ -26,7 +26,7 @@ struct PartChanges {
         case .maximum, .minimum: raise(to: value, &names)
         case .array: change(from: proposal.base?.elements ?? [], to: value.elements, &names)
         case .dictionary: change(from: proposal.base?.entries ?? [:], to: value.entries)
-        case .register: replace(by: value, family.value(resolver), &names)
+        case .register: replace(proposal.base, by: value, family.value(resolver), &names)
         }
     }
 
@@ -141,11 +141,17 @@ struct PartChanges {
 
     private func id(of key: ExactString) -> PartID? { PartID("\(policy.rawValue)\(key)") }
 
+    /// What the app did not know stays beside the new value.
     private mutating func replace(
-        by value: PropertyListValue, _ visible: PropertyListValue?, _ names: inout PartNames
+        _ old: PropertyListValue?, by value: PropertyListValue, _ visible: PropertyListValue?,
+        _ names: inout PartNames
     ) {
         guard value != visible || !isOfOneKind else { return }
-        removeAll()
+        if old == visible {
+            removeAll()
+        } else {
+            for part in family.parts where part.value == old { parts[part.id] = .deleted }
+        }
         parts[names.next(policy)] = .value(value)
     }
 

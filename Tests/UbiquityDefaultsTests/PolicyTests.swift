@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+import Ubiquity
+
+@testable import UbiquityDefaults
+
+/// Preferences whose keys have a conflict policy, over a real server and real files.
+@Suite struct `A mirrored key with a policy` {
+    private static let keys: [MirroredKeys] = [
+        .key("level", .maximum), .key("runs", .counter), .key("badges", .unionOfArrays),
+        .key("chapters", .unionOfDictionaries),
+        .key("note", .custom { "\($0.value)+\($1.value)" }),
+    ]
+
+    /// Both apps run; then each changes its preferences before it hears of the other, and both end up
+    /// with the same.
+    private func bothChange(
+        _ first: (UserDefaults) -> Void, _ second: (UserDefaults) -> Void,
+        until isRight: @escaping (UserDefaults) -> Bool
+    ) async throws {
+        try await Cloud.withTwoDevices { _, a, b in
+            try await a.run(Self.keys) { mirrorA in
+                try await b.run(Self.keys) { mirrorB in
+                    try await mirrorA.store.initialSync()
+                    try await mirrorB.store.initialSync()
+                    first(a.defaults)
+                    second(b.defaults)
+                    mirrorA.update()
+                    mirrorB.update()
+                    try await until("both are right") {
+                        isRight(a.defaults) && isRight(b.defaults)
+                    }
+                    try await until("all is sent") {
+                        mirrorA.store.isSettled && mirrorB.store.isSettled
+                    }
+                    #expect(isRight(a.defaults))
+                    #expect(isRight(b.defaults))
+                }
+            }
+            // From the disks.
+            for device in [a, b] {
+                device.restart()
+                try await device.run(Self.keys) { _ in #expect(isRight(device.defaults)) }
+            }
+        }
+    }
+
+    @Test func `has the highest level, without any code of the app's`() async throws {
+        try await bothChange {
+            $0.set(13, forKey: "level")
+        } _: {
+            $0.set(1, forKey: "level")
+        } until: {
+            $0.integer(forKey: "level") == 13
+        }
+    }
+
+    @Test func `counts the starts of all devices`() async throws {
+        try await bothChange {
+            $0.set(3, forKey: "runs")
+        } _: {
+            $0.set(4, forKey: "runs")
+        } until: {
+            $0.integer(forKey: "runs") == 7
+        }
+    }
+
+    @Test func `has the badges of both`() async throws {
+        try await bothChange {
+            $0.set(["a", "b"], forKey: "badges")
+        } _: {
+            $0.set(["b", "c"], forKey: "badges")
+        } until: {
+            Set($0.stringArray(forKey: "badges") ?? []) == ["a", "b", "c"]
+                && $0.stringArray(forKey: "badges")?.count == 3
+        }
+    }
+
+    @Test func `has the chapters of both`() async throws {
+        try await bothChange {
+            $0.set(["1": 10], forKey: "chapters")
+        } _: {
+            $0.set(["2": 20], forKey: "chapters")
+        } until: {
+            $0.dictionary(forKey: "chapters") as? [String: Int] == ["1": 10, "2": 20]
+        }
+    }
+
+    @Test func `has what the app's own rule makes, also on a device that wrote nothing`()
+        async throws
+    {
+        try await Cloud.withTwoDevices { cloud, a, b in
+            let c = try Device()
+            try await cloud.signIn(c)
+            for (device, text) in [(a, "first"), (b, "second")] {
+                // Not told of each other: each has only its own when it comes.
+                device.defaults.set(text, forKey: "note")
+            }
+            try await a.run(Self.keys) { mirrorA in
+                try await mirrorA.store.initialSync()
+                try await until("it is sent") { mirrorA.store.isSettled }
+            }
+            try await b.run(Self.keys) { mirrorB in
+                try await c.run(Self.keys) { mirrorC in
+                    try await mirrorB.store.initialSync()
+                    try await until("the note") {
+                        [b, c].allSatisfy {
+                            $0.defaults.string(forKey: "note") == "first+second"
+                        }
+                    }
+                    withExtendedLifetime(mirrorC) {}
+                }
+            }
+        }
+    }
+
+    @Test func `whose value does not fit says so, and the later write counts`() async throws {
+        let device = try Device()
+        try await device.run(Self.keys) { mirror in
+            mirror.set(["no": "number"], forKey: "level")
+            await mirror.updateNow()
+            #expect(
+                mirror.store.dictionary(forKey: "level") as? [String: String] == ["no": "number"])
+            mirror.set(2, forKey: "level")
+            await mirror.updateNow()
+            #expect(mirror.store.longLong(forKey: "level") == 2)
+        }
+    }
+}
