@@ -301,7 +301,7 @@ import Testing
         b.goOnline()
         cloud.settle()
         for device in [a, b, c] { #expect(device[key] == .string("a+b")) }
-        try c.propose(.register, from: nil, to: .string("c"), key)
+        try c.propose(.register, from: c[key], to: .string("c"), key)
         cloud.settle()
         for device in [a, b, c] { #expect(device[key] == .string("c")) }
     }

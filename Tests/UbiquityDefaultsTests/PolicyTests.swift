@@ -99,8 +99,9 @@ import Ubiquity
                 device.defaults.set(text, forKey: "note")
             }
             try await a.run(Self.keys) { mirrorA in
-                try await mirrorA.store.initialSync()
-                try await until("it is sent") { mirrorA.store.isSettled }
+                try await until("it is sent") {
+                    mirrorA.store.string(forKey: "note") == "first" && mirrorA.store.isSettled
+                }
             }
             try await b.run(Self.keys) { mirrorB in
                 try await c.run(Self.keys) { mirrorC in
