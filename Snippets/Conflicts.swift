@@ -23,6 +23,18 @@ func keepHighestLevel(in store: UbiquitousKeyValueStore) async {
 }
 // snippet.end
 
+// snippet.policies
+func declarePolicies(for store: UbiquitousKeyValueStore) {
+    store.setConflictPolicy(.maximum, forKey: "level")
+    store.setConflictPolicy(.unionOfArrays, forKey: "badges")
+    store.setConflictPolicy(.unionOfDictionaries, forKey: "note")
+    store.setConflictPolicy(
+        .custom { earlier, later in "\(earlier.value)\n\(later.value)" }, forKey: "draft")
+}
+
+func countStart(in store: UbiquitousKeyValueStore) { store.increment(forKey: "starts") }
+// snippet.end
+
 // snippet.keyPerItem
 func add(_ note: String, to store: UbiquitousKeyValueStore) {
     store.set(note, forKey: "note.\(UUID())")
@@ -43,6 +55,8 @@ func isNewPlayer(in store: UbiquitousKeyValueStore) async throws -> Bool {
 // snippet.end
 
 // snippet.hide
+declarePolicies(for: store)
+countStart(in: store)
 add("milk", to: store)
 print(notes(in: store))
 let task = Task { await keepHighestLevel(in: store) }
