@@ -32,28 +32,34 @@ struct Agreement {
     let mark: ValueFingerprint
     /// Nil: the key's policy does not need it.
     let value: PropertyListValue?
+    /// What was counted, of a key with the policy of a counter: the preferences and the store cannot be
+    /// written at once, and what is counted must be counted once.
+    let count: KeptCount?
 
-    init(_ value: PropertyListValue, keepsValue: Bool) {
+    init(_ value: PropertyListValue, keepsValue: Bool, count: KeptCount? = nil) {
         mark = value.mark
         self.value = keepsValue ? value : nil
+        self.count = count
     }
 
-    /// 16 bytes, or an array of them and the value.
+    /// 16 bytes, or an array of them, the value, and what was counted.
     var propertyList: PropertyListValue {
         let mark = PropertyListValue.data(mark.bytes)
-        return value.map { .array([mark, $0]) } ?? mark
+        guard let value else { return mark }
+        return .array([mark, value] + (count.map { [$0.propertyList] } ?? []))
     }
 
     init?(_ propertyList: PropertyListValue) {
         switch propertyList {
         case .data(let bytes):
             guard let mark = ValueFingerprint(bytes: bytes) else { return nil }
-            (self.mark, value) = (mark, nil)
+            (self.mark, value, count) = (mark, nil, nil)
         case .array(let parts):
-            guard parts.count == 2, case .data(let bytes) = parts[0],
+            guard (2...3).contains(parts.count), case .data(let bytes) = parts[0],
                 let mark = ValueFingerprint(bytes: bytes)
             else { return nil }
             (self.mark, value) = (mark, parts[1])
+            count = parts.count == 3 ? KeptCount(parts[2]) : nil
         default: return nil
         }
     }

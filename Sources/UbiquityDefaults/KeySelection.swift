@@ -49,4 +49,5 @@ struct KeySelection: Sendable {
 
 extension ConflictPolicy {
     var isLatest: Bool { if case .latest = self { true } else { false } }
+    var isCounter: Bool { if case .counter = self { true } else { false } }
 }

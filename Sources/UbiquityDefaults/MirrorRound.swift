@@ -16,12 +16,14 @@ final class MirrorRound {
 
     private let work: MirrorWork
     private let before: DomainContent
-    private let store: MirroredContent
+    private var store: MirroredContent
     private let course: MirrorCourse
     private var items: [Item] = []
     /// To be written to the preferences, instead of what they had in the beginning.
     private var writes: [(item: Item, value: PropertyListValue?)] = []
     private var agreements: [(item: Item, value: PropertyListValue?)] = []
+    /// What was counted under each key, where that goes on.
+    private var counts: [String: KeptCount] = [:]
     private(set) var known: [String: ValueFingerprint] = [:]
     private(set) var hasWritten = false
 
@@ -31,7 +33,21 @@ final class MirrorRound {
         store = work.store.mirrored(atStart: atStart)
         before = work.domain.content()
         course = store.store.course(since: before.pact)
+        if course == .compare { takeUpCounts(atStart: atStart) }
         if course != .wait { collect() }
+    }
+
+    /// What was counted and may not have come to the store's disk, for the process ended, is said once
+    /// more. Who has an older copy of the preferences begins another count.
+    private func takeUpCounts(atStart: Bool) {
+        counts = before.agreements.compactMapValues(\.count)
+        guard atStart, !counts.isEmpty else { return }
+        for (name, count) in counts where work.keys.policy(of: name)?.isCounter ?? false {
+            do { if try !work.store.keep(count, forKey: name) { counts[name] = nil } } catch {
+                work.audience.report(.refused, name, "\(error)")
+            }
+        }
+        store = work.store.mirrored(atStart: atStart)
     }
 
     // MARK: - Looking
@@ -125,8 +141,13 @@ final class MirrorRound {
         let base = MirrorRule.base(
             agreed: item.agreement?.value, remote: item.remote, course: course)
         do {
-            // A policy that does not fit the value is the store's to notice and to report.
-            try work.store.propose(item.local, over: base, forKey: item.name)
+            if let local = item.local, let count = counted(item, from: base, to: local) {
+                try propose(count, item)
+            } else {
+                counts[item.name] = nil
+                // A policy that does not fit the value is the store's to notice and to report.
+                try work.store.propose(item.local, over: base, forKey: item.name)
+            }
             work.refused[item.name] = nil
             work.audience.settle(item.name)
             return true
@@ -135,6 +156,29 @@ final class MirrorRound {
             work.audience.report(.refused, item.name, "\(error)")
             return false
         }
+    }
+
+    /// What is counted with this change; nil: the key is no counter, or the value no number.
+    private func counted(
+        _ item: Item, from base: PropertyListValue?, to local: PropertyListValue
+    ) -> KeptCount? {
+        guard item.policy.isCounter else { return nil }
+        let next = counts[item.name]?.adding(from: base, to: local)
+        if let next, !work.store.hasCounted(moreThan: next, forKey: item.name) { return next }
+        return KeptCount(run: .random(in: 0 ... .max)).adding(from: base, to: local)
+    }
+
+    /// First the preferences know, and then the store: what is lost in between is said again.
+    private func propose(_ count: KeptCount, _ item: Item) throws {
+        let old = item.agreement
+        work.domain.agree(on: item.local, forKey: item.name, keepsValue: true, count: count)
+        work.domain.flush()
+        do { _ = try work.store.keep(count, forKey: item.name) } catch {
+            work.domain.agree(
+                on: old?.value, forKey: item.name, keepsValue: true, count: old?.count)
+            throw error
+        }
+        counts[item.name] = count
     }
 
     private func refusal(of item: Item) -> MirrorWork.Refusal {
@@ -175,7 +219,8 @@ final class MirrorRound {
     func agree() {
         for (item, value) in agreements {
             work.domain.agree(
-                on: value, forKey: item.name, keepsValue: !item.policy.isLatest)
+                on: value, forKey: item.name, keepsValue: !item.policy.isLatest,
+                count: counts[item.name])
             known[item.name] = value?.mark
         }
         if course != .wait, before.pact != store.store.pact {

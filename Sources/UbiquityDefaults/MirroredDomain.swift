@@ -72,8 +72,13 @@ final class MirroredDomain: @unchecked Sendable {
     }
 
     /// - Parameter value: Nil: nothing is agreed on.
-    func agree(on value: PropertyListValue?, forKey name: String, keepsValue: Bool) {
-        let entry = value.map { Agreement($0, keepsValue: keepsValue).propertyList.boxed }
+    func agree(
+        on value: PropertyListValue?, forKey name: String, keepsValue: Bool,
+        count: KeptCount? = nil
+    ) {
+        let entry = value.map {
+            Agreement($0, keepsValue: keepsValue, count: count).propertyList.boxed
+        }
         defaults.set(entry, forKey: bookkeeping.name(of: name))
     }
 

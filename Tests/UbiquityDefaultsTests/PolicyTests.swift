@@ -117,6 +117,74 @@ import Ubiquity
         }
     }
 
+    /// The mirror writes down what it is about to count, and then tells the store.
+    @Test func `that counts, counts once, wherever the process ends in between`() async throws {
+        try await Cloud.withTwoDevices { _, a, b in
+            try await a.run(Self.keys) { mirror in
+                a.defaults.set(3, forKey: "runs")
+                try await until("it is counted") {
+                    mirror.update()
+                    return mirror.store.longLong(forKey: "runs") == 3 && mirror.store.isSettled
+                }
+            }
+            try a.copyStores()
+            let before = a.defaults.persistentDomain(forName: a.suite)
+            a.defaults.set(5, forKey: "runs")
+            try await a.run(Self.keys) { mirror in
+                await mirror.updateNow()
+                try await until("it is sent") { mirror.store.isSettled }
+            }
+            try await b.run(Self.keys) { mirror in
+                try await until("five") { b.defaults.integer(forKey: "runs") == 5 }
+                b.defaults.set(6, forKey: "runs")
+                await mirror.updateNow()
+                try await until("it is sent") { mirror.store.isSettled }
+            }
+            // The store's disk did not get what the preferences' did.
+            try a.restoreStores()
+            try await expectRuns(6, on: a)
+            // The preferences' disk did not get what the store's did: counted once more is not counted.
+            a.defaults.setPersistentDomain(before ?? [:], forName: a.suite)
+            try await expectRuns(6, on: a)
+            // Who has an older copy counts on, and loses nothing.
+            a.defaults.setPersistentDomain(before ?? [:], forName: a.suite)
+            a.defaults.set(4, forKey: "runs")
+            try await expectRuns(7, on: a)
+            try await expectRuns(7, on: b)
+        }
+    }
+
+    @Test func `that counts, says again what the store's disk never got`() async throws {
+        let device = try Device()
+        try await device.run(Self.keys) { mirror in
+            device.defaults.set(3, forKey: "runs")
+            await mirror.updateNow()
+        }
+        try device.copyStores()
+        try await device.run(Self.keys) { mirror in
+            mirror.set(5, forKey: "runs")
+            await mirror.updateNow()
+        }
+        try device.restoreStores()
+        try await device.run(Self.keys) { mirror in
+            #expect(mirror.store.longLong(forKey: "runs") == 5)
+            await mirror.updateNow()
+            #expect(device.defaults.integer(forKey: "runs") == 5)
+        }
+    }
+
+    private func expectRuns(_ runs: Int, on device: Device) async throws {
+        device.restart()
+        try await device.run(Self.keys) { mirror in
+            try await until("the runs") {
+                mirror.update()
+                return device.defaults.integer(forKey: "runs") == runs
+                    && mirror.store.longLong(forKey: "runs") == Int64(runs)
+            }
+            try await until("it is sent") { mirror.store.isSettled }
+        }
+    }
+
     @Test func `whose value does not fit says so, and the later write counts`() async throws {
         let device = try Device()
         try await device.run(Self.keys) { mirror in

@@ -52,6 +52,24 @@ extension UbiquitousKeyValueStore {
         } catch { throw UbiquityError(refused: aKey, error) }
     }
 
+    /// Whether the store knows of a later count of a run than who keeps it.
+    package func hasCounted(moreThan count: KeptCount, forKey aKey: String) -> Bool {
+        guard let key = try? Key(aKey) else { return false }
+        return backing.driver.read { $0.hasCounted(moreThan: count, under: key) }
+    }
+
+    /// Sees to it that the store has what a run has counted under a key.
+    ///
+    /// - Returns: False if it knows of a later count of that run; then nothing was done.
+    /// - Throws: ``UbiquityError`` if it is refused.
+    package func keep(_ count: KeptCount, forKey aKey: String) throws -> Bool {
+        do {
+            if hasCounted(moreThan: count, forKey: aKey) { return false }
+            try propose(Proposal(count: count), forKey: aKey)
+            return true
+        } catch { throw UbiquityError(refused: aKey, error) }
+    }
+
     fileprivate func propose(_ proposal: Proposal, forKey aKey: String) throws {
         let key = try Key(aKey)
         try backing.write { engine, now throws(LimitViolation) in

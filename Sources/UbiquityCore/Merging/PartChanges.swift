@@ -22,7 +22,12 @@ struct PartChanges {
         }
         if !isOfOneKind { adopt(family.value(resolver)) }
         switch policy {
-        case .counter: count(from: proposal.base, to: value, names)
+        case .counter:
+            if let count = proposal.count {
+                keep(count)
+            } else {
+                count(from: proposal.base, to: value, names)
+            }
         case .maximum, .minimum: raise(to: value, &names)
         case .array: change(from: proposal.base?.elements ?? [], to: value.elements, &names)
         case .dictionary: change(from: proposal.base?.entries ?? [:], to: value.entries)
@@ -85,6 +90,11 @@ struct PartChanges {
         guard !difference.isZero || present.isEmpty else { return }
         let sum = Count(times: counted.times + 1, total: counted.total + difference)
         parts[own] = .value(sum.value)
+    }
+
+    private mutating func keep(_ count: KeptCount) {
+        let known = family.parts.first { $0.id == count.part }.flatMap { Count($0.value) }
+        if count.times > known?.times ?? 0 { parts[count.part] = .value(count.content.value) }
     }
 
     private mutating func raise(to value: PropertyListValue, _ names: inout PartNames) {

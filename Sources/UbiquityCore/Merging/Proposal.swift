@@ -10,6 +10,16 @@ package struct Proposal: Hashable, Sendable {
     /// What the app wants; nil: nothing.
     package var value: PropertyListValue?
 
+    /// What a run has counted in all, instead of a difference.
+    var count: KeptCount?
+
+    /// - Parameter count: Nothing, where the store has the run with at least as many times.
+    package init(count: KeptCount) {
+        policy = .counter
+        self.count = count
+        value = .integer(0)
+    }
+
     package init(_ policy: MergePolicy, from base: PropertyListValue?, to value: PropertyListValue?)
     {
         self.policy = policy

@@ -21,6 +21,15 @@ extension SyncEngine {
         return misfits
     }
 
+    /// Whether a run has counted more often under a key than who kept its count knows: that is an older
+    /// copy, and must count on as another run.
+    package func hasCounted(moreThan count: KeptCount, under key: Key) -> Bool {
+        let known = entries.content(key.part(count.part)).flatMap { Count($0) }
+        return known.map {
+            $0.times > count.times || $0.times == count.times && $0.value != count.content.value
+        } ?? false
+    }
+
     /// What writes of keys with a policy mean: the app goes on from what it sees.
     func proposals(for changes: [Key: Content]) -> [Key: Proposal] {
         guard !policies.isEmpty else { return [:] }

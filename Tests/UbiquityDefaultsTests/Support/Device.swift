@@ -27,6 +27,7 @@ final class Device: Sendable {
         try? FileManager.default.removeItem(
             atPath: PreferencesFile.folder + "/.\(suite).ubiquity-lock")
         try? FileManager.default.removeItem(atPath: home)
+        try? FileManager.default.removeItem(atPath: copy)
     }
 
     /// The app's preferences.
@@ -40,6 +41,19 @@ final class Device: Sendable {
         (defaults.persistentDomain(forName: suite) ?? [:]).filter {
             !$0.key.hasPrefix("UbiquityMirror:")
         }
+    }
+
+    private var copy: String { home + "-copy" }
+
+    /// Keeps a copy of the store's files, while no app runs.
+    func copyStores() throws {
+        try FileManager.default.copyItem(atPath: "\(home)/stores", toPath: copy)
+    }
+
+    /// Puts the copy in place of the store's files.
+    func restoreStores() throws {
+        try FileManager.default.removeItem(atPath: "\(home)/stores")
+        try FileManager.default.moveItem(atPath: copy, toPath: "\(home)/stores")
     }
 
     /// The app begins to run.
