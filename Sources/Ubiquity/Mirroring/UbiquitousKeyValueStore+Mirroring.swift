@@ -25,7 +25,7 @@ extension UbiquitousKeyValueStore {
                 store: MirroredStore(
                     pact: pact, isSignedIn: status.isSignedIn,
                     isNew: atStart && isFirstFolder && pact == MirrorPact()
-                        && status.usage.keys == 0),
+                        && status.usage == Usage()),
                 values: engine.values, usage: status.usage, limits: status.limits)
         }
     }
