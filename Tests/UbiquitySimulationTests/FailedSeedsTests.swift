@@ -37,6 +37,22 @@ struct FailedSeedsTests {
         (6690, "Clones wrote two transactions under one stamp, and these mixed on the server."),
     ]
 
+    /// Those of runs with keys whose writes merge.
+    private static let seedsWithPolicies: [(seed: UInt64, found: String)] = [
+        (397, "The refusal of a part of which the app saw nothing was told as a change."),
+        (
+            399,
+            "Stamps that became final with the first download put values in another order: told apart."
+        ),
+        (599, "An earlier write won because its stamp became final in another process."),
+        (743, "A clone's older count took the place of a greater one."),
+    ]
+
+    @Test(arguments: seedsWithPolicies)
+    func `what once failed under policies does not fail again`(seed: UInt64, found: String) {
+        #expect(Simulation(seed: seed, steps: 500).run().violation == nil, "\(found)")
+    }
+
     @Test(arguments: seeds)
     func `what once failed does not fail again`(seed: UInt64, found: String) {
         var simulation = Simulation(seed: seed, steps: 500)

@@ -99,13 +99,22 @@ extension SyncEngine {
         guard stream == link.stream else { return }
         switch message {
         case .changes(let changes):
-            if !isLive { measureClock(changes.serverMilliseconds, at: now) }
-            receive(changes, at: now)
+            var shown = Shown()
+            if !isLive {
+                shown.values = shownOfWaiting
+                shown.changed = measureClock(changes.serverMilliseconds, at: now)
+            }
+            receive(changes, stamped: shown, at: now)
         case .ready(let cursor, let config): becomeLive(cursor, config, at: now)
         case .resync:
             closeLink()
             wait(backoff.fail(using: &random), at: now)
         }
+    }
+
+    /// What the app sees of the keys whose write waits.
+    private var shownOfWaiting: [Key: PropertyListValue?] {
+        Dictionary(waiting.map { ($0.whole, self[$0.whole]) }) { first, _ in first }
     }
 
     private mutating func becomeLive(
@@ -118,7 +127,7 @@ extension SyncEngine {
             setLink(.waiting, error: "the server did not send the store")
             return
         }
-        measureClock(config.serverMilliseconds, at: now)
+        post(Notice(.serverChange, measureClock(config.serverMilliseconds, at: now)))
         link = .live(stream: stream)
         backoff.succeed()
         fetchesFinished = max(fetchesFinished, fetch)
@@ -181,12 +190,15 @@ extension SyncEngine {
     }
 
     /// Takes note of the server's time, and stamps what waits for it.
-    mutating func measureClock(_ serverMilliseconds: Int64, at now: ClockReading) {
+    /// - Returns: The keys of which the app sees another value now.
+    mutating func measureClock(
+        _ serverMilliseconds: Int64, at now: ClockReading
+    ) -> Set<Key> {
         let correction = ClockCorrection(reading: now, serverMilliseconds: serverMilliseconds)
         clock.adopt(correction, at: now)
         meta.correction = correction
         isMetaUnsaved = true
-        post(Notice(.serverChange, finalizeStamps(at: now)))
+        return finalizeStamps(at: now)
     }
 
     mutating func setLink(_ state: LinkStatus.State, error: String? = nil) {

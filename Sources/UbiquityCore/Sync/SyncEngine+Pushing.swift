@@ -219,7 +219,7 @@ extension SyncEngine {
 
     /// Stamps anew, as made now, what the server finds too far in its future. It was never taken.
     private mutating func restamp(aheadOf serverMilliseconds: Int64, at now: ClockReading) {
-        measureClock(serverMilliseconds, at: now)
+        post(Notice(.serverChange, measureClock(serverMilliseconds, at: now)))
         let latest = serverMilliseconds + PushAdmission.clockAheadMax
         let keys = waiting.filter {
             entries[$0].map { $0.pending!.record.stamp.timestamp.milliseconds > latest } ?? false

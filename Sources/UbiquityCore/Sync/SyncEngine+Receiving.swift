@@ -2,7 +2,8 @@
 
 extension SyncEngine {
     /// Takes what the stream brought, as one.
-    mutating func receive(_ changes: ChangeSet, at now: ClockReading) {
+    /// - Parameter stamped: The keys of which the app was shown something else by the same event, before.
+    mutating func receive(_ changes: ChangeSet, stamped: Shown, at now: ClockReading) {
         let reason: Notice.Reason
         let changed: Set<Key>
         if changes.isWhole {
@@ -15,8 +16,20 @@ extension SyncEngine {
         meta.cursor = changes.cursor
         meta.link.lastSync = clock.milliseconds(at: now)
         isMetaUnsaved = true
-        post(Notice(reason, changed))
+        post(Notice(reason, stamped.changed(besides: changed, in: self)))
         pass(changes.cursor)
+    }
+
+    /// What an event showed the app of some keys, before and while it was handled.
+    struct Shown {
+        /// Before.
+        var values: [Key: PropertyListValue?] = [:]
+        var changed: Set<Key> = []
+
+        /// Of all keys that changed meanwhile, those that are not again as they were.
+        func changed(besides more: Set<Key>, in engine: SyncEngine) -> Set<Key> {
+            changed.union(more).filter { key in values[key].map { $0 != engine[key] } ?? true }
+        }
     }
 
     /// Merges records of the server. To take one twice changes nothing.

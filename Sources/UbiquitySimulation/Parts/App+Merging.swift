@@ -9,7 +9,9 @@ extension App {
     func merge(_ process: VirtualProcess) {
         let (key, policy) = world.chance.pick(world.mergedKeys.sorted { $0.key < $1.key })
         let number = world.newWriteNumber()
-        let seen = process.engine[key]
+        // An app may go on from what it saw when it last wrote, as a mirror of preferences does.
+        let known = process.engine[key]
+        let seen = world.chance.coin() ? known : remembered[key] ?? known
         switch policy {
         case .counter: count(key, number, process)
         case .maximum, .minimum:
@@ -19,7 +21,8 @@ extension App {
         case .dictionary: changeDictionary(seen?.entries ?? [:])
         case .register:
             let siblings = process.engine.contents.filter { $0.key.isPart && $0.key.whole == key }
-            let replaced = siblings.values.compactMap { AppProposal.number(in: $0) }.sorted()
+            let replaced = siblings.values.filter { seen == known || seen == $0 }
+                .compactMap { AppProposal.number(in: $0) }.sorted()
             propose(
                 Proposal(policy, from: seen, to: AppProposal.value(number)), .replace(replaced))
         }
@@ -78,6 +81,7 @@ extension App {
         do throws(LimitViolation) { try process.propose(proposal, key) } catch {
             return world.journal.note(.refused(process: process.number, [key]))
         }
+        remembered[key] = process.engine[key]
         world.journal.note(
             .proposed(
                 AppProposal(

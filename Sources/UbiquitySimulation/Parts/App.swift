@@ -7,11 +7,16 @@ final class App {
     unowned let world: World
     /// Deletions of this app that it still sees: absent keys have no mark.
     private var deletions: [Key: Int] = [:]
+    /// What it saw after it last wrote a key whose writes merge.
+    var remembered: [Key: PropertyListValue] = [:]
 
     init(world: World) { self.world = world }
 
     /// The store shows another account's values now.
-    func turn() { deletions = [:] }
+    func turn() {
+        deletions = [:]
+        remembered = [:]
+    }
 
     func start(_ process: VirtualProcess) {
         world.after(world.chance.interval(mean: world.scenario.workInterval)) { [self] in
