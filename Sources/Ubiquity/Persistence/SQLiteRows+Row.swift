@@ -16,9 +16,10 @@ extension Row {
     }
 
     func key() throws -> UbiquityCore.Key {
-        let bytes: Data = try decode(atIndex: 0)
-        do { return try UbiquityCore.Key(bytes: bytes) } catch {
-            throw StoredValue.damage("the key of a row cannot be read: \(error)")
+        try withUnsafeData(atIndex: 0) { bytes in
+            do {
+                return try (bytes ?? Data()).withUnsafeBytes { try UbiquityCore.Key(bytes: $0) }
+            } catch { throw StoredValue.damage("the key of a row cannot be read: \(error)") }
         }
     }
 

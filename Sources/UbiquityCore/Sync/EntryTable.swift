@@ -165,17 +165,24 @@ struct EntryTable: Sendable {
     }
 
     private mutating func slotNumber(of key: Key) -> Int {
-        let hash = key.quickHash
-        if let number = index.find(hash, where: { slots[$0].key == key }) { return number }
-        index.add(slots.count, hash)
+        if let number = number(of: key) { return number }
+        index.add(slots.count, key.quickHash)
         slots.append(Slot(key: key))
         let number = slots.count - 1
         if key.isPart { addPart(number, to: key.whole) }
         return number
     }
 
+    /// Field by field for a key without a part: an app's calls wait, and a copy of a key counts
+    /// references.
+    @inline(__always)
     private func number(of key: Key) -> Int? {
-        index.find(key.quickHash) { slots[$0].key == key }
+        guard key.isPart else {
+            return index.find(key.name.quickHash) {
+                !slots[$0].key.isPart && slots[$0].key.name == key.name
+            }
+        }
+        return index.find(key.quickHash) { slots[$0].key == key }
     }
 
     private mutating func noteWaiting(_ key: Key, _ waits: Bool, before: Bool) {
@@ -294,13 +301,14 @@ struct EntryTable: Sendable {
     /// - Returns: The keys of which it sees something else now.
     @discardableResult
     mutating func refreshViews() -> Set<Key> {
+        guard !touched.isEmpty else { return [] }
         var changed: Set<Key> = []
         for (key, before) in touched {
             guard let number = number(of: key) else { continue }
             slots[number].value = family(key).value(resolvers[key.name])
             if slots[number].value != before { changed.insert(key) }
         }
-        if !touched.isEmpty { touched = [:] }
+        touched = [:]
         return changed
     }
 

@@ -17,6 +17,7 @@ extension SyncEngine {
 
     /// The keys under which a value was written since that their policy cannot merge.
     package mutating func takeMisfits() -> Set<Key> {
+        guard !misfits.isEmpty else { return [] }
         defer { misfits = [] }
         return misfits
     }

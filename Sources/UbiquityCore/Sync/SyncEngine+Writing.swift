@@ -28,7 +28,7 @@ extension SyncEngine {
     package mutating func write(
         _ key: Key, _ content: Content, at now: ClockReading
     ) throws(LimitViolation) {
-        guard entries.hasParts(key) || policies[key] != nil else {
+        guard entries.hasParts(key) || (!policies.isEmpty && policies[key] != nil) else {
             return try write(CollectionOfOne(Change(key: key, content: content)), at: now)
         }
         try write([key: content], at: now)

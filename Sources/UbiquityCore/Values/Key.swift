@@ -44,7 +44,8 @@ package struct Key: Sendable {
 
 extension Key: Hashable {
     package static func == (a: Key, b: Key) -> Bool {
-        a.name == b.name && (a.box === b.box || a.part == b.part)
+        guard a.name == b.name else { return false }
+        return a.box == nil ? b.box == nil : a.part == b.part
     }
 
     package func hash(into hasher: inout Hasher) {
@@ -83,14 +84,16 @@ extension Key {
     var bytesCount: Int { string.utf8.count + (part.map { 1 + $0.text.string.utf8.count } ?? 0) }
 
     /// - Throws: ``KeyError`` for bytes that no key has.
-    package init(bytes: some Collection<UInt8>) throws(KeyError) {
+    package init(bytes: UnsafeRawBufferPointer) throws(KeyError) {
         guard let end = bytes.firstIndex(of: Self.separator) else {
             try self.init(String(decoding: bytes, as: UTF8.self))
             return
         }
-        let text = String(decoding: bytes[end...].dropFirst(), as: UTF8.self)
+        let text = String(
+            decoding: UnsafeRawBufferPointer(rebasing: bytes[(end + 1)...]), as: UTF8.self)
         guard let part = PartID(text) else { throw .noPart }
-        self = try Key(String(decoding: bytes[..<end], as: UTF8.self)).part(part)
+        let name = UnsafeRawBufferPointer(rebasing: bytes[..<end])
+        self = try Key(String(decoding: name, as: UTF8.self)).part(part)
     }
 }
 

@@ -61,7 +61,7 @@ enum SQLiteRecord {
         let time = HybridTimestamp(rawValue: UInt64(bitPattern: row[1]))
         let device = DeviceID(rawValue: UInt64(bitPattern: row[2]))
         return UbiquityCore.Record(
-            key: try Key(bytes: row[0] as Data),
+            key: try (row[0] as Data).withUnsafeBytes { try Key(bytes: $0) },
             content: try content(row[3]), stamp: Stamp(time, device))
     }
 
