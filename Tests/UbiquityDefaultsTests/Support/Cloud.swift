@@ -11,8 +11,22 @@ struct Cloud: Sendable {
     private let folder: String
     private let port: Int
 
+    /// Tests run side by side, and a process may have some 1,000 files open.
+    private static let turns = Turns(4)
+
     /// Runs a test against a server, and stops it.
     static func with(_ body: (Cloud) async throws -> Void) async throws {
+        await turns.begin()
+        do {
+            try await run(body)
+            await turns.end()
+        } catch {
+            await turns.end()
+            throw error
+        }
+    }
+
+    private static func run(_ body: (Cloud) async throws -> Void) async throws {
         let folder = NSTemporaryDirectory() + "ubiquity-cloud-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: folder) }
         var settings = ServerSettings(dataFolder: folder)
