@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// A real server, `ubiquity serve`, in a folder that is gone with the program.
+@MainActor
+final class StageServer {
+    let folder: String
+    private let process = Process()
+    /// The server ends when this is closed: with this program, however that ends.
+    private let input = Pipe()
+    private(set) var port = 0
+
+    private static var current: StageServer?
+
+    /// Returns when it takes requests.
+    init() async throws {
+        folder = NSTemporaryDirectory() + "/ubiquity-example-" + UUID().uuidString
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700])
+        Self.current = self
+        atexit { MainActor.assumeIsolated { StageServer.current?.end() } }
+        let output = Pipe()
+        process.standardInput = input
+        try run(
+            process,
+            ["serve", "--port", "0", "--data", data, "--json", "--log-level", "error"]
+                + ["--end-with-input"],
+            output: output)
+        port = try await Self.answer(Ready.self, from: output).port
+    }
+
+    /// A one-time code for a device to sign in by.
+    /// - Parameter isFirst: Whether the account is to be made.
+    func newCode(isFirst: Bool) async throws -> String {
+        let (command, output) = (Process(), Pipe())
+        command.standardInput = FileHandle.nullDevice
+        try run(
+            command, ["account", isFirst ? "create" : "code", "ada", "--data", data, "--json"],
+            output: output)
+        return try await Self.answer(Code.self, from: output).code
+    }
+
+    private struct Ready: Decodable { var port: Int }
+    private struct Code: Decodable { var code: String }
+
+    private var data: String { folder + "/server" }
+
+    private func end() {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    private func run(_ process: Process, _ arguments: [String], output: Pipe) throws {
+        let own = URL(fileURLWithPath: Bundle.main.executablePath ?? CommandLine.arguments[0])
+        let program = own.deletingLastPathComponent().appendingPathComponent("ubiquity")
+        guard FileManager.default.isExecutableFile(atPath: program.path) else {
+            throw StageTrouble("the program ubiquity is not built: `make example` does it")
+        }
+        process.executableURL = program
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment
+            .filter { !$0.key.hasPrefix("UBIQUITY_") }
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+    }
+
+    /// What a command prints as its first line.
+    @concurrent private static func answer<Answer: Decodable & Sendable>(
+        _ type: Answer.Type, from output: Pipe
+    ) async throws -> Answer {
+        var line = Data()
+        while !line.contains(UInt8(ascii: "\n")) {
+            let more = output.fileHandleForReading.availableData
+            guard !more.isEmpty else { throw StageTrouble("the server did not start") }
+            line += more
+        }
+        return try JSONDecoder().decode(Answer.self, from: line)
+    }
+}
+
+/// Why the stage cannot be set, one sentence.
+struct StageTrouble: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
