@@ -125,8 +125,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityTestWorker", "UbiquityTorture",
-                "UbiquityWire",
+                "SyncMe", "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityTestWorker",
+                "UbiquityTorture", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -24,7 +24,8 @@ final class RoundTripPane: Pane {
     var lines: [Line] {
         let note = notepad.note
         var lines: [Line] = [
-            Line(note.title.isEmpty ? "No title" : note.title, .bold), Line(note.text), "", state, "",
+            Line(note.title.isEmpty ? "No title" : note.title, .bold), Line(note.text), "", state,
+            "",
         ]
         if let replaced = notepad.replaced {
             lines += [Line("Took the place of: \(replaced.title), \(replaced.text)", .dim)]

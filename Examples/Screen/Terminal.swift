@@ -100,7 +100,9 @@ public final class Terminal {
     private static func write(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            let count = rest.withUnsafeBytes {
+                Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count)
+            }
             guard count > 0 || errno == EINTR else { return }
             rest = rest.dropFirst(max(0, count))
         }

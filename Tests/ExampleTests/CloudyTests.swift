@@ -34,7 +34,9 @@ struct CloudyTests {
         #expect(titles(there) == titles(here))
     }
 
-    @Test func `a deletion, an addition and a new title of the same moment all happen`() async throws {
+    @Test func `a deletion, an addition and a new title of the same moment all happen`()
+        async throws
+    {
         try here.add(title: "Swift", address: "https://swift.org")
         try here.add(title: "Debian", address: "https://debian.org")
         await cloud.settle()
@@ -48,7 +50,9 @@ struct CloudyTests {
         #expect(titles(there) == titles(here))
     }
 
-    @Test func `a new title for what another device deleted meanwhile does not bring it back`() async throws {
+    @Test func `a new title for what another device deleted meanwhile does not bring it back`()
+        async throws
+    {
         try here.add(title: "Swift", address: "https://swift.org")
         await cloud.settle()
         try here.delete("https://swift.org")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ExampleScreen
 import Testing
+import Ubiquity
 import UbiquityTesting
 
 @testable import LevelUp
@@ -33,7 +35,9 @@ struct LevelUpTests {
         #expect(cloud.server.values(ofStore: LevelUpPane.identifier)["level"] as? Int == 13)
     }
 
-    @Test func `in the guide's way the lower level stays where no app runs that knows better`() async {
+    @Test func `in the guide's way the lower level stays where no app runs that knows better`()
+        async
+    {
         var here: GuideGame? = GuideGame(a.store, a.defaults)
         let there = GuideGame(b.store, b.defaults)
         await cloud.settle()
@@ -52,7 +56,9 @@ struct LevelUpTests {
         #expect(here?.corrections == 1)
     }
 
-    @Test func `with the policy the higher level wins, and no app does anything for it`() async throws {
+    @Test func `with the policy the higher level wins, and no app does anything for it`()
+        async throws
+    {
         let here = try PolicyGame(a.store, a.preferences)
         let there = try PolicyGame(b.store, b.preferences)
         await cloud.settle()
