@@ -4,7 +4,7 @@ internal import Dispatch
 internal import Foundation
 
 /// The terminal that the program runs in: keys as they are pressed, and a screen of its own, which
-/// is gone when the program ends, however it ends.
+/// is gone when the program ends by `exit`, see ``EndingSignals``.
 @MainActor
 public final class Terminal {
     /// The program's one, once it is open.
@@ -35,11 +35,10 @@ public final class Terminal {
         Self.current = self
         atexit { MainActor.assumeIsolated { Terminal.current?.close() } }
         read(pressed)
-        follow(SIGWINCH) { [weak self] in
+        follow { [weak self] in
             self?.shown = []
             resized()
         }
-        for number in [SIGTERM, SIGHUP, SIGINT] { follow(number) { exit(128 + number) } }
     }
 
     /// How many columns and rows it has.
@@ -88,10 +87,9 @@ public final class Terminal {
         sources.append(source)
     }
 
-    private func follow(_ number: Int32, _ body: @escaping @MainActor () -> Void) {
-        signal(number, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: number, queue: .main)
-        source.setEventHandler { MainActor.assumeIsolated { body() } }
+    private func follow(_ resized: @escaping @MainActor () -> Void) {
+        let source = DispatchSource.makeSignalSource(signal: SIGWINCH, queue: .main)
+        source.setEventHandler { MainActor.assumeIsolated { resized() } }
         source.resume()
         sources.append(source)
     }

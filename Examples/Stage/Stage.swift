@@ -10,6 +10,8 @@ internal import Ubiquity
 public enum Stage {
     /// Runs the program to its end.
     public static func run(_ app: (some Pane).Type) async {
+        let signals = EndingSignals()
+        defer { withExtendedLifetime(signals) {} }
         do { try await perform(app) } catch {
             let sentence = (error as? Arguments.Wrong)?.sentence ?? "\(error)"
             FileHandle.standardError.write(Data("\(app.name): \(sentence)\n".utf8))

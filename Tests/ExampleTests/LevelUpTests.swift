@@ -72,8 +72,9 @@ struct LevelUpTests {
 
         #expect(await cloud.settle(until: { there.level == 13 && there.levelInStore == 13 }))
         #expect((here.level, here.levelInStore) == (13, 13))
-        let stored = cloud.server.values(ofStore: LevelUpPane.identifier)
-        #expect(stored[PolicyGame.key] as? Int == 13)
+        let newcomer = cloud.newDevice("C").openStore(LevelUpPane.identifier)
+        await cloud.settle()
+        #expect(newcomer.longLong(forKey: PolicyGame.key) == 13)
     }
 
     @Test func `a value that is no level does not end the game`() async {
