@@ -2,9 +2,11 @@
 
 /// A picture of text: so many rows, each of so many columns. A value; a ``Terminal`` shows it.
 public struct Frame: Hashable, Sendable {
+    /// How wide it is.
     public let columns: Int
     /// Each as wide as the frame.
     public private(set) var lines: [Line]
+    /// How high it is.
     public var rows: Int { lines.count }
 
     /// - Parameters:

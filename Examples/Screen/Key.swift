@@ -12,6 +12,7 @@ public enum Key: Hashable, Sendable {
 public struct KeyReader: Sendable {
     private var rest: [UInt8] = []
 
+    /// At the beginning of the input.
     public init() {}
 
     /// The keys that are complete. What no key is is left out.

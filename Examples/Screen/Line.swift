@@ -12,12 +12,15 @@ public struct Line: Hashable, Sendable, ExpressibleByStringInterpolation {
 
     private(set) var spans: [Span]
 
+    /// A line of one look.
     public init(_ text: String, _ style: Style = .plain) {
         spans = text.isEmpty ? [] : [Span(text: text.withoutControls, style: style)]
     }
 
+    /// A line without any styles.
     public init(stringLiteral text: String) { self.init(text) }
 
+    /// The one, and then the other.
     public static func + (left: Line, right: Line) -> Line {
         var line = left
         line.spans += right.spans

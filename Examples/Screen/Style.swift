@@ -25,10 +25,11 @@ public struct Style: Hashable, Sendable {
     public var foreground: Color?
     /// Nil: as the terminal has it.
     public var background: Color?
-    public var isBold = false
-    public var isDim = false
-    public var isReversed = false
+    private var isBold = false
+    private var isDim = false
+    private var isReversed = false
 
+    /// Neither bold nor dim. Nil: as the terminal has it.
     public init(_ foreground: Color? = nil, on background: Color? = nil) {
         self.foreground = foreground
         self.background = background
@@ -37,8 +38,11 @@ public struct Style: Hashable, Sendable {
     /// As the terminal has it.
     public static let plain = Style()
 
+    /// Heavy.
     public static let bold = Style(isBold: true)
+    /// For what matters less.
     public static let dim = Style(isDim: true)
+    /// Text and ground in each other's colour.
     public static let reversed = Style(isReversed: true)
 
     private init(isBold: Bool = false, isDim: Bool = false, isReversed: Bool = false) {

@@ -29,8 +29,11 @@ public protocol Pane: AnyObject {
 }
 
 extension Pane {
+    /// None.
     public static var options: [String] { [] }
+    /// As the terminal has it.
     public var ground: Style { .plain }
+    /// Never.
     public var isTyping: Bool { false }
 }
 
@@ -41,6 +44,7 @@ public struct StageDevice {
     public let name: String
     /// 0 for the first.
     public let number: Int
+    /// The app's store on this device.
     public let store: UbiquitousKeyValueStore
     /// The app's preferences.
     public let preferences: DefaultsDomain

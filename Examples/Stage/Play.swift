@@ -51,7 +51,7 @@ final class Play<App: Pane> {
     func frame(columns: Int, rows: Int?) -> Frame {
         let needed = apps.map { $0.pane.lines.count + 2 }.max() ?? 0
         let height = max(1, rows.map { $0 - 3 } ?? needed)
-        let title = Line(" \(App.name) ", .bold) + Line(subtitle, .dim)
+        let title = Line(" \(App.name)  ", .bold) + Line(subtitle, .dim)
         return Frame([title, ""], columns: columns)
             .above(panes(columns: columns, rows: height))
             .above(Frame([Line(keys, .dim)], columns: columns))
