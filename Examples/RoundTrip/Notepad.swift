@@ -36,8 +36,29 @@ final class Notepad {
 
     deinit { reading?.cancel() }
 
-    /// How many of the two keys wait to be sent: never one.
-    var pendingKeys: Int { store.status.pendingKeys.count }
+    /// How far the note has come.
+    enum Progress {
+        case unwritten
+        /// In the file and not in the store, which another account may have emptied.
+        case inFile
+        /// In the store of this device.
+        case waiting
+        case onServer
+    }
+
+    var progress: Progress {
+        if note == Note() { return .unwritten }
+        if noteInStore != note { return .inFile }
+        return store.status.pendingKeys.isEmpty ? .onServer : .waiting
+    }
+
+    /// Nil: none, or not a whole one.
+    private var noteInStore: Note? {
+        guard let title = store.string(forKey: Self.titleKey),
+            let text = store.string(forKey: Self.textKey)
+        else { return nil }
+        return Note(title: title, text: text)
+    }
 
     /// Writes both as one transaction. A note that does not fit changes nothing.
     func write(_ note: Note) {
@@ -60,11 +81,7 @@ final class Notepad {
 
     /// Nothing in the store: the copy stays, and goes there when it is written the next time.
     private func takeOver() {
-        guard let title = store.string(forKey: Self.titleKey),
-            let text = store.string(forKey: Self.textKey)
-        else { return }
-        let new = Note(title: title, text: text)
-        guard new != note else { return }
+        guard let new = noteInStore, new != note else { return }
         if note != Note() { replaced = note }
         keep(new)
     }

@@ -39,9 +39,12 @@ final class RoundTripPane: Pane {
     }
 
     private var state: Line {
-        notepad.pendingKeys == 0
-            ? Line("The server has this note.", Style(.green))
-            : Line("Title and text wait to be sent.", Style(.yellow))
+        switch notepad.progress {
+        case .unwritten: Line("Nothing is written yet.", .dim)
+        case .inFile: Line("Only the file of this device has it.", Style(.red))
+        case .waiting: Line("Title and text wait to be sent.", Style(.yellow))
+        case .onServer: Line("The server has this note.", Style(.green))
+        }
     }
 
     func press(_ key: Key) {
