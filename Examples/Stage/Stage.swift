@@ -10,8 +10,6 @@ internal import Ubiquity
 public enum Stage {
     /// Runs the program to its end.
     public static func run(_ app: (some Pane).Type) async {
-        let signals = EndingSignals()
-        defer { withExtendedLifetime(signals) {} }
         do { try await perform(app) } catch {
             let sentence = (error as? Arguments.Wrong)?.sentence ?? "\(error)"
             FileHandle.standardError.write(Data("\(app.name): \(sentence)\n".utf8))
@@ -27,6 +25,9 @@ public enum Stage {
         guard arguments.isPrinting || Terminal.isThere else {
             throw StageTrouble("it needs a terminal to run in; --print shows one picture without")
         }
+        try PreferencesFolder.use(in: arguments.home ?? StageFolder.path)
+        let signals = EndingSignals()
+        defer { withExtendedLifetime(signals) {} }
         let apps: [RunningApp<App>] =
             if let home = arguments.home {
                 [try single(home, arguments)]
@@ -40,18 +41,15 @@ public enum Stage {
     private static func single<App: Pane>(
         _ home: String, _ arguments: Arguments
     ) throws -> RunningApp<App> {
-        // Two homes are two devices, and each device has preferences of its own.
-        setenv("XDG_CONFIG_HOME", home + "/config", 1)
-        return try RunningApp(
-            "this device", home: home, options: arguments.options)
+        try RunningApp(
+            "this device", home: home, suite: App.name, options: arguments.options)
     }
 
     private static func pair<App: Pane>(_ arguments: Arguments) async throws -> [RunningApp<App>] {
-        let server = try await StageServer()
-        setenv("XDG_CONFIG_HOME", server.folder + "/config", 1)
+        let server = try await StageServer(in: StageFolder.path)
         var apps: [RunningApp<App>] = []
         for (number, name) in ["device A", "device B"].enumerated() {
-            let (home, cable) = ("\(server.folder)/\(name)", Cable(to: server.port))
+            let (home, cable) = ("\(StageFolder.path)/\(name)", Cable(to: server.port))
             let code = try await server.newCode(isFirst: number == 0)
             try await UbiquityAccount.signIn(
                 server: try await cable.plugIn(), code: code, deviceName: name, home: home)

@@ -2,10 +2,31 @@
 
 internal import Foundation
 
-/// A real server, `ubiquity serve`, in a folder that is gone with the program.
+/// What a stage has on the disk. It is gone with the program.
+enum StageFolder {
+    /// The same after the program has started again.
+    static let path: String = {
+        let known = ProcessInfo.processInfo.environment[variable] ?? ""
+        // What is removed in the end must be the stage's own.
+        return known.contains(prefix) ? known : new()
+    }()
+
+    static func remove() { try? FileManager.default.removeItem(atPath: path) }
+
+    private static func new() -> String {
+        let folder = NSTemporaryDirectory() + prefix + UUID().uuidString
+        setenv(variable, folder, 1)
+        return folder
+    }
+
+    private static let prefix = "/ubiquity-example-"
+    private static let variable = "UBIQUITY_EXAMPLE_STAGE"
+}
+
+/// A real server, `ubiquity serve`, in the stage's folder.
 @MainActor
 final class StageServer {
-    let folder: String
+    private let folder: String
     private let process = Process()
     /// The server ends when this is closed: with this program, however that ends.
     private let input = Pipe()
@@ -14,11 +35,8 @@ final class StageServer {
     private static var current: StageServer?
 
     /// Returns when it takes requests.
-    init() async throws {
-        folder = NSTemporaryDirectory() + "/ubiquity-example-" + UUID().uuidString
-        try FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: true,
-            attributes: [.posixPermissions: 0o700])
+    init(in folder: String) async throws {
+        self.folder = folder
         Self.current = self
         atexit { MainActor.assumeIsolated { StageServer.current?.end() } }
         let output = Pipe()
@@ -49,7 +67,7 @@ final class StageServer {
 
     private func end() {
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-        try? FileManager.default.removeItem(atPath: folder)
+        StageFolder.remove()
     }
 
     private func run(_ process: Process, _ arguments: [String], output: Pipe) throws {
