@@ -17,7 +17,7 @@ final class RunningApp<App: Pane> {
     private(set) var isPluggedIn = true
 
     init(
-        _ name: String, number: Int = 0, home: String, suite: String,
+        _ name: String, number: Int = 0, home: String, suite: String? = nil,
         cable: Cable? = nil, options: [String: String]
     ) throws {
         var configuration = UbiquityConfiguration(identifier: App.identifier, home: home)
@@ -29,8 +29,8 @@ final class RunningApp<App: Pane> {
         pane = try App(
             StageDevice(
                 name: name, number: number, store: store,
-                preferences: .suite(suite),
-                defaults: UserDefaults(suiteName: suite) ?? .standard, folder: home,
+                preferences: suite.map(DefaultsDomain.suite) ?? .standard,
+                defaults: suite.flatMap(UserDefaults.init(suiteName:)) ?? .standard, folder: home,
                 options: options))
     }
 

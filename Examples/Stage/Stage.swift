@@ -42,7 +42,7 @@ public enum Stage {
         _ home: String, _ arguments: Arguments
     ) throws -> RunningApp<App> {
         try RunningApp(
-            "this device", home: home, suite: App.name, options: arguments.options)
+            "this device", home: home, options: arguments.options)
     }
 
     private static func pair<App: Pane>(_ arguments: Arguments) async throws -> [RunningApp<App>] {

@@ -26,6 +26,9 @@ extension EndToEndTests {
                 #expect((run.status, run.errors) == (0, ""))
                 #expect(run.output.contains("connected"))
                 #expect(run.output.contains("The background is green."))
+                // The app's preferences are in the file that is the program's.
+                let files = try FileManager.default.contentsOfDirectory(atPath: b + "/config")
+                #expect(files.filter { $0.hasSuffix(".plist") } == ["SyncMe.plist"])
             }
         }
 
