@@ -8,12 +8,13 @@ SWIFT ?= swift
 PLIST ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo test test-tsan simulate mutations torture fuzz fuzz-build \
+.PHONY: help setup build demo example test test-tsan simulate mutations torture fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark clean
 
 help:
 	@echo "make demo                  two devices and a server on this machine, with a sample file"
 	@echo "make demo PLIST=FILE       the same with a preferences file of your own"
+	@echo "make example NAME=Cloudy   an example app on two devices; Examples/README.md has them all"
 	@echo "make test                  all tests"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
@@ -36,6 +37,19 @@ build: setup
 demo: setup
 	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product ubiquity
 	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity" demo $(if $(PLIST),--plist "$(PLIST)")
+
+# The examples, each a folder with an app's name.
+EXAMPLES := $(filter-out Screen Stage,$(patsubst Examples/%/,%,$(wildcard Examples/*/)))
+NAME ?=
+EXAMPLE_FLAGS ?=
+
+example: setup
+	@[ -n "$(filter $(EXAMPLES),$(NAME))" ] || \
+		{ echo "make example NAME=...: there are $(EXAMPLES)" >&2; exit 1; }
+	@for product in ubiquity $(NAME); do \
+		scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product $$product || exit 1; \
+	done
+	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/$(NAME)" $(EXAMPLE_FLAGS)
 
 test: setup
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
@@ -94,7 +108,7 @@ fuzz-corpus: fuzz-build
 	@ENTRY=$(ENTRY) scripts/fuzz --merge .build-fuzz/release/FuzzProgram
 
 # What is formatted.
-FORMATTED := Package.swift Snippets Sources Tests Fuzz/Entries Fuzz/Program \
+FORMATTED := Package.swift Examples Snippets Sources Tests Fuzz/Entries Fuzz/Program \
 	Benchmarks/Package.swift Benchmarks/Sources
 
 lint:

@@ -3,6 +3,9 @@
 
 import PackageDescription
 
+/// See Examples/README.md.
+let examples = ["LevelUp", "Cloudy", "SyncMe", "RoundTrip", "Magazine"]
+
 let package = Package(
     name: "ubiquity",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -122,8 +125,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityTestWorker", "UbiquityTorture",
-                "UbiquityWire",
+                "SyncMe", "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityTestWorker",
+                "UbiquityTorture", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -185,9 +188,34 @@ let package = Package(
             ],
             path: "Fuzz/Entries"),
         .testTarget(name: "FuzzCorpusTests", dependencies: ["FuzzEntries"]),
+        // What the examples have in common: the terminal, and two devices with a server of their own.
+        .target(name: "ExampleScreen", path: "Examples/Screen", packageAccess: false),
+        .target(
+            name: "ExampleStage",
+            dependencies: [
+                "ExampleScreen", "Ubiquity", "UbiquityDefaults",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Examples/Stage", packageAccess: false),
+        .testTarget(
+            name: "ExampleTests",
+            dependencies: ["ExampleScreen", "ExampleStage", "Ubiquity", "UbiquityDefaults"]
+                + ["UbiquityTesting"] + examples.map { .target(name: $0) },
+            packageAccess: false),
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Each is an app, and sees what an app sees.
+for example in examples {
+    package.targets.append(
+        .executableTarget(
+            name: example,
+            dependencies: ["ExampleScreen", "ExampleStage", "Ubiquity", "UbiquityDefaults"],
+            path: "Examples/\(example)", packageAccess: false))
+}
 
 // For `make fuzz` only: the program has libFuzzer's `main`, which no other build links.
 if Context.environment["UBIQUITY_FUZZ"] != nil {
@@ -214,7 +242,7 @@ let sanitizerSettings: [SwiftSetting] =
 
 // One loop, so that no target is forgotten. Apps do not have the house's settings.
 for target in package.targets {
-    let isApp = target.name.hasPrefix("DropIn")
+    let isApp = target.name.hasPrefix("DropIn") || examples.contains(target.name)
     target.swiftSettings =
         (target.swiftSettings ?? []) + strictSettings
         + (isApp ? [] : houseSettings + sanitizerSettings)

@@ -31,7 +31,14 @@ public struct DefaultsDomain: Hashable, Sendable {
 
     /// - Throws: `UbiquityError` if there can be no such suite.
     func open() throws -> UserDefaults {
-        guard let suite else { return .standard }
+        guard let suite else {
+            #if !canImport(Darwin)
+            // Foundation must have found the program's file by itself. Asked by `name` first, it takes
+            // that for a file's name: all programs would share that file, and not see their own.
+            _ = UserDefaults.standard.object(forKey: name)
+            #endif
+            return .standard
+        }
         guard !suite.isEmpty, let defaults = UserDefaults(suiteName: suite) else {
             throw UbiquityError(.invalid, "there can be no suite of preferences named \"\(suite)\"")
         }

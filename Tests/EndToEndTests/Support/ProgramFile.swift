@@ -7,6 +7,8 @@ enum ProgramFile: String {
     case ubiquity
     case worker = "UbiquityTestWorker"
     case torture = "UbiquityTorture"
+    /// An example.
+    case syncMe = "SyncMe"
 
     struct NotFound: Error, CustomStringConvertible {
         var program: ProgramFile

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// Where the examples' preferences lie: with the device, for each device has its own, and two devices of
+/// one machine must not meet by a file.
+enum PreferencesFolder {
+    /// Foundation on Linux looks for the place once, before any code of a program's: so the program
+    /// starts again with it, if it was started with another.
+    static func use(in home: String) throws {
+        let path = URL(fileURLWithPath: home).path + "/config"
+        // A folder that cannot be made is the store's to complain of.
+        try? FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700])
+        guard ProcessInfo.processInfo.environment[variable] != path else { return }
+        setenv(variable, path, 1)
+        execv(Bundle.main.executablePath ?? CommandLine.arguments[0], CommandLine.unsafeArgv)
+        throw StageTrouble("the program cannot start again: \(String(cString: strerror(errno)))")
+    }
+
+    private static let variable = "XDG_CONFIG_HOME"
+}

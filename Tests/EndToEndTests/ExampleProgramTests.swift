@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+
+extension EndToEndTests {
+    /// An example as a program: the stage that all of them have.
+    @Suite struct ExampleProgramTests {
+        private func run(_ stage: Stage, _ arguments: [String]) async throws -> ProgramRun {
+            let child = try stage.start(arguments, program: .syncMe)
+            let status = try await child.exit(within: 60)
+            return ProgramRun(status: status, output: child.output, errors: child.errors)
+        }
+
+        @Test func `an example is a device that somebody is signed in on`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let a = try await server.signIn("a", isFirst: true)
+                let b = try await server.signIn("b")
+                try await stage.succeed(
+                    "set", "background", "--string", "green", "--store", "EXAMPLES.syncme",
+                    "--home", a)
+                try await stage.succeed("sync", "--store", "EXAMPLES.syncme", "--home", a)
+
+                let run = try await run(stage, ["--home", b, "--print"])
+                #expect((run.status, run.errors) == (0, ""))
+                #expect(run.output.contains("connected"))
+                #expect(run.output.contains("The background is green."))
+                // The app's preferences are in the file that is the program's.
+                let files = try FileManager.default.contentsOfDirectory(atPath: b + "/config")
+                #expect(files.filter { $0.hasSuffix(".plist") } == ["SyncMe.plist"])
+            }
+        }
+
+        @Test func `an example brings two devices and a server of its own`() async throws {
+            try await onStage { stage in
+                let run = try await run(stage, ["--print"])
+                #expect((run.status, run.errors) == (0, ""))
+                #expect(run.output.components(separatedBy: "connected").count == 3)
+            }
+        }
+
+        @Test func `an example that has no terminal says so`() async throws {
+            try await onStage { stage in
+                let run = try await run(stage, [])
+                #expect(run.status == 1)
+                #expect(run.errors.hasPrefix("SyncMe: it needs a terminal"))
+            }
+        }
+    }
+}
