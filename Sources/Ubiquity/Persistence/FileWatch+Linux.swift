@@ -12,17 +12,31 @@ internal import Musl
 internal import Android
 #endif
 
-/// A watch of a folder by inotify. The source owns the descriptor and closes it.
+/// A watch of a folder by inotify. The source owns the descriptor and closes it. A user may have some
+/// 128 of them at a time, in all programs; who gets none looks once a second.
 ///
 /// Unchecked: libdispatch guards its sources itself, which its Swift types do not say yet.
 struct FileWatch: @unchecked Sendable {
-    private let source: any DispatchSourceRead
+    private let source: any DispatchSourceProtocol
 
+    /// - Parameter open: Gives an inotify descriptor, or less than zero and `errno`.
     init(
         folder: String, prefix: String, queue: DispatchQueue,
+        open: () -> CInt = { inotify_init1(CInt(IN_NONBLOCK) | CInt(IN_CLOEXEC)) },
         handler: @escaping @Sendable () -> Void
     ) throws(SystemError) {
-        let file = inotify_init1(CInt(IN_NONBLOCK) | CInt(IN_CLOEXEC))
+        do throws(SystemError) {
+            source = try Self.inotify(open(), folder, prefix, queue, handler)
+        } catch {
+            guard [EMFILE, ENFILE, ENOSPC].contains(error.code) else { throw error }
+            source = PollingTimer.start(on: queue, handler)
+        }
+    }
+
+    private static func inotify(
+        _ file: CInt, _ folder: String, _ prefix: String, _ queue: DispatchQueue,
+        _ handler: @escaping @Sendable () -> Void
+    ) throws(SystemError) -> any DispatchSourceProtocol {
         guard file >= 0 else { throw SystemError(errno) }
         let events = IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO
         guard inotify_add_watch(file, folder, UInt32(events)) >= 0 else {
@@ -30,12 +44,13 @@ struct FileWatch: @unchecked Sendable {
             close(file)
             throw SystemError(code)
         }
-        source = DispatchSource.makeReadSource(fileDescriptor: file, queue: queue)
+        let source = DispatchSource.makeReadSource(fileDescriptor: file, queue: queue)
         source.setEventHandler {
-            if Self.readEvents(from: file, prefix: Array(prefix.utf8)) { handler() }
+            if readEvents(from: file, prefix: Array(prefix.utf8)) { handler() }
         }
         source.setCancelHandler { close(file) }
         source.resume()
+        return source
     }
 
     func cancel() { source.cancel() }

@@ -8,7 +8,7 @@ internal import Synchronization
 /// It may call once for several changes, and for a change that others would not call one: the
 /// handler looks for itself. It calls on the given queue, never after ``cancel()`` has returned
 /// there. The kernel tells (inotify on Linux and Android, kqueue on Apple's systems); where
-/// nobody does, the folder is looked at once a second.
+/// nobody does, or the kernel has no more room for it, the folder is looked at once a second.
 ///
 /// Shared state: `source`, set once and cleared by ``cancel()``; guarded by a mutex, because
 /// `cancel()` may come from any thread.

@@ -6,9 +6,14 @@ internal import Foundation
 package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A few words without a final point, such as "Permission denied".
     package var description: String
+    /// The value of `errno`; nil: it is not known.
+    package var code: Int32?
 
     package init(_ description: String) { self.description = description }
 
     /// - Parameter code: A value of `errno`.
-    package init(_ code: Int32) { self.init(String(cString: strerror(code))) }
+    package init(_ code: Int32) {
+        self.init(String(cString: strerror(code)))
+        self.code = code
+    }
 }

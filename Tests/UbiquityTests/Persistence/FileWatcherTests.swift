@@ -3,8 +3,9 @@
 import Dispatch
 import Foundation
 import Testing
-import Ubiquity
 import UbiquityCore
+
+@testable import Ubiquity
 
 struct FileWatcherTests {
     private let folder: TemporaryFolder
@@ -75,6 +76,19 @@ struct FileWatcherTests {
         try await Task.sleep(for: .milliseconds(50))
         #expect(!signal.hasFired)
     }
+
+    #if os(Linux)
+    @Test func `where the kernel has no room for a watch, the folder is looked at`() async throws {
+        let watch = try FileWatch(
+            folder: folder.path, prefix: "", queue: queue,
+            open: {
+                errno = EMFILE
+                return -1
+            }, handler: { [signal] in signal.fire() })
+        try await signal.wait()
+        watch.cancel()
+    }
+    #endif
 
     @Test func `a folder that does not exist is refused`() {
         #expect(throws: SystemError.self) {
