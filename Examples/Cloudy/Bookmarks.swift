@@ -40,7 +40,7 @@ final class Bookmarks {
         guard let url = URL(string: address), ["http", "https"].contains(url.scheme ?? ""),
             url.host?.isEmpty == false
         else { throw Refusal("\"\(address)\" is no address of a page, such as https://swift.org") }
-        try change { $0[address] = Bookmark(title: title, added: date) }
+        try store.update(.bookmarks) { $0[address] = Bookmark(title: title, added: date) }
     }
 
     /// - Throws: As ``add(title:address:at:)``. One that another device deleted meanwhile stays deleted.
@@ -49,13 +49,7 @@ final class Bookmarks {
         try add(title: title, address: address, at: bookmark.added)
     }
 
-    func delete(_ address: String) throws { try change { $0[address] = nil } }
-
-    private func change(_ body: (inout [String: Bookmark]) -> Void) throws {
-        var bookmarks = store[.bookmarks]
-        body(&bookmarks)
-        try store.set(bookmarks, for: .bookmarks)
-    }
+    func delete(_ address: String) throws { try store.update(.bookmarks) { $0[address] = nil } }
 
     struct Refusal: Error, Hashable, CustomStringConvertible {
         let description: String

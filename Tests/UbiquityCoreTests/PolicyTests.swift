@@ -260,6 +260,21 @@ import Testing
         #expect(a[key] == b[key])
     }
 
+    @Test func `any text is a field of a dictionary, an accent alone too`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        let fields = ["": "empty", "\u{301}": "accent", "e\u{301}": "two", "\u{0}": "zero"]
+        try a.setDictionary(key, fields)
+        cloud.settle()
+        #expect(b[key] == a[key])
+        guard case .dictionary(let entries)? = b[key] else {
+            Issue.record("no dictionary")
+            return
+        }
+        #expect(entries["\u{301}"] == .string("accent"))
+        #expect(entries[""] == .string("empty"))
+        #expect(entries.count == fields.count)
+    }
+
     @Test func `a plain array becomes parts, once, though two devices make them`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         a["k"] = .array([.string("x"), .string("y")])

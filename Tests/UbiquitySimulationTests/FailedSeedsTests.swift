@@ -46,6 +46,10 @@ struct FailedSeedsTests {
         ),
         (599, "An earlier write won because its stamp became final in another process."),
         (743, "A clone's older count took the place of a greater one."),
+        (
+            4332,
+            "Writes that the server found in its future got new stamps, and an array another order."
+        ),
     ]
 
     @Test(arguments: seedsWithPolicies)

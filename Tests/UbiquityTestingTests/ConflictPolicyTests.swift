@@ -89,6 +89,29 @@ struct ConflictPolicyTests {
         #expect(two.b.dictionary(forKey: "k") as? [String: String] == expected)
     }
 
+    @Test func `of a union keeps what comes in while an app changes what it has read`() throws {
+        let key = UbiquityKey<[String: Int]>("k", default: [:])
+        for store in [two.a, two.b] { store.setConflictPolicy(.unionOfDictionaries, for: key) }
+        two.a[key] = ["a": 1]
+        two.cloud.settle()
+        try two.a.update(key) { entries in
+            two.b[key] = ["a": 1, "b": 2]
+            two.cloud.settle()
+            entries["c"] = 3
+        }
+        two.cloud.settle()
+        #expect(two.a[key] == ["a": 1, "b": 2, "c": 3])
+        #expect(two.b[key] == ["a": 1, "b": 2, "c": 3])
+        struct Mistake: Error {}
+        #expect(throws: Mistake.self) {
+            try two.a.update(key) {
+                $0["d"] = 4
+                throw Mistake()
+            }
+        }
+        #expect(two.a[key].count == 3)
+    }
+
     @Test func `of the app's own is given both values in their order, with their times`() {
         let times = Mutex<[TimeInterval]>([])
         let policy = ConflictPolicy.custom { earlier, later in

@@ -26,8 +26,9 @@ public enum ConflictPolicy: Sendable {
     /// A dictionary, each entry of which is written and removed by itself: of two writes of one entry
     /// the later wins. What is inside of an entry is replaced as a whole.
     case unionOfDictionaries
-    /// A number to which every device adds: the difference between what an app saw and what it writes
-    /// is added, and none is lost or added twice. Integers stop at the ends of `Int64`.
+    /// A number to which every device adds: the difference between what the store has and what an app
+    /// writes is added, and none is lost or added twice. Integers stop at the ends of `Int64`. Best written
+    /// with ``UbiquityAdditions/increment(forKey:by:)``, which does not ask what the store has.
     case counter
     /// The app's own rule, for the earlier and the later of two values. Of more, it is given what it
     /// made of the first two and the third, and so on.

@@ -23,6 +23,29 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         setConflictPolicy(policy, forKey: key.name)
     }
 
+    /// Changes a value, and writes what the change was, not only its outcome.
+    ///
+    /// Under a conflict policy, `set` says what is different from what the store has at that moment. What
+    /// another device added between an app's reading and its writing would count as removed by it; with
+    /// this it stays. Without a policy it is a reading and then a writing.
+    ///
+    /// - Parameter body: Is given the value, or the key's default where there is none or it cannot be
+    ///   read, and changes it. It may use the store.
+    /// - Throws: What the body throws, and as ``set(_:for:)``. Then nothing was written.
+    public func update<Value>(
+        _ key: UbiquityKey<Value>, _ body: (inout Value) throws -> Void
+    ) throws {
+        let stored = value(key.name)
+        var value =
+            stored.flatMap { try? TypedValue.decode($0, as: Value.self) } ?? key.defaultValue
+        try body(&value)
+        let changed: PropertyListValue?
+        do { changed = try TypedValue.encode(value) } catch {
+            throw UbiquityError(refused: key.name, error)
+        }
+        try propose(changed, over: stored, forKey: key.name)
+    }
+
     /// Adds to a key as ``ConflictPolicy/counter`` does, whether that was declared for it or not.
     ///
     /// A value that is no number is replaced. Refused as ``UbiquitousKeyValueStore/set(_:forKey:)-(Any?,_)``

@@ -45,7 +45,7 @@ extension Family {
     private func dictionary(of parts: [Part]) -> PropertyListValue {
         var entries: [ExactString: PropertyListValue] = [:]
         if case .dictionary(let base)? = base?.value { entries = base }
-        for part in parts { entries[ExactString(String(part.id.name))] = part.value }
+        for part in parts { entries[ExactString(part.id.name)] = part.value }
         return .dictionary(entries)
     }
 

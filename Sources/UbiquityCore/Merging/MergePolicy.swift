@@ -25,10 +25,13 @@ package enum MergePolicy: Character, Hashable, Sendable, CaseIterable {
 
 extension PartID {
     /// Nil for a kind that this program does not know.
-    package var policy: MergePolicy? { text.string.first.flatMap(MergePolicy.init) }
+    package var policy: MergePolicy? {
+        // Not the first character: an accent at the beginning of a name would be a part of it.
+        text.string.unicodeScalars.first.flatMap { MergePolicy(rawValue: Character($0)) }
+    }
 
     /// What stands after the kind.
-    var name: Substring { text.string.dropFirst() }
+    var name: String { String(text.string.unicodeScalars.dropFirst()) }
 }
 
 extension Key {

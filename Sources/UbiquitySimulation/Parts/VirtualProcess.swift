@@ -436,7 +436,7 @@ extension Observation.Cause {
         case .streamReceived(_, .changes(let changes)):
             self = changes.isWhole && !engine.meta.hasCompletedFirstSync ? .firstDownload : .server
         // Stamps become final, and some writes turn out to be older than what the server has.
-        case .pulled, .streamReceived, .leading: self = .server
+        case .pulled, .streamReceived, .leading, .pushFailed: self = .server
         case .saveConflicted, .diskChanged: self = .otherProcess
         case .pushAnswered: self = .answer
         default: return nil
