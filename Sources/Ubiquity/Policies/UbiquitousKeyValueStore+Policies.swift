@@ -29,9 +29,12 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// another device added between an app's reading and its writing would count as removed by it; with
     /// this it stays. Without a policy it is a reading and then a writing.
     ///
-    /// - Parameter body: Is given the value, or the key's default where there is none or it cannot be
-    ///   read, and changes it. It may use the store.
-    /// - Throws: What the body throws, and as ``set(_:for:)``. Then nothing was written.
+    /// - Parameters:
+    ///   - key: Under which the value is.
+    ///   - body: Is given the value, or the key's default where there is none or it cannot be read, and
+    ///     changes it. It may use the store.
+    /// - Throws: What the body throws, and ``UbiquityError`` as ``UbiquitousKeyValueStore/set(_:for:)``.
+    ///   Then nothing was written.
     public func update<Value>(
         _ key: UbiquityKey<Value>, _ body: (inout Value) throws -> Void
     ) throws {
