@@ -17,15 +17,6 @@ struct CheckersTests {
         other = try Key("l")
     }
 
-    /// The first complaint about these.
-    private func complaint(
-        _ checker: some Checker, _ observations: [Observation]
-    ) -> String? {
-        let journal = Journal(checkers: [checker], clock: TrueTime())
-        for observation in observations { journal.note(observation) }
-        return journal.violation?.complaint
-    }
-
     private func value(_ number: Int, batch: Int = 0) -> PropertyListValue {
         Mark(number: number, batch: batch).value(padding: 0)
     }

@@ -16,15 +16,6 @@ struct CheckersThatMutationsAskedForTests {
         other = try Key("l")
     }
 
-    /// The first complaint about these.
-    private func complaint(
-        _ checker: some Checker, _ observations: [Observation]
-    ) -> String? {
-        let journal = Journal(checkers: [checker], clock: TrueTime())
-        for observation in observations { journal.note(observation) }
-        return journal.violation?.complaint
-    }
-
     private func disk(device: Int = 1) -> DiskName {
         DiskName(device: device, folder: "1", store: 0)
     }

@@ -9,31 +9,11 @@ package import UbiquityCore
 /// The contract lets go what a limit refused, what a first sync discarded, and what was on a disk that
 /// was lost before it was sent.
 package final class MergeChecker: Checker {
-    private enum Fate {
-        case acknowledged
-        case excused
-    }
-
-    private struct Trip: Hashable {
-        var process: Int
-        var id: Int
-    }
-
     private let policies: [Key: MergePolicy]
     private var acts: [Int: AppProposal] = [:]
-    private var fates: [Int: Fate] = [:]
-    /// Of each process, what it did since it last was told that all is on disk.
-    private var unsaved: [Int: [Int]] = [:]
-    /// Of each round trip under way, what was unsaved when it was asked for.
-    private var trips: [Trip: [Int]] = [:]
-    /// Of each disk, all that was done there.
-    private var made: [DiskName: [Int]] = [:]
-    /// What the server has, as long as it does not become an older copy of itself.
-    private var committed: [Int: [StoreName: Int64]] = [:]
+    private var ledger = FateLedger()
     /// Of each counter and run, what was done to it.
     private var counts: [Key: [Int]] = [:]
-    /// Of each disk that was lost, the last act until then.
-    private var losses: [DiskName: Int] = [:]
     /// An older copy took something's place: times prove nothing any more.
     private var hasGoneBack = false
 
@@ -41,26 +21,16 @@ package final class MergeChecker: Checker {
 
     package func check(_ observation: Observation, _ history: History) -> String? {
         if policies.isEmpty { return nil }
+        ledger.note(observation)
         switch observation {
         case .proposed(let act): note(act)
-        case .synchronized(let process): acknowledge(unsaved.removeValue(forKey: process) ?? [])
-        case .askedRoundTrip(let process, let id, _):
-            trips[Trip(process: process, id: id)] = unsaved[process] ?? []
-        case .finishedRoundTrip(let process, let id, _, _):
-            acknowledge(trips.removeValue(forKey: Trip(process: process, id: id)) ?? [])
-        case .moved(let process, _):
-            acknowledge(unsaved.removeValue(forKey: process) ?? [])
-            trips = trips.filter { $0.key.process != process }
-        case .ended(let process):
-            unsaved[process] = nil
-            trips = trips.filter { $0.key.process != process }
         case .committed(let commit): note(commit)
         case .withdrawn(let disk, let records): excuse(Set(records.map(\.key)), on: disk)
         case .discarded(let disk, let keys): excuse(keys, on: disk)
-        case .lost(let disk): lose(disk, through: made[disk]?.last)
-        case .wiped(let disk): lose(disk, through: .max)
-        case .cloned: hasGoneBack = true
-        case .serverRestored(let positions): forgetCommits(after: positions)
+        case .lost(let disk), .wiped(let disk):
+            hasGoneBack = true
+            ledger.excuse(unsent(on: disk) { _ in true })
+        case .cloned, .serverRestored: hasGoneBack = true
         case .settled(let settlement): return judge(settlement, history)
         default: break
         }
@@ -71,9 +41,7 @@ package final class MergeChecker: Checker {
 
     private func note(_ act: AppProposal) {
         acts[act.number] = act
-        unsaved[act.process, default: []].append(act.number)
-        made[act.disk, default: []].append(act.number)
-        if losses[act.disk] == .max { fates[act.number] = .excused }
+        ledger.note(act.number, by: act.process, on: act.disk)
         if case .count(let run, _, _) = act.act {
             counts[act.key.part(run), default: []].append(act.number)
         }
@@ -81,10 +49,7 @@ package final class MergeChecker: Checker {
 
     private func note(_ commit: Commit) {
         for write in commit.writes where write.key.isPart {
-            for number in numbers(in: write) {
-                committed[number, default: [:]][commit.store] = commit.position.revision
-                acknowledge([number])
-            }
+            ledger.note(numbers(in: write), in: commit)
         }
     }
 
@@ -97,35 +62,15 @@ package final class MergeChecker: Checker {
         return counts.filter { (acts[$0]?.total ?? .max) <= counted }
     }
 
-    private func acknowledge(_ numbers: [Int]) {
-        for number in numbers where fates[number] == nil { fates[number] = .acknowledged }
-    }
-
-    private func lose(_ disk: DiskName, through last: Int?) {
-        hasGoneBack = true
-        losses[disk] = last
-        for number in made[disk] ?? [] where committed[number] == nil { fates[number] = .excused }
-    }
-
     /// What was on its way there under these keys is gone.
     private func excuse(_ keys: Set<Key>, on disk: DiskName) {
         let wholes = Set(keys.map(\.whole))
-        for number in made[disk] ?? [] where committed[number] == nil {
-            if let key = acts[number]?.key, wholes.contains(key) { fates[number] = .excused }
-        }
+        ledger.excuse(unsent(on: disk) { wholes.contains($0.key) })
     }
 
-    /// What the server forgot, the disk must still have on which it was done, unless that was lost.
-    private func forgetCommits(after positions: [StoreName: Position]) {
-        hasGoneBack = true
-        for (number, commits) in committed {
-            let kept = commits.filter { $0.value <= positions[$0.key]?.revision ?? 0 }
-            guard kept.count < commits.count else { continue }
-            committed[number] = kept.isEmpty ? nil : kept
-            guard let disk = acts[number]?.disk, let loss = losses[disk], number <= loss else {
-                continue
-            }
-            fates[number] = .excused
+    private func unsent(on disk: DiskName, where isMeant: (AppProposal) -> Bool) -> [Int] {
+        ledger.numbers(on: disk).filter { number in
+            !ledger.isCommitted(number) && acts[number].map(isMeant) ?? false
         }
     }
 
@@ -144,7 +89,7 @@ package final class MergeChecker: Checker {
                 let made = Made(
                     acts: mine.sorted { $0.number < $1.number },
                     sure: mine.filter {
-                        fates[$0.number] == .acknowledged
+                        ledger.isAcknowledged($0.number)
                             && history.owner(of: $0.disk) == store.account
                     }.sorted { $0.number < $1.number })
                 if let complaint = judge(policy, parts, made) {

@@ -12,28 +12,10 @@ import UbiquityCore
 /// The contract lets some writes go: those that a limit refused, that a first sync discarded, that
 /// were on a disk which was lost before they were sent; and with them what they had replaced there.
 package final class SurvivalChecker: Checker {
-    private enum Fate {
-        case acknowledged
-        case excused
-    }
-
-    private struct Trip: Hashable {
-        var process: Int
-        var id: Int
-    }
-
     /// Nil: time says nothing in this run; else the milliseconds by which stamps may be wrong.
     private let timeTolerance: Int64?
     private let keepsStamps: Bool
-    private var fates: [Int: Fate] = [:]
-    /// Of each process, what it wrote since it last was told that all is on disk.
-    private var unsaved: [Int: [Int]] = [:]
-    /// Of each round trip under way, what was unsaved when it was asked for.
-    private var trips: [Trip: [Int]] = [:]
-    /// Of each disk, all that was written there.
-    private var written: [DiskName: [Int]] = [:]
-    /// What the server has, as long as it does not become an older copy of itself.
-    private var committed: [Int: [StoreName: Int64]] = [:]
+    private var ledger = FateLedger()
     /// Of each write, the one that its author had seen there.
     private var predecessors: [Int: Int] = [:]
     /// What waited on a disk when that was copied: it may be sent twice, under two stamps.
@@ -42,8 +24,6 @@ package final class SurvivalChecker: Checker {
     private var copied: [Int: Set<Int>] = [:]
     /// In the end, the deletions of each key.
     private var deletions: [Key: [AppWrite]] = [:]
-    /// Of each disk that was lost, the last write until then.
-    private var losses: [DiskName: Int] = [:]
 
     /// - Parameters:
     ///   - timeTolerance: Nil where clocks are so wrong that times prove nothing.
@@ -54,34 +34,20 @@ package final class SurvivalChecker: Checker {
     }
 
     package func check(_ observation: Observation, _ history: History) -> String? {
+        ledger.note(observation)
         switch observation {
-        case .wrote(let process, let writes): note(writes, of: process, history)
-        case .synchronized(let process): acknowledge(unsaved.removeValue(forKey: process) ?? [])
-        case .askedRoundTrip(let process, let id, _):
-            trips[Trip(process: process, id: id)] = unsaved[process] ?? []
-        case .finishedRoundTrip(let process, let id, _, _):
-            acknowledge(trips.removeValue(forKey: Trip(process: process, id: id)) ?? [])
-        case .moved(let process, _):
-            // Who turns to another account leaves what waits behind, parked.
-            acknowledge(unsaved.removeValue(forKey: process) ?? [])
-            forgetTrips(of: process)
-        case .ended(let process):
-            unsaved[process] = nil
-            forgetTrips(of: process)
-        case .committed(let commit): note(commit)
+        case .wrote(let process, let writes): note(writes, of: process)
+        case .committed(let commit):
+            ledger.note(commit.writes.compactMap { Mark($0.content.value)?.number }, in: commit)
         case .withdrawn(let disk, let records): withdraw(records, on: disk, history)
         case .discarded(let disk, let keys):
-            excuse(writes(on: disk, history) { keys.contains($0.key) })
+            ledger.excuse(writes(on: disk, history) { keys.contains($0.key) })
         case .cloned: doubled.formUnion(unsent(history))
         case .copied(let device): copied[device] = unsent(history)
         case .lost(let disk):
             doubled.formUnion(unsent(history).union(copied[disk.device] ?? []))
-            losses[disk] = written[disk]?.last
             excuseUnsent(on: disk, history)
-        case .wiped(let disk):
-            losses[disk] = .max
-            excuseUnsent(on: disk, history)
-        case .serverRestored(let positions): forgetCommits(after: positions, history)
+        case .wiped(let disk): excuseUnsent(on: disk, history)
         case .settled(let settlement): return judge(settlement, history)
         default: break
         }
@@ -90,56 +56,24 @@ package final class SurvivalChecker: Checker {
 
     // MARK: - What became of each write
 
-    private func note(_ writes: [AppWrite], of process: Int, _ history: History) {
+    private func note(_ writes: [AppWrite], of process: Int) {
         for write in writes {
             predecessors[write.number] = write.over
-            unsaved[process, default: []].append(write.number)
-            written[write.disk, default: []].append(write.number)
-            // Its process has not heard yet that the disk is wiped.
-            if losses[write.disk] == .max { fates[write.number] = .excused }
+            ledger.note(write.number, by: process, on: write.disk)
         }
     }
-
-    private func note(_ commit: Commit) {
-        let marks = commit.writes.compactMap { Mark($0.content.value)?.number }
-        for mark in marks {
-            committed[mark, default: [:]][commit.store] = commit.position.revision
-        }
-        acknowledge(marks)
-    }
-
-    private func forgetTrips(of process: Int) { trips = trips.filter { $0.key.process != process } }
 
     private func unsent(_ history: History) -> Set<Int> {
-        Set(history.writes.keys.filter { committed[$0] == nil })
+        Set(history.writes.keys.filter { !ledger.isCommitted($0) })
     }
-
-    /// What the server forgot, the disk must still have on which it was written, unless that was
-    /// lost.
-    private func forgetCommits(after positions: [StoreName: Position], _ history: History) {
-        for (number, commits) in committed {
-            let kept = commits.filter { $0.value <= positions[$0.key]?.revision ?? 0 }
-            guard kept.count < commits.count else { continue }
-            committed[number] = kept.isEmpty ? nil : kept
-            guard let disk = history.writes[number]?.disk, let loss = losses[disk], number <= loss
-            else { continue }
-            fates[number] = .excused
-        }
-    }
-
-    private func acknowledge(_ numbers: [Int]) {
-        for number in numbers where fates[number] == nil { fates[number] = .acknowledged }
-    }
-
-    private func excuse(_ numbers: [Int]) { for number in numbers { fates[number] = .excused } }
 
     private func excuseUnsent(
         on disk: DiskName, _ history: History, where isMeant: (AppWrite) -> Bool = { _ in true }
     ) {
         let store = history.owner(of: disk).map { StoreName(account: $0, store: disk.store) }
-        excuse(
+        ledger.excuse(
             writes(on: disk, history) { write in
-                let isSent = store.map { committed[write.number]?[$0] != nil } ?? false
+                let isSent = store.map { ledger.isCommitted(write.number, to: $0) } ?? false
                 return !isSent && isMeant(write)
             })
     }
@@ -147,7 +81,7 @@ package final class SurvivalChecker: Checker {
     private func writes(
         on disk: DiskName, _ history: History, where isMeant: (AppWrite) -> Bool
     ) -> [Int] {
-        (written[disk] ?? []).filter { history.writes[$0].map(isMeant) ?? false }
+        ledger.numbers(on: disk).filter { history.writes[$0].map(isMeant) ?? false }
     }
 
     /// What the withdrawn write had replaced there before it was sent goes with it. A deletion has
@@ -169,7 +103,7 @@ package final class SurvivalChecker: Checker {
         deletions = Dictionary(
             grouping: history.writes.values.filter { $0.value == nil }, by: \.key)
         for write in history.writes.values.sorted(by: { $0.number < $1.number })
-        where fates[write.number] == .acknowledged {
+        where ledger.isAcknowledged(write.number) {
             guard let store = home(of: write, history) else { continue }
             let present = settlement.server[store]?[write.key]?.content.value
             if let complaint = compare(write, with: present, in: store, history) {
