@@ -58,17 +58,15 @@ struct PartChanges {
     private mutating func adopt(_ value: PropertyListValue?) {
         removeAll()
         guard let value, policy.fits(value), let stamp = family.stamp else { return }
-        let name = "\(policy.rawValue)\(stamp.name)"
+        let id = PartID("\(policy.rawValue)\(stamp.name)")!
         switch policy {
         case .counter:
             let total = Number(value) ?? .zero
-            parts[PartID(name)!] = .value(Count(times: 1, total: total).value)
-        case .maximum, .minimum, .register: parts[PartID(name)!] = .value(value)
+            parts[id] = .value(Count(times: 1, total: total).value)
+        case .maximum, .minimum, .register: parts[id] = .value(value)
         case .array:
             for (number, element) in value.elements.enumerated() {
-                let digits = String(number, radix: 36)
-                let padding = String(repeating: "0", count: max(0, 7 - digits.count))
-                parts[PartID("\(name).\(padding)\(digits)")!] = .value(element)
+                parts[PartNames.numbered(number, id)] = .value(element)
             }
         case .dictionary:
             for (key, value) in value.entries { put(value, under: key) }

@@ -15,8 +15,13 @@ struct PartNames: Sendable {
     /// A new one, later in order than those before.
     mutating func next(_ policy: MergePolicy) -> PartID {
         count += 1
-        let number = String(count, radix: 36)
-        let digits = String(repeating: "0", count: max(0, 7 - number.count)) + number
-        return PartID("\(policy.rawValue)\(run).\(digits)")!
+        return Self.numbered(count, own(policy))
+    }
+
+    /// In the order of their numbers, up to 36 to the seventh.
+    static func numbered(_ number: Int, _ name: PartID) -> PartID {
+        let digits = String(number, radix: 36)
+        let zeros = String(repeating: "0", count: max(0, 7 - digits.count))
+        return PartID("\(name).\(zeros)\(digits)")!
     }
 }
