@@ -16,12 +16,8 @@ package struct EngineStatus: Hashable, Sendable {
 }
 
 extension SyncEngine {
-    /// Whether the app sees a write of this device that the server is not known to hold.
-    package func hasOwnWrite(_ key: Key) -> Bool {
-        entries[key]?.pending != nil || entries.partKeys(of: key).contains(where: hasOwnWrite)
-    }
-
-    /// The same of single records: parts of a key by their own keys.
+    /// Of which the app sees a write of this device that the server is not known to hold; parts of a
+    /// key by their own keys.
     package var ownRecords: Set<Key> {
         Set(entries.all.lazy.filter { $0.entry.pending != nil }.map(\.key))
     }

@@ -367,7 +367,7 @@ final class VirtualProcess: VirtualProgram {
         let cause = Observation.Cause(event, engine)
         guard let cause else { return engine.handle(event, at: device.reading) }
         let before = engine.values
-        let withdrawn = Set(refused.filter { engine.hasOwnWrite($0) }.map(\.whole))
+        let withdrawn = Set(refused.intersection(engine.ownRecords).map(\.whole))
         engine.handle(event, at: device.reading)
         noteChanges(from: before, cause, besides: withdrawn)
     }
