@@ -84,8 +84,6 @@ extension TestCloud {
 }
 
 extension Duration {
-    init(milliseconds: Int64) { self = .milliseconds(milliseconds) }
-
     var milliseconds: Int64 {
         let (seconds, rest) = components
         return seconds * 1_000 + rest / 1_000_000_000_000_000

@@ -29,7 +29,7 @@ extension TestDevice {
 
     /// By how much its clock is ahead; negative: behind. To be set at any time, as a person sets a clock.
     public var clockError: Duration {
-        get { Duration(milliseconds: machine.clockError) }
+        get { .milliseconds(machine.clockError) }
         set { change { $0.clockError = newValue.milliseconds } }
     }
 

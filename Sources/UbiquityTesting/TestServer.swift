@@ -64,13 +64,13 @@ public struct TestServer: Sendable {
 
     /// How long each commit takes in addition.
     public var delay: Duration {
-        get { Duration(milliseconds: change(\.slowness)) }
+        get { .milliseconds(change(\.slowness)) }
         nonmutating set { change { $0.slowness = max(0, newValue.milliseconds) } }
     }
 
     /// By how much its clock is ahead of ``TestCloud/now``; negative: behind.
     public var clockError: Duration {
-        get { Duration(milliseconds: change(\.clockError)) }
+        get { .milliseconds(change(\.clockError)) }
         nonmutating set { change { $0.clockError = newValue.milliseconds } }
     }
 
