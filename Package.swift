@@ -100,10 +100,15 @@ let package = Package(
             name: "UbiquitySimulationTests",
             // The program too, which the tests start.
             dependencies: ["UbiquityCore", "UbiquitySimulation", "UbiquitySimulator"]),
+        // What the tests of the client's libraries share.
+        .target(
+            name: "ClientTestSupport",
+            dependencies: ["UbiquityCore", .product(name: "Logging", package: "swift-log")],
+            path: "Tests/ClientSupport"),
         .testTarget(
             name: "UbiquityTests",
             dependencies: [
-                "Ubiquity", "UbiquityCore", "UbiquityWire",
+                "ClientTestSupport", "Ubiquity", "UbiquityCore", "UbiquityWire",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -112,7 +117,8 @@ let package = Package(
         .testTarget(
             name: "UbiquityDefaultsTests",
             dependencies: [
-                "Ubiquity", "UbiquityCore", "UbiquityDefaults", "UbiquityServer",
+                "ClientTestSupport", "Ubiquity", "UbiquityCore", "UbiquityDefaults",
+                "UbiquityServer",
                 .product(name: "Logging", package: "swift-log"),
             ]),
         .testTarget(

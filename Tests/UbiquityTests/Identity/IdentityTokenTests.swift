@@ -2,6 +2,7 @@
 
 #if !canImport(Darwin)
 
+import ClientTestSupport
 import Foundation
 import Synchronization
 import Testing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ClientTestSupport
 import Ubiquity
 
 /// A store in a folder of its own, on a device that nobody is signed in to.

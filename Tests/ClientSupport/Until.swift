@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Logging
+package import Logging
 
 /// It did not happen in time.
-struct NeverHappened: Error, CustomStringConvertible {
-    var description: String
+package struct NeverHappened: Error, CustomStringConvertible {
+    package var description: String
 }
 
 /// Looks every few milliseconds, for ten seconds at most.
-func until(_ what: String, _ condition: () throws -> Bool) async throws {
+package func until(_ what: String, _ condition: () throws -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(10)
     while try !condition() {
         guard .now < deadline else { throw NeverHappened(description: "\(what) never came") }
@@ -17,5 +17,5 @@ func until(_ what: String, _ condition: () throws -> Bool) async throws {
 }
 
 extension Logger {
-    static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    package static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Logging
-import Synchronization
+package import Logging
+internal import Synchronization
 
 /// A log that a test reads.
-final class LogRecorder: Sendable {
-    struct Line: Equatable, Sendable {
-        var level: Logger.Level
-        var text: String
+package final class LogRecorder: Sendable {
+    package struct Line: Equatable, Sendable {
+        package var level: Logger.Level
+        package var text: String
+
+        package init(level: Logger.Level, text: String) {
+            self.level = level
+            self.text = text
+        }
     }
 
     private let recorded = Mutex<[Line]>([])
 
-    var lines: [Line] { recorded.withLock(\.self) }
-    var logger: Logger { Logger(label: "test") { _ in Handler(recorder: self) } }
+    package init() {}
+
+    package var lines: [Line] { recorded.withLock(\.self) }
+    package var logger: Logger { Logger(label: "test") { _ in Handler(recorder: self) } }
 
     private struct Handler: LogHandler {
         var recorder: LogRecorder

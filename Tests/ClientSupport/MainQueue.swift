@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Dispatch
+internal import Dispatch
 
 /// Whether code runs on the main queue. Not the same as the main thread: in a program with an
 /// asynchronous main, on Linux, the main queue has no thread of its own.
-enum MainQueue {
-    static var isCurrent: Bool {
+package enum MainQueue {
+    package static var isCurrent: Bool {
         _ = isMarked
         return DispatchQueue.getSpecific(key: mark) == true
     }
