@@ -3,6 +3,8 @@
 /// What the torture tells an app to do, one JSON document a line.
 package enum TortureCommand: Codable, Hashable, Sendable {
     case write(TortureWrite)
+    /// `increment(forKey:)` of the counter that all share.
+    case count(number: Int)
     /// `synchronize()`.
     case save
     /// `synchronizeNow()`, of a number of its own. The app goes on meanwhile.

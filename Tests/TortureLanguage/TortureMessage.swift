@@ -9,6 +9,8 @@ package enum TortureMessage: Codable, Hashable, Sendable {
     /// under the keys. The time is in nanoseconds of the clock that all processes of the machine
     /// share, and that nobody sets.
     case writing(TortureWrite, seen: [String: String], at: UInt64)
+    /// It is about to count.
+    case counting(number: Int)
     /// The removal of what is not there, which would be no write.
     case passedOver
     /// The store refused the write.
@@ -25,16 +27,19 @@ package enum TortureMessage: Codable, Hashable, Sendable {
 /// How everything stands for an app.
 package struct TortureView: Codable, Hashable, Sendable {
     package var values: [String: String]
+    /// What all have counted, as far as the app knows.
+    package var count: Int64
     package var pendingKeys: [String]
     package var connection: String
     package var lastError: String?
     package var diskError: String?
 
     package init(
-        values: [String: String], pendingKeys: [String], connection: String, lastError: String?,
-        diskError: String?
+        values: [String: String], count: Int64, pendingKeys: [String], connection: String,
+        lastError: String?, diskError: String?
     ) {
         self.values = values
+        self.count = count
         self.pendingKeys = pendingKeys
         self.connection = connection
         self.lastError = lastError

@@ -29,6 +29,7 @@ final class TortureApp: Sendable {
     private func perform(_ command: TortureCommand) {
         switch command {
         case .write(let write): order.withLock { _ in make(write) }
+        case .count(let number): order.withLock { _ in count(number) }
         case .save: save()
         case .roundTrip(let number): makeRoundTrip(number)
         case .show: order.withLock { _ in MessageOutput.print(TortureMessage.shows(view)) }
@@ -60,6 +61,13 @@ final class TortureApp: Sendable {
         }
         store.set(text, forKey: write.keys[0])
     }
+
+    private func count(_ number: Int) {
+        MessageOutput.print(TortureMessage.counting(number: number))
+        store.increment(forKey: TortureApp.counter)
+    }
+
+    private static let counter = "count"
 
     private func announce(_ write: TortureWrite, _ read: (String) -> String?) {
         var seen: [String: String] = [:]
@@ -108,7 +116,8 @@ final class TortureApp: Sendable {
     private var view: TortureView {
         let status = store.status
         return TortureView(
-            values: store.texts, pendingKeys: status.pendingKeys,
+            values: store.texts, count: store.longLong(forKey: Self.counter),
+            pendingKeys: status.pendingKeys,
             connection: status.connection.rawValue, lastError: status.lastError,
             diskError: status.diskError)
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+internal import UbiquityCore
 
 /// What became of each thing that an app did, as far as anybody answers for it: whether it was
 /// acknowledged, and by what the contract lets it go.
 ///
 /// Things have the numbers of their writes. A checker tells it what was done where, and what the
 /// server has committed; everything else it takes from the observations.
-struct FateLedger {
-    enum Fate {
+package struct FateLedger {
+    private enum Fate {
         case acknowledged
         case excused
     }
@@ -31,20 +31,22 @@ struct FateLedger {
     /// Of each disk that was lost, the last thing done there until then.
     private var losses: [DiskName: Int] = [:]
 
-    func isAcknowledged(_ number: Int) -> Bool { fates[number] == .acknowledged }
+    package init() {}
 
-    func isCommitted(_ number: Int) -> Bool { committed[number] != nil }
+    package func isAcknowledged(_ number: Int) -> Bool { fates[number] == .acknowledged }
 
-    func isCommitted(_ number: Int, to store: StoreName) -> Bool {
+    package func isCommitted(_ number: Int) -> Bool { committed[number] != nil }
+
+    package func isCommitted(_ number: Int, to store: StoreName) -> Bool {
         committed[number]?[store] != nil
     }
 
     /// All that was done there, in its order.
-    func numbers(on disk: DiskName) -> [Int] { done[disk] ?? [] }
+    package func numbers(on disk: DiskName) -> [Int] { done[disk] ?? [] }
 
     // MARK: - What happens
 
-    mutating func note(_ number: Int, by process: Int, on disk: DiskName) {
+    package mutating func note(_ number: Int, by process: Int, on disk: DiskName) {
         unsaved[process, default: []].append(number)
         done[disk, default: []].append(number)
         disks[number] = disk
@@ -53,7 +55,7 @@ struct FateLedger {
     }
 
     /// The server has made these durable.
-    mutating func note(_ numbers: [Int], in commit: Commit) {
+    package mutating func note(_ numbers: [Int], in commit: Commit) {
         for number in numbers {
             committed[number, default: [:]][commit.store] = commit.position.revision
         }
@@ -61,7 +63,7 @@ struct FateLedger {
     }
 
     /// What does not concern it, it passes over.
-    mutating func note(_ observation: Observation) {
+    package mutating func note(_ observation: Observation) {
         switch observation {
         case .synchronized(let process): acknowledge(unsaved.removeValue(forKey: process) ?? [])
         case .askedRoundTrip(let process, let id, _):
@@ -82,7 +84,9 @@ struct FateLedger {
         }
     }
 
-    mutating func excuse(_ numbers: [Int]) { for number in numbers { fates[number] = .excused } }
+    package mutating func excuse(_ numbers: [Int]) {
+        for number in numbers { fates[number] = .excused }
+    }
 
     private mutating func acknowledge(_ numbers: [Int]) {
         for number in numbers where fates[number] == nil { fates[number] = .acknowledged }

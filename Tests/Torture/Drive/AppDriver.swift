@@ -87,8 +87,9 @@ struct AppDriver {
 
     private mutating func act(_ process: AppProcess) {
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<30: write(sharedKey(), process)
-        case 30..<46: write([TorturePlan.ownKey(of: name)], process)
+        case 0..<28: write(sharedKey(), process)
+        case 28..<34: process.send(.count(number: run.newNumber()))
+        case 34..<46: write([TorturePlan.ownKey(of: name)], process)
         case 46..<56: write(sharedKey(), process, removes: true)
         case 56..<70: write(group(), process)
         case 70..<74: write(group(), process, removes: true)

@@ -31,6 +31,21 @@ struct Peace {
         // What apps were told may still be on its way to them.
         try await Task.sleep(for: .milliseconds(1_000))
         run.chronicle.note(.settled(try await look()))
+        try await compareCounts()
+    }
+
+    /// The apps of an account must have counted the same, and what their steps make.
+    private func compareCounts() async throws {
+        var counts: [Int: Int64] = [:]
+        for (process, view) in zip(processes, try await views()) {
+            let account = process.device.account
+            if let other = counts[account], other != view.count {
+                run.chronicle.complain(
+                    "\(process.name) has counted \(view.count), and another app \(other)")
+            }
+            counts[account] = view.count
+        }
+        run.chronicle.judge(counts)
     }
 
     private func isAgreed(_ settlement: Settlement) -> Bool {
@@ -40,7 +55,9 @@ struct Peace {
     private func look() async throws -> Settlement {
         let views = try await views()
         var server: [StoreName: [Key: Record]] = [:]
-        for listener in run.listeners { server[listener.store] = try await listener.pull() }
+        for listener in run.listeners {
+            server[listener.store] = try await listener.pull().filter { !$0.key.isPart }
+        }
         return Settlement(
             server: server,
             processes: try zip(processes, views).map { process, view in

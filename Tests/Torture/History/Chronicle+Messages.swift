@@ -13,6 +13,10 @@ extension Chronicle.State {
             return [.opened(process: process, disk: disk, values: Self.values(values))]
         case .writing(let write, let seen, let time):
             return [.wrote(process: process, writes(write, seen, time, process))]
+        case .counting(let number):
+            tally[.counts] += 1
+            if let disk = disks[process] { counts.note(number, by: process, on: disk) }
+            return []
         case .passedOver, .roundTripEnded(_, failure: _?), .saved(failure: _?):
             count(message)
             return []

@@ -6,6 +6,7 @@ struct Tally: Sendable {
         case writes
         case deletions
         case batches
+        case counts = "steps of a counter"
         case saves = "saves acknowledged"
         case failedSaves = "saves refused"
         case roundTrips = "round trips acknowledged"

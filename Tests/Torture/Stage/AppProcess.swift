@@ -113,7 +113,7 @@ final class AppProcess: Sendable {
                 state.unanswered -= 1
             case .roundTripEnded(let number, let failure):
                 state.roundTrips[number] = .some(failure)
-            case .writing, .passedOver, .roundTripBegun: state.unanswered -= 1
+            case .writing, .counting, .passedOver, .roundTripBegun: state.unanswered -= 1
             case .refused, .told: break
             }
         }

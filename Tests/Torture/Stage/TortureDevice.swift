@@ -19,12 +19,13 @@ struct TortureDevice: Sendable {
     /// A device is signed in to one account for good.
     var disk: DiskName { DiskName(device: number, folder: "1", store: 0) }
 
-    /// What the file has, read without the app's process.
+    /// What the file has besides the counter, read without the app's process.
     func readDisk() throws -> [Key: PropertyListValue] {
         let path = try DeviceHome(path: home).storePath(for: Self.store, folder: disk.folder)
         let storage = try SQLiteStorage(path: path)
         defer { storage.close() }
         return try storage.load().entries.reduce(into: [:]) { values, entry in
+            if entry.key.isPart { return }
             let record = entry.pending?.record ?? entry.confirmed
             values[entry.key] = record?.content.value
         }
