@@ -142,7 +142,7 @@ let package = Package(
         .executableTarget(
             name: "UbiquityTestWorker",
             dependencies: [
-                "TortureLanguage", "Ubiquity", "UbiquityCore",
+                "TortureLanguage", "Ubiquity", "UbiquityCore", "UbiquityDefaults",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

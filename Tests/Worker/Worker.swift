@@ -14,6 +14,8 @@ struct Worker: AsyncParsableCommand {
     @Option var home: String
     @Option var store: String
     @Flag(help: "Print no changes that come from outside.") var quiet = false
+    @Flag(help: "Mirror a counter of the preferences, and count for as long as it lives.")
+    var count = false
     @Flag(help: "Take a torture's commands, and print its messages.") var torture = false
 
     /// Ends with its input, and so with whoever started it.
@@ -23,6 +25,7 @@ struct Worker: AsyncParsableCommand {
         let store = try UbiquitousKeyValueStore(configuration: configuration)
         defer { store.close() }
         if torture { return try TortureApp(store).run() }
+        if count { return try await CountingApp(store).run() }
         if !quiet { NoticePrinter.observe(store) }
         MessageOutput.print(WorkerMessage.ready)
         while let line = readLine() { try await WorkerCommand(line).run(on: store) }

@@ -9,8 +9,10 @@ struct Child: Sendable {
     let outputPath: String
     private let errorsPath: String
 
+    /// - Parameter folder: Where preferences lie, so that none of them outlives the test.
     init(
-        program: String, _ arguments: [String], input: Pipe?, output: String, errors: String
+        program: String, _ arguments: [String], in folder: String, input: Pipe?, output: String,
+        errors: String
     ) throws {
         process = Process()
         (outputPath, errorsPath) = (output, errors)
@@ -18,6 +20,7 @@ struct Child: Sendable {
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment
             .filter { !$0.key.hasPrefix("UBIQUITY_") }
+        process.environment?["XDG_CONFIG_HOME"] = folder
         process.standardInput = input ?? FileHandle.nullDevice
         process.standardOutput = try Self.newFile(output)
         process.standardError = try Self.newFile(errors)

@@ -29,7 +29,7 @@ final class Stage: Sendable {
             return count
         }
         let child = try Child(
-            program: program.path(), arguments, input: input,
+            program: program.path(), arguments, in: folder, input: input,
             output: path("output-\(number)"), errors: path("errors-\(number)"))
         children.withLock { $0.append(child) }
         return child

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+internal import Ubiquity
+internal import UbiquityCore
+internal import UbiquityTestWorker
+
+extension EndToEndTests {
+    /// An app that keeps a counter in its preferences, and is killed while it counts.
+    @Suite struct MirrorKilledTests {
+        private static let lives = 20
+
+        @Test func `no step of a mirrored counter is lost or made twice by an app that is killed`()
+            async throws
+        {
+            let seed = UInt64.random(in: 0 ... .max)
+            var random = RandomSource(seed: seed)
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.signIn("a", isFirst: true)
+                let b = try Device(home: await server.signIn("b"))
+                defer { b.close() }
+                var (attempted, acknowledged) = (0, 0)
+                for _ in 0..<Self.lives {
+                    let steps = Int.random(in: 0...6, using: &random)
+                    let messages = try await Self.live(
+                        stage, home, steps: steps, pause: .random(in: 0...8, using: &random))
+                    attempted += messages.count { if case .attempting = $0 { true } else { false } }
+                    acknowledged += messages.count {
+                        if case .acknowledged = $0 { true } else { false }
+                    }
+                }
+                #expect(acknowledged > Self.lives, "seed \(seed)")
+                #expect(attempted > acknowledged, "no kill came in the middle: seed \(seed)")
+
+                // What was lost between the preferences and the store is said again at a start.
+                let last = try await WorkerProcess.ready(stage, home: home, options: ["--count"])
+                try await last.end()
+                try await stage.succeed("sync", "--home", home, "--store", Device.identifier)
+                try await b.store.synchronizeNow()
+                let count = Int(b.store.longLong(forKey: CountingApp.key))
+                #expect((acknowledged...attempted).contains(count), "seed \(seed)")
+            }
+        }
+
+        /// Is asked for some steps and one more, in the middle of which it is killed, as a rule.
+        private static func live(
+            _ stage: Stage, _ home: String, steps: Int, pause: Int
+        ) async throws -> [WorkerMessage] {
+            let worker = try await WorkerProcess.ready(stage, home: home, options: ["--count"])
+            for _ in 0..<steps { try await worker.step() }
+            try worker.send("")
+            try await Task.sleep(for: .milliseconds(pause))
+            try await worker.kill()
+            return try worker.messages()
+        }
+    }
+}
+
+extension WorkerProcess {
+    fileprivate func step() async throws {
+        let before = try messages().count
+        try send("")
+        try await until("a step") {
+            try mustRun()
+            return try messages().count == before + 2
+        }
+    }
+}
