@@ -96,7 +96,7 @@ extension Failure.Status {
         self =
             switch error {
             case .nameInvalid: .badInput
-            case .accountExists, .noSuchAccount: .no
+            case .accountExists, .noSuchAccount, .noSuchDevice, .noSuchApp: .no
             case .storage: .inputOutput
             }
     }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes accounts and codes directly in a server's data folder, for whoever can read it. A server
-/// may be running on it meanwhile. Blocks for the disk, at most some seconds.
+package import UbiquityCore
+
+/// What an operator does directly in a server's data folder, for whoever can read it. A server may
+/// be running on it meanwhile, and notices within a second. Blocks for the disk, at most some
+/// seconds, and as long as writing the whole database takes where an account is erased.
+///
+/// Every call throws ``AdministrationError``.
 package struct Administration: Sendable {
     private let storage: any ServerStorage
-    private let enrollment: Enrollment
+    private let desk: OperatorDesk
 
     /// - Throws: ``ServerStartError``; ``ServerStartError/noServerData(path:)`` if no server ever
     ///   ran there.
@@ -13,52 +18,109 @@ package struct Administration: Sendable {
         guard folder.hasServerData else { throw .noServerData(path: folder.path) }
         let storage = try SQLiteServerStorage.openForAdministration(folder.databasePath)
         self.storage = storage
-        enrollment = Enrollment(
-            storage: storage, settings: ServerSettings(dataFolder: dataFolder))
+        desk = OperatorDesk(
+            storage: storage, settings: ServerSettings(dataFolder: dataFolder),
+            actor: .operatorLocally)
     }
 
-    /// - Throws: ``AdministrationError``.
+    // MARK: Accounts
+
     package func createAccount(name: String) throws(AdministrationError) -> Invitation {
         let accountName = try check(name)
-        do { return try enrollment.createAccount(accountName) } catch {
+        do { return try desk.createAccount(accountName) } catch {
             throw AdministrationError(error, name: name)
         }
     }
 
     /// A further code, for a further device.
-    /// - Throws: ``AdministrationError``.
-    package func newCode(accountName name: String) throws(AdministrationError) -> Invitation {
+    package func newCode(
+        accountName name: String, terms: CredentialTerms = CredentialTerms()
+    ) throws(AdministrationError) -> Invitation {
         let accountName = try check(name)
-        do { return try enrollment.newCode(accountName) } catch {
+        do { return try desk.newCode(accountName, terms) } catch {
             throw AdministrationError(error, name: name)
         }
     }
 
     /// In the order of their names.
-    /// - Throws: ``AdministrationError``.
     package func accounts() throws(AdministrationError) -> [Account] {
         do { return try storage.accounts() } catch { throw .storage(error) }
     }
 
-    /// The devices of an account that are signed in, the oldest first.
-    /// - Throws: ``AdministrationError``.
-    package func devices(accountName name: String) throws(AdministrationError) -> [Device] {
+    /// With their devices, in the order of their names.
+    package func accountSummaries() throws(AdministrationError) -> [AccountSummary] {
+        do { return try desk.accounts(after: nil, max: .max) } catch { throw .storage(error) }
+    }
+
+    package func rename(
+        accountName name: String, to newName: String
+    ) throws(AdministrationError) -> Account {
+        let (old, new) = (try check(name), try check(newName))
+        do { return try desk.rename(old, to: new) } catch {
+            throw AdministrationError(error, name: error == .accountExists ? newName : name)
+        }
+    }
+
+    /// Removes the account with all that is its; afterwards nothing of it is in the database.
+    package func erase(accountName name: String) throws(AdministrationError) {
         let accountName = try check(name)
-        do throws(StorageError) {
-            guard let account = try storage.account(named: accountName) else {
-                throw StorageError.noSuchAccount
-            }
-            return try storage.devices(of: account.id)
+        do {
+            _ = try desk.erase(accountName)
+            try storage.scrub(pacedAt: nil)
         } catch { throw AdministrationError(error, name: name) }
     }
 
-    /// Signs a device out, for good. A running server notices within two seconds.
-    /// - Returns: Whether it was signed in.
-    /// - Throws: ``AdministrationError``.
-    package func revoke(_ device: DeviceName) throws(AdministrationError) -> Bool {
-        do {
-            return try storage.revoke(device, now: ServerClock.system.now())
-        } catch { throw .storage(error) }
+    // MARK: Devices
+
+    /// The devices of an account that are signed in, the oldest first.
+    package func devices(accountName name: String) throws(AdministrationError) -> [Device] {
+        let accountName = try check(name)
+        do { return try desk.devices(of: accountName) } catch {
+            throw AdministrationError(error, name: name)
+        }
+    }
+
+    package func rename(
+        _ device: DeviceID, accountName name: String, title: String
+    ) throws(AdministrationError) -> Device {
+        let accountName = try check(name)
+        do { return try desk.rename(device, of: accountName, title: title) } catch {
+            throw AdministrationError(error, name: name)
+        }
+    }
+
+    /// Signs a device out, for good. A running server notices within a second.
+    package func revoke(
+        _ device: DeviceID, accountName name: String
+    ) throws(AdministrationError) {
+        let accountName = try check(name)
+        do { _ = try desk.revoke(device, of: accountName) } catch {
+            throw AdministrationError(error, name: name)
+        }
+    }
+
+    // MARK: Apps
+
+    package func apps() throws(AdministrationError) -> [RegisteredApp] {
+        do { return try desk.apps() } catch { throw .storage(error) }
+    }
+
+    /// - Returns: Whether it was not registered before.
+    package func register(_ app: StoreIdentifier) throws(AdministrationError) -> Bool {
+        do { return try desk.register(app) } catch { throw .storage(error) }
+    }
+
+    package func removeApp(_ app: StoreIdentifier) throws(AdministrationError) {
+        do { try desk.removeApp(app) } catch {
+            throw AdministrationError(error, name: app.string)
+        }
+    }
+
+    // MARK: Audit
+
+    /// The newest first.
+    package func audit(max: Int) throws(AdministrationError) -> [AuditEntry] {
+        do { return try desk.audit(before: nil, max: max) } catch { throw .storage(error) }
     }
 
     private func check(_ name: String) throws(AdministrationError) -> AccountName {

@@ -5,16 +5,18 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UbiquityCore
 
-/// What a server does beside requests, once a second: signs of life, what was seen of devices,
-/// revocations by other processes, forgetting deletions. When the server is to stop, it ends the
-/// streams, which would otherwise keep it running.
+/// What a server does beside requests: four times a second it follows what other processes did
+/// (revoked, erased, registered), and scrubs what was erased; once a second signs of life, what was
+/// seen of devices, credentials that expired, forgetting deletions. When the server is to stop, it
+/// ends the streams, which would otherwise keep it running.
 ///
-/// State: `forgotten`, guarded by its lock, though only one tick runs at a time.
+/// State: `forgotten` and `tidied`, guarded by their locks, though only one tick runs at a time.
 final class Housekeeping: Service {
     let storage: any ServerStorage
     let writer: BlockingThreads
     let hub: PushHub
     let authenticator: Authenticator
+    let apps: AppRegistry
     let sightings: SightingLog
     let commits: CommitQueue
     let settings: ServerSettings
@@ -23,16 +25,20 @@ final class Housekeeping: Service {
     /// When deletions were last forgotten, in milliseconds of uptime; nil: not yet.
     private let forgotten = Mutex<Int64?>(nil)
     private static let forgettingMilliseconds: Int64 = 3_600_000
+    /// The same of the audit trail and of expired devices.
+    private let tidied = Mutex<Int64?>(nil)
+    private static let tidyingMilliseconds: Int64 = 60_000
 
     init(
         storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
-        authenticator: Authenticator, sightings: SightingLog, commits: CommitQueue,
+        authenticator: Authenticator, apps: AppRegistry, sightings: SightingLog, commits: CommitQueue,
         settings: ServerSettings, logger: Logger
     ) {
         self.storage = storage
         self.writer = writer
         self.hub = hub
         self.authenticator = authenticator
+        self.apps = apps
         self.sightings = sightings
         self.commits = commits
         self.settings = settings
@@ -45,35 +51,67 @@ final class Housekeeping: Service {
             while !Task.isCancelled {
                 await self.tick(ticks)
                 ticks += 1
-                try? await Task.sleep(for: .seconds(1))
+                try? await Task.sleep(for: .seconds(1) / Self.ticksPerSecond)
             }
         }
         hub.close()
     }
 
+    /// A stream must end within a second of a revocation, wherever that was made.
+    private static let ticksPerSecond = 4
+
     private func tick(_ number: Int) async {
-        hub.keepAlive(tick: number)
+        let (second, part) = number.quotientAndRemainder(dividingBy: Self.ticksPerSecond)
+        if part == 0 { keepStreams(second: second) }
         do {
-            try await writer.run { [self] in try keepHouse() }
+            try await writer.run { [self] in
+                try followOthers()
+                if part == 0 { try keepHouse() }
+                try storage.scrub(pacedAt: settings.clock.uptime())
+            }
         } catch {
             logger.warning("Housekeeping failed.", metadata: ["reason": "\(error)"])
         }
     }
 
-    /// On the writer's thread.
+    private func keepStreams(second: Int) {
+        let now = settings.clock.now()
+        hub.end { listener in listener.expires.map { $0 <= now } ?? false }
+        hub.keepAlive(tick: second)
+    }
+
+    /// On the writer's thread, as what follows.
+    private func followOthers() throws {
+        guard try storage.hasForeignWrites() else { return }
+        authenticator.forgetAll()
+        try apps.reload()
+        let rule = apps.rule
+        let live = try storage.live(among: hub.devices())
+        hub.end { !live.contains($0.device) || !rule.admits($0.store.identifier) }
+    }
+
     private func keepHouse() throws {
-        if try storage.hasForeignWrites() { try noticeRevocations() }
         let seen = sightings.take()
         if !seen.isEmpty { try storage.note(seen) }
         if isTimeToForget() { try forgetDeletions() }
+        if isTimeToTidy() { try tidy() }
     }
 
-    private func noticeRevocations() throws {
-        authenticator.forgetAll()
-        let listening = hub.devices()
-        guard !listening.isEmpty else { return }
-        let live = try storage.live(among: listening)
-        for device in listening.subtracting(live) { hub.end(device) }
+    private func tidy() throws {
+        try storage.trimAudit(toEntries: settings.auditEntriesMax)
+        let now = settings.clock.now()
+        let count = try storage.removeDevices(
+            expiredBy: now - settings.expiredDevicesKeptSeconds * 1_000, now: now)
+        if count > 0 { logger.info("Expired devices were removed.", metadata: ["count": "\(count)"]) }
+    }
+
+    private func isTimeToTidy() -> Bool {
+        let now = settings.clock.uptime()
+        return tidied.withLock { last in
+            if let last, now - last < Self.tidyingMilliseconds { return false }
+            last = now
+            return true
+        }
     }
 
     private func isTimeToForget() -> Bool {

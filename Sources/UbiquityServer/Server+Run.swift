@@ -9,8 +9,9 @@ internal import ServiceLifecycle
 internal import UnixSignals
 
 extension Server {
-    /// - Throws: ``ServerStartError`` if it cannot listen.
+    /// - Throws: ``ServerStartError`` if it cannot listen, ``StorageError``.
     func run(onReady: @escaping @Sendable (Int) async -> Void) async throws {
+        try await readers.run { [housekeeping] in try housekeeping.apps.reload() }
         // Services end in reverse: first the housekeeping, which ends the streams, for the
         // application waits for them.
         var configuration = ServiceGroupConfiguration(

@@ -31,26 +31,30 @@ struct Server: Sendable {
         sightings = SightingLog(clock: settings.clock)
         let authenticator = Authenticator(
             storage: storage, threads: readers, operatorHash: operatorHash, sightings: sightings)
+        let apps = AppRegistry(storage: storage, admission: settings.apps)
+        let gate = Gate(authenticator: authenticator, apps: apps, clock: settings.clock)
+        let revocation = Revocation(authenticator: authenticator, hub: hub)
         let commits = CommitQueue(
             storage: storage, writer: writer, hub: hub, settings: settings, logger: logger)
         let reader = StoreReader(
             storage: storage, threads: readers, sightings: sightings, clock: settings.clock)
         routes = Routes(
+            gate: gate,
             accounts: AccountRoutes(
-                storage: storage, writer: writer, readers: readers,
-                authenticator: authenticator, hub: hub,
-                attempts: RateLimiter(settings.signInAllowance, clock: settings.clock),
-                settings: settings),
-            stores: StoreRoutes(
-                reader: reader, authenticator: authenticator, settings: settings),
+                storage: storage, writer: writer, readers: readers, revocation: revocation,
+                attempts: SignInThrottle(settings), settings: settings),
+            operations: OperatorRoutes(
+                desk: OperatorDesk(
+                    storage: storage, settings: settings, actor: .operatorByCredential),
+                writer: writer, readers: readers, revocation: revocation, apps: apps),
+            stores: StoreRoutes(reader: reader, settings: settings),
             push: PushRoute(
-                commits: commits, threads: readers, authenticator: authenticator,
+                commits: commits, threads: readers,
                 pushes: RateLimiter(settings.allowance, clock: settings.clock),
                 settings: settings),
-            stream: StreamRoute(
-                reader: reader, hub: hub, authenticator: authenticator, settings: settings))
+            stream: StreamRoute(reader: reader, hub: hub, gate: gate, settings: settings))
         housekeeping = Housekeeping(
             storage: storage, writer: writer, hub: hub, authenticator: authenticator,
-            sightings: sightings, commits: commits, settings: settings, logger: logger)
+            apps: apps, sightings: sightings, commits: commits, settings: settings, logger: logger)
     }
 }

@@ -17,6 +17,11 @@ package struct ServerSettings: Sendable {
     package var allowance = Allowance()
     /// How often one remote address may try to sign in.
     package var signInAllowance = Allowance(burst: 60, perSecond: 1)
+    /// How often all addresses together may try to sign in, for an attacker may have many.
+    package var signInTotalAllowance = Allowance(burst: 1_000, perSecond: 50)
+
+    /// Which apps may have stores here.
+    package var apps = AppAdmission.open
 
     /// How long deletions are remembered at least, as long as there are no more than
     /// ``deletionsPerStoreMax``.
@@ -26,7 +31,13 @@ package struct ServerSettings: Sendable {
     package var deviceLiveSeconds: Int64 = 90 * 86_400
     package var signInCodeSeconds: Int64 = 600
 
+    /// A device whose credential expired so long ago is removed.
+    package var expiredDevicesKeptSeconds: Int64 = 30 * 86_400
+
     package var accountsMax = 100_000
+    package var appsMax = 10_000
+    /// The audit trail's; beyond, the oldest are removed.
+    package var auditEntriesMax = 100_000
     package var devicesPerAccountMax = 256
     package var storesPerAccountMax = 256
     package var listenersPerAccountMax = 64
@@ -54,4 +65,11 @@ package struct ServerSettings: Sendable {
     package var operatorCredentialPath: String {
         DataFolder(path: dataFolder).operatorCredentialPath
     }
+}
+
+/// Which apps may have stores on a server.
+package enum AppAdmission: String, CaseIterable, Sendable {
+    case open
+    /// Those that the operator registered.
+    case registered
 }

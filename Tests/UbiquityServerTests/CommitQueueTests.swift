@@ -13,6 +13,8 @@ struct CommitQueueTests {
     private let storage = MemoryServerStorage()
     private let writer = BlockingThreads(name: "test", count: 1, waitingMax: 100)
 
+    init() throws { try storage.makeSampleAccount() }
+
     private func queue(_ configure: (inout ServerSettings) -> Void = { _ in }) -> CommitQueue {
         var settings = ServerSettings(dataFolder: "")
         settings.clock = ServerClock(now: { 1_000 }, uptime: { 0 })

@@ -10,7 +10,7 @@ internal import UbiquityCore
 /// noticed by ``Housekeeping``.
 final class Authenticator: Sendable {
     private struct Known {
-        var devices: [SecretHash: DeviceName] = [:]
+        var devices: [SecretHash: DeviceRights] = [:]
         /// Counts what was taken out: who asked the storage before that must not put it back.
         var forgettings = 0
     }
@@ -35,44 +35,42 @@ final class Authenticator: Sendable {
     }
 
     /// - Parameter credential: Nil: none was given.
-    /// - Throws: ``Problem``, ``StorageError``, ``Busy``.
-    func device(_ credential: String?) async throws -> DeviceName {
-        guard let credential else { throw Problem.credentialMissing }
+    /// - Throws: ``StorageError``, ``Busy``.
+    func caller(_ credential: String?) async throws -> Caller {
+        guard let credential else { return .nobody }
         let hash = SecretHash(of: credential)
-        guard hash != operatorHash else { throw Problem.notForOperator }
-        let device = try await find(hash)
-        sightings.see(device)
-        return device
+        if hash.isEqual(to: operatorHash) { return .operator }
+        // Anything else is no device's, and not worth asking the storage for.
+        guard credential.hasPrefix(Secret.devicePrefix), let rights = try await find(hash) else {
+            return .stranger
+        }
+        sightings.see(rights.name)
+        return .device(rights)
     }
 
-    /// - Throws: ``Problem``, ``StorageError``, ``Busy``.
-    func requireOperator(_ credential: String?) async throws {
-        guard let credential else { throw Problem.credentialMissing }
-        let hash = SecretHash(of: credential)
-        guard hash != operatorHash else { return }
-        _ = try await find(hash)
-        throw Problem.onlyForOperator
-    }
-
-    private func find(_ hash: SecretHash) async throws -> DeviceName {
+    private func find(_ hash: SecretHash) async throws -> DeviceRights? {
         let (found, forgettings) = known.withLock { ($0.devices[hash], $0.forgettings) }
         if let found { return found }
         let storage = storage
-        guard let device = try await threads.run({ try storage.device(credential: hash) }) else {
-            throw Problem.credentialInvalid
-        }
+        let rights = try await threads.run { try storage.device(credential: hash)?.rights }
+        guard let rights else { return nil }
         known.withLock { known in
             guard known.forgettings == forgettings else { return }
             if known.devices.count >= Self.rememberedMax { known.devices.removeAll() }
-            known.devices[hash] = device.name
+            known.devices[hash] = rights
         }
-        return device.name
+        return rights
     }
 
     /// To be called after the storage knows of a revocation.
-    func forget(_ device: DeviceName) {
+    func forget(_ device: DeviceName) { forget { $0.name == device } }
+
+    /// To be called after the storage has erased the account.
+    func forget(_ account: AccountID) { forget { $0.account == account } }
+
+    private func forget(_ isGone: (DeviceRights) -> Bool) {
         known.withLock { known in
-            known.devices = known.devices.filter { $0.value != device }
+            known.devices = known.devices.filter { !isGone($0.value) }
             known.forgettings += 1
         }
     }

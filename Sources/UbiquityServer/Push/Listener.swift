@@ -2,6 +2,7 @@
 
 internal import NIOCore
 internal import Synchronization
+internal import UbiquityCore
 
 /// One open stream: what waits for it, up to a bound.
 ///
@@ -10,6 +11,8 @@ internal import Synchronization
 final class Listener: Sendable {
     let number: UInt64
     let device: DeviceName
+    /// As ``DeviceRights/expires``.
+    let expires: Int64?
     let store: StoreKey
     private let bytesMax: Int
     private let state = Mutex(State.idle)
@@ -38,13 +41,14 @@ final class Listener: Sendable {
     enum End: Sendable {
         /// More waited than may: what waited is dropped.
         case overflow
-        /// The server shuts down, the device was revoked, or the connection is gone.
+        /// The server shuts down, the device may not listen any more, or the connection is gone.
         case closed
     }
 
-    init(number: UInt64, device: DeviceName, store: StoreKey, bytesMax: Int) {
+    init(number: UInt64, rights: DeviceRights, store: StoreKey, bytesMax: Int) {
         self.number = number
-        self.device = device
+        device = rights.name
+        expires = rights.expires
         self.store = store
         self.bytesMax = bytesMax
     }

@@ -21,17 +21,17 @@ final class PushHub: Sendable {
 
     /// The listener gets every push that is committed from now on.
     /// - Throws: ``HubError``.
-    func subscribe(_ device: DeviceName, to store: StoreKey) throws(HubError) -> Listener {
+    func subscribe(_ rights: DeviceRights, to store: StoreKey) throws(HubError) -> Listener {
         try state.withLock { state throws(HubError) in
             guard !state.isClosed else { throw .closed }
-            guard state.counts[device.account, default: 0] < settings.listenersPerAccountMax
+            guard state.counts[rights.account, default: 0] < settings.listenersPerAccountMax
             else { throw .tooMany }
             state.lastNumber += 1
             let listener = Listener(
-                number: state.lastNumber, device: device, store: store,
+                number: state.lastNumber, rights: rights, store: store,
                 bytesMax: settings.listenerBufferBytesMax)
             state.listeners[store, default: [:]][listener.number] = listener
-            state.counts[device.account, default: 0] += 1
+            state.counts[rights.account, default: 0] += 1
             return listener
         }
     }
@@ -75,8 +75,8 @@ final class PushHub: Sendable {
 
     func devices() -> Set<DeviceName> { Set(all().map(\.device)) }
 
-    func end(_ device: DeviceName) {
-        for listener in all() where listener.device == device { listener.end(.closed) }
+    func end(where isOver: (Listener) -> Bool) {
+        for listener in all() where isOver(listener) { listener.end(.closed) }
     }
 
     /// Ends all, and takes no more.

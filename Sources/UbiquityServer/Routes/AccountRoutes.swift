@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
-internal import SwiftProtobuf
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Accounts, sign-in and devices.
+/// Signing in, and what a person does with their own account and devices.
 struct AccountRoutes: Sendable {
     let storage: any ServerStorage
     let writer: BlockingThreads
     let readers: BlockingThreads
-    let authenticator: Authenticator
-    let hub: PushHub
-    let attempts: RateLimiter<String>
+    let revocation: Revocation
+    let attempts: SignInThrottle
     let settings: ServerSettings
 
     @Sendable func signIn(_ request: Request, _ context: ServerContext) async throws -> Response {
@@ -23,120 +20,95 @@ struct AccountRoutes: Sendable {
         let message = try await request.readMessage(WireSignIn.self)
         guard let code = SignInCode(typed: message.code) else { throw StorageError.codeInvalid }
         let credential = Secret.random(prefix: Secret.devicePrefix)
-        let device = NewDevice(
-            title: Self.title(message.deviceName), credential: SecretHash(of: credential),
-            devicesPerAccountMax: settings.devicesPerAccountMax)
+        let device = newDevice(title: message.deviceName, credential)
         let now = settings.clock.now()
         let signedIn = try await writer.run { [storage] in
             try storage.redeem(code.hash, by: device, now: now)
         }
-        let answer = WireSignInAnswer.with {
-            $0.account = signedIn.account.id.string
-            $0.accountName = signedIn.account.name.string
-            $0.device = signedIn.device.name.id.description
-            $0.credential = credential
-        }
+        let answer = WireSignInAnswer(signedIn.account, signedIn.device, credential: credential)
         return Response(answer, format)
     }
 
-    @Sendable func create(_ request: Request, _ context: ServerContext) async throws -> Response {
-        try await authenticator.requireOperator(request.bearer)
-        let format = try request.answerFormat
-        let message = try await request.readMessage(WireNewAccount.self)
-        guard let name = AccountName(message.name) else { throw Self.nameInvalid }
-        let enrollment = Enrollment(storage: storage, settings: settings)
-        let invitation = try await writer.run { try enrollment.createAccount(name) }
-        return Response(WireNewAccountAnswer(invitation), format)
+    private func newDevice(title: String, _ credential: String) -> NewDevice {
+        NewDevice(
+            title: DeviceTitle.fit(title), credential: SecretHash(of: credential),
+            devicesPerAccountMax: settings.devicesPerAccountMax)
     }
 
-    @Sendable func newCode(_ request: Request, _ context: ServerContext) async throws -> Response {
-        try await authenticator.requireOperator(request.bearer)
-        let format = try request.answerFormat
-        guard let name = AccountName(try context.parameters.text("name")) else {
-            throw StorageError.noSuchAccount
-        }
-        let enrollment = Enrollment(storage: storage, settings: settings)
-        let invitation = try await writer.run { try enrollment.newCode(name) }
-        return Response(WireNewAccountAnswer(invitation), format)
-    }
-
-    @Sendable func show(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let own = try await authenticator.device(request.bearer)
+    /// A confined device sees itself alone.
+    @Sendable func show(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
+    ) async throws -> Response {
         let format = try request.answerFormat
         let (account, devices) = try await readers.run { [storage] in
-            (try storage.account(own.account), try storage.devices(of: own.account))
+            (try storage.account(rights.account), try storage.devices(of: rights.account))
         }
-        guard let account else { throw Problem.notFound }
-        let answer = WireAccount.with {
-            $0.id = account.id.string
-            $0.name = account.name.string
-            $0.devices = devices.map(WireDevice.init)
-        }
-        return Response(answer, format)
+        guard let account else { throw AccessRefusal.credentialInvalid }
+        let shown = devices.filter { !rights.isConfined || $0.name == rights.name }
+        return Response(WireAccount(account, shown), format)
     }
 
-    @Sendable func showDevice(
-        _ request: Request, _ context: ServerContext
+    @Sendable func erase(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
-        let own = try await authenticator.device(request.bearer)
-        let format = try request.answerFormat
-        let name = try Self.device(context, of: own.account)
-        let devices = try await readers.run { [storage] in try storage.devices(of: own.account) }
-        guard let device = devices.first(where: { $0.name == name }) else {
-            throw Problem.notFound
-        }
-        return Response(WireDevice(device), format)
-    }
-
-    @Sendable func revokeDevice(
-        _ request: Request, _ context: ServerContext
-    ) async throws -> Response {
-        let own = try await authenticator.device(request.bearer)
-        let device = try Self.device(context, of: own.account)
         let now = settings.clock.now()
-        let isRevoked = try await writer.run { [storage] in try storage.revoke(device, now: now) }
-        guard isRevoked else { throw Problem.notFound }
-        authenticator.forget(device)
-        hub.end(device)
+        let isErased = try await writer.run { [storage] in
+            try storage.erase(rights.account, now: now, by: .device(rights.name.id))
+        }
+        revocation.erased(rights.account)
+        guard isErased else { throw AccessRefusal.credentialInvalid }
         return Response(status: .noContent)
     }
 
-    private static func device(
-        _ context: ServerContext, of account: AccountID
-    ) throws(Problem) -> DeviceName {
-        guard let id = DeviceID(try context.parameters.text("id")) else { throw .notFound }
-        return DeviceName(account: account, id: id)
+    @Sendable func listDevices(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
+    ) async throws -> Response {
+        let format = try request.answerFormat
+        return Response(WireDeviceList(try await devices(of: rights.account)), format)
     }
 
-    /// What a device calls itself, made fit to be shown.
-    private static func title(_ text: String) -> String {
-        let visible = text.unicodeScalars.filter { !CharacterSet.controlCharacters.contains($0) }
-        var title = String(String.UnicodeScalarView(visible))
-            .trimmingCharacters(in: .whitespaces)
-        while title.utf8.count > AccountName.bytesMax { title.removeLast() }
-        return title.isEmpty ? "device" : title
+    @Sendable func showDevice(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ device: DeviceName
+    ) async throws -> Response {
+        let format = try request.answerFormat
+        return Response(WireDevice(try await find(device)), format)
     }
 
-    private static var nameInvalid: Problem {
-        .malformed("\(AdministrationError.nameInvalid("")).")
+    @Sendable func renameDevice(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ device: DeviceName
+    ) async throws -> Response {
+        let format = try request.answerFormat
+        let title = DeviceTitle.fit(try await request.readMessage(WireRename.self).name)
+        let now = settings.clock.now()
+        let isRenamed = try await writer.run { [storage] in
+            try storage.rename(device, title: title, now: now, by: .device(rights.name.id))
+        }
+        guard isRenamed else { throw Problem.notFound }
+        return Response(WireDevice(try await find(device)), format)
     }
-}
 
-extension WireNewAccountAnswer {
-    fileprivate init(_ invitation: Invitation) {
-        self.init()
-        account = invitation.account.id.string
-        code = invitation.code
-        expiresMilliseconds = UInt64(clamping: invitation.expires)
+    @Sendable func revokeDevice(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ device: DeviceName
+    ) async throws -> Response {
+        let now = settings.clock.now()
+        let isRevoked = try await writer.run { [storage] in
+            try storage.revoke(device, now: now, by: .device(rights.name.id))
+        }
+        guard isRevoked else { throw Problem.notFound }
+        revocation.revoked(device)
+        return Response(status: .noContent)
     }
-}
 
-extension WireDevice {
-    fileprivate init(_ device: Device) {
-        self.init()
-        id = device.name.id.description
-        name = device.title
-        createdMilliseconds = UInt64(clamping: device.created)
-        seenMilliseconds = UInt64(clamping: device.seen)
+    private func devices(of account: AccountID) async throws -> [Device] {
+        try await readers.run { [storage] in try storage.devices(of: account) }
+    }
+
+    private func find(_ device: DeviceName) async throws -> Device {
+        guard let found = try await devices(of: device.account).first(where: { $0.name == device })
+        else { throw Problem.notFound }
+        return found
     }
 }

@@ -31,6 +31,7 @@ struct Problem: Error, Sendable {
         case let problem as Problem: self = problem
         case let error as WireError: self = .malformed("\(error).")
         case let error as StorageError: self.init(error)
+        case let refusal as AccessRefusal: self.init(refusal)
         case let error as ClockAhead: self = .clockAhead(error)
         case is Busy: self = .unavailable("The server has too much to do. Try again soon.")
         case HubError.tooMany: self = .tooManyListeners
@@ -50,6 +51,10 @@ struct Problem: Error, Sendable {
                 "An account of this name exists. Ask for a further code to sign in a device.")
         case .noSuchAccount:
             self.init(.notFound, "not-found", "There is no account of this name.")
+        case .noSuchDevice:
+            self.init(.notFound, "not-found", "The account has no such device.")
+        case .noSuchApp:
+            self.init(.notFound, "not-found", "This app is not registered.")
         case .codeInvalid:
             self.init(
                 .unauthorized, "code-invalid",
@@ -69,17 +74,40 @@ struct Problem: Error, Sendable {
 }
 
 extension Problem {
-    static let credentialMissing = Problem(
-        .unauthorized, "credential-missing",
-        "The request has no credential. Send the device's in the Authorization header.")
-    static let credentialInvalid = Problem(
-        .unauthorized, "credential-invalid",
-        "The credential is unknown or was revoked. Sign in again.")
-    static let onlyForOperator = Problem(
-        .forbidden, "not-yours", "Only the operator's credential may do this.")
-    static let notForOperator = Problem(
-        .forbidden, "not-yours",
-        "The operator's credential reaches no stores. Sign in as a device.")
+    private init(_ refusal: AccessRefusal) {
+        switch refusal {
+        case .credentialMissing:
+            self.init(
+                .unauthorized, "credential-missing",
+                "The request has no credential. Send the device's in the Authorization header.")
+        case .credentialInvalid:
+            self.init(
+                .unauthorized, "credential-invalid",
+                "The credential is unknown or was revoked. Sign in again.")
+        case .credentialExpired:
+            self.init(
+                .unauthorized, "credential-expired",
+                "The credential has expired. Sign in again.")
+        case .onlyForOperator:
+            self.init(
+                .forbidden, "not-yours", "Only the operator's credential may do this.")
+        case .notForOperator:
+            self.init(
+                .forbidden, "not-yours",
+                "The operator's credential reaches no stores. Sign in as a device.")
+        case .confined:
+            self.init(
+                .forbidden, "not-yours",
+                "The credential is confined to some stores. Sign in by a code that is not.")
+        case .hidden: self = .notFound
+        case .appNotRegistered:
+            self.init(
+                .forbidden, "app-not-registered",
+                "The server takes registered apps only, and this store's is none. Ask who runs "
+                    + "the server to register its identifier.")
+        }
+    }
+
     static let notFound = Problem(.notFound, "not-found", "There is nothing at this address.")
     static let unsupportedMediaType = Problem(
         .unsupportedMediaType, "unsupported-media-type",

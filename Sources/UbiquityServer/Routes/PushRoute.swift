@@ -8,22 +8,21 @@ internal import UbiquityWire
 struct PushRoute: Sendable {
     let commits: CommitQueue
     let threads: BlockingThreads
-    let authenticator: Authenticator
     let pushes: RateLimiter<DeviceName>
     let settings: ServerSettings
 
     /// A value in so few bytes cannot nest deeply enough to need a thread with a deep stack.
     private static let shallowBytesMax = 512
 
-    @Sendable func commit(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let device = try await authenticator.device(request.bearer)
-        try pushes.take(device)
+    @Sendable func commit(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
+    ) async throws -> Response {
+        try pushes.take(rights.name)
         let format = try request.answerFormat
-        let store = try StoreKey(context, of: device.account)
         let bodyFormat = try request.bodyFormat
         let body = try await request.readBody(bytesMax: settings.limits.pushBytesMax).bytes
         let push = try await onFittingThread(isShallow: body.count <= Self.shallowBytesMax) {
-            try PushBody.decode(body, bodyFormat, author: device.id)
+            try PushBody.decode(body, bodyFormat, author: rights.name.id)
         }
         let waiting = WaitingPush(store: store, push: push)
         return try await answer(try await commits.commit(waiting, bytes: body.count), format)
@@ -33,6 +32,8 @@ struct PushRoute: Sendable {
         switch outcome {
         case .clockAhead(let error): throw error
         case .tooManyStores: throw Problem.tooManyStores
+        // Its devices are gone with it.
+        case .noSuchAccount: throw AccessRefusal.credentialInvalid
         case .committed(let commit):
             let answer = PushAnswer(
                 cursor: commit.position.cursor, serverMilliseconds: commit.serverMilliseconds,

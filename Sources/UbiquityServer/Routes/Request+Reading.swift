@@ -49,6 +49,25 @@ extension Request {
         return try format.decode(type, from: body.bytes)
     }
 
+    /// The same where the body may be left out; then the message is empty.
+    /// - Throws: ``Problem``, ``WireError``.
+    func readMessage<M: Message>(orNone type: M.Type) async throws -> M {
+        guard headers[.contentType] == nil else { return try await readMessage(type) }
+        guard try await readBody(bytesMax: 16_384).readableBytes == 0 else {
+            throw Problem.unsupportedMediaType
+        }
+        return M()
+    }
+
+    /// A number of the query, from 1 on; nil: it is not given.
+    func count(_ name: Substring, max: Int) throws(Problem) -> Int? {
+        guard let text = uri.queryParameters[name] else { return nil }
+        guard let count = Int(text), (1...max).contains(count) else {
+            throw .malformed("\(name) must be a number from 1 to \(max).")
+        }
+        return count
+    }
+
     /// Nil: the whole store is asked for. The header wins, for it is what a browser sends when
     /// it comes again.
     func position(orLastEvent: Bool) throws(Problem) -> Position? {

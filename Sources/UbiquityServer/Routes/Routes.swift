@@ -2,49 +2,80 @@
 
 internal import HTTPTypes
 internal import Hummingbird
+internal import UbiquityCore
 
 /// The addresses of the protocol, and who answers them.
 struct Routes: Sendable {
+    let gate: Gate
     let accounts: AccountRoutes
+    let operations: OperatorRoutes
     let stores: StoreRoutes
     let push: PushRoute
     let stream: StreamRoute
 
-    typealias Answer = @Sendable (Request, ServerContext) async throws -> Response
+    /// All there are: the router has no others.
+    var all: [Route] {
+        [
+            Route(.get, "/v1/config", .readConfig, stores.config),
+            Route(.post, "/v1/sign-in", .signIn, accounts.signIn),
+
+            Route(.get, "/v1/accounts", .listAccounts, operations.listAccounts),
+            Route(.post, "/v1/accounts", .createAccount, operations.create),
+            Route(.patch, "/v1/accounts/{name}", .renameAccount, operations.rename),
+            Route(.delete, "/v1/accounts/{name}", .eraseAccount, operations.erase),
+            Route(.post, "/v1/accounts/{name}/codes", .makeCode, operations.newCode),
+            Route(
+                .get, "/v1/accounts/{name}/devices", .listDevicesOfAccount,
+                operations.listDevices),
+            Route(
+                .patch, "/v1/accounts/{name}/devices/{id}", .renameDeviceOfAccount,
+                operations.renameDevice),
+            Route(
+                .delete, "/v1/accounts/{name}/devices/{id}", .revokeDeviceOfAccount,
+                operations.revokeDevice),
+            Route(.get, "/v1/apps", .listApps, operations.listApps),
+            Route(.put, "/v1/apps/{identifier}", .registerApp, operations.register),
+            Route(.delete, "/v1/apps/{identifier}", .removeApp, operations.removeApp),
+            Route(.get, "/v1/audit", .readAudit, operations.audit),
+
+            Route(.get, "/v1/account", .readOwnAccount, accounts.show),
+            Route(.delete, "/v1/account", .eraseOwnAccount, accounts.erase),
+            Route(.get, "/v1/devices", .listDevices, accounts.listDevices),
+            Route(.get, "/v1/devices/{id}", { .readDevice($0) }, accounts.showDevice),
+            Route(.patch, "/v1/devices/{id}", { .renameDevice($0) }, accounts.renameDevice),
+            Route(.delete, "/v1/devices/{id}", { .revokeDevice($0) }, accounts.revokeDevice),
+
+            Route(.get, "/v1/stores", .listStores, stores.list),
+            Route(.get, "/v1/stores/{identifier}/changes", { .readStore($0) }, changes),
+            Route(
+                .post, "/v1/stores/{identifier}/changes", { .pushToStore($0) }, push.commit),
+        ]
+    }
 
     func router() -> Router<ServerContext> {
         let router = Router(context: ServerContext.self)
         router.add(middleware: ProblemMiddleware())
-        on(router, "/v1/config", [.get: stores.config])
-        on(router, "/v1/sign-in", [.post: accounts.signIn])
-        on(router, "/v1/accounts", [.post: accounts.create])
-        on(router, "/v1/accounts/{name}/codes", [.post: accounts.newCode])
-        on(router, "/v1/account", [.get: accounts.show])
-        on(
-            router, "/v1/devices/{id}",
-            [.get: accounts.showDevice, .delete: accounts.revokeDevice])
-        on(router, "/v1/stores", [.get: stores.list])
-        on(
-            router, "/v1/stores/{identifier}/changes", [.get: changes, .post: push.commit])
+        for (path, routes) in Dictionary(grouping: all, by: \.path) { on(router, path, routes) }
         return router
     }
 
     @Sendable private func changes(
-        _ request: Request, _ context: ServerContext
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
     ) async throws -> Response {
         request.acceptsEventStream
-            ? try await stream.open(request, context) : try await stores.changes(request, context)
+            ? try await stream.open(request, context, rights, store)
+            : try await stores.changes(request, context, rights, store)
     }
 
     /// Methods that the path does not have get 405 rather than 404.
-    private func on(
-        _ router: Router<ServerContext>, _ path: RouterPath,
-        _ answers: [HTTPRequest.Method: Answer]
-    ) {
-        let allow = answers.keys.map(\.rawValue).sorted().joined(separator: ", ")
+    private func on(_ router: Router<ServerContext>, _ path: String, _ routes: [Route]) {
+        let allow = routes.map(\.method.rawValue).sorted().joined(separator: ", ")
         for method in [HTTPRequest.Method.get, .head, .post, .put, .patch, .delete] {
-            let answer = answers[method] ?? { _, _ in throw Problem.methodNotAllowed(allow) }
-            router.on(path, method: method, use: answer)
+            let route = routes.first { $0.method == method }
+            router.on(RouterPath(path), method: method) { [gate] request, context in
+                guard let route else { throw Problem.methodNotAllowed(allow) }
+                return try await route.answer(request, context, gate)
+            }
         }
     }
 }

@@ -7,41 +7,32 @@ internal import UbiquityWire
 /// Reading stores.
 struct StoreRoutes: Sendable {
     let reader: StoreReader
-    let authenticator: Authenticator
     let settings: ServerSettings
 
     @Sendable func config(_ request: Request, _ context: ServerContext) async throws -> Response {
         Response(WireConfig(ServerConfig(settings)), try request.answerFormat)
     }
 
-    @Sendable func list(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let device = try await authenticator.device(request.bearer)
+    /// A confined device sees its stores alone.
+    @Sendable func list(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
+    ) async throws -> Response {
         let format = try request.answerFormat
         var list = WireStoreList()
-        list.stores = try await reader.stores(of: device.account).map(WireStoreList.Store.init)
+        list.stores = try await reader.stores(of: rights.account)
+            .filter { rights.reaches($0.identifier) }.map(WireStoreList.Store.init)
         return Response(list, format)
     }
 
-    @Sendable func changes(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let device = try await authenticator.device(request.bearer)
+    func changes(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
+    ) async throws -> Response {
         let format = try request.answerFormat
-        let store = try StoreKey(context, of: device.account)
         let since = try request.position(orLastEvent: false)
-        let bytes = try await reader.changes(of: store, since: since, for: device) { changes in
-            format.encode(WireChanges(changes))
+        let bytes = try await reader.changes(of: store, since: since, for: rights.name) {
+            changes in format.encode(WireChanges(changes))
         }
         return Response(bytes: bytes, format)
-    }
-}
-
-extension StoreKey {
-    /// The store that a path names, of the account that a credential names.
-    /// - Throws: ``Problem``.
-    init(_ context: ServerContext, of account: AccountID) throws(Problem) {
-        let text = try context.parameters.text("identifier")
-        do { self.init(account: account, identifier: try StoreIdentifier(text)) } catch {
-            throw Problem.malformed("\(error).")
-        }
     }
 }
 

@@ -10,19 +10,19 @@ internal import UbiquityWire
 struct StreamRoute: Sendable {
     let reader: StoreReader
     let hub: PushHub
-    let authenticator: Authenticator
+    let gate: Gate
     let settings: ServerSettings
 
-    func open(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let device = try await authenticator.device(request.bearer)
-        let store = try StoreKey(context, of: device.account)
+    func open(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
+    ) async throws -> Response {
         let since = try request.position(orLastEvent: true)
         // First the subscription, then the reading: what is committed between them comes twice,
         // and the revision tells; the other way round it would not come at all.
-        let subscription = Subscription(try hub.subscribe(device, to: store), hub)
+        let subscription = Subscription(try hub.subscribe(rights, to: store), hub)
         // A device revoked just before it subscribed was not there to be ended.
-        _ = try await authenticator.device(request.bearer)
-        let start = try await reader.changes(of: store, since: since, for: device) {
+        try await gate.checkAgain(request.bearer, .readStore(store.identifier))
+        let start = try await reader.changes(of: store, since: since, for: rights.name) {
             [settings] changes in
             Start(changes, isResumed: since != nil, ServerConfig(settings))
         }

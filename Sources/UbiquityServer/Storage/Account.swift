@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import UbiquityCore
+
 package struct Account: Hashable, Sendable {
     package var id: AccountID
     package var name: AccountName

@@ -4,17 +4,13 @@ package import UbiquityCore
 
 /// A signed-in device.
 package struct Device: Hashable, Sendable {
-    package var name: DeviceName
+    package var rights: DeviceRights
     /// What its owner calls it.
     package var title: String
     /// The server's milliseconds since 1970.
     package var created: Int64
     /// When it was last heard of, to the minute or so, in the server's milliseconds since 1970.
     package var seen: Int64
-}
 
-/// A device's full name: its ID is unique within its account only.
-package struct DeviceName: Hashable, Sendable {
-    package var account: AccountID
-    package var id: DeviceID
+    package var name: DeviceName { rights.name }
 }

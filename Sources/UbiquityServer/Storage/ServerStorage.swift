@@ -7,9 +7,10 @@ package import UbiquityCore
 /// The contract of every backend:
 /// * Each call happens wholly or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it; never call from a thread that must not.
-/// * ``commit(_:rules:)`` and ``forget(_:at:)`` come from one caller at a time, and only the
+/// * ``commit(_:rules:)`` and ``forget(_:now:)`` come from one caller at a time, and only the
 ///   server makes them. Everything else may also be done by another process meanwhile.
 /// * A read sees one moment: of a push all or nothing.
+/// * What is done to accounts, devices and apps is in the audit trail, or did not happen.
 /// * Every call may throw ``StorageError/full`` or ``StorageError/failed(_:)``; the backend works
 ///   again when the cause is gone.
 ///
@@ -20,36 +21,105 @@ package protocol ServerStorage: Sendable {
     func operatorHash() throws(StorageError) -> SecretHash?
     func setOperatorHash(_ hash: SecretHash) throws(StorageError)
 
-    // MARK: Accounts and devices
+    // MARK: Accounts
 
     /// - Throws: ``StorageError/accountExists``, ``StorageError/tooMany(_:)``.
-    func createAccount(_ account: Account, accountsMax: Int) throws(StorageError)
+    func createAccount(
+        _ account: Account, accountsMax: Int, by actor: AuditActor
+    ) throws(StorageError)
     func account(named name: AccountName) throws(StorageError) -> Account?
     func account(_ id: AccountID) throws(StorageError) -> Account?
     /// In the order of their names' bytes.
     func accounts() throws(StorageError) -> [Account]
-
-    /// Also removes the codes that expired by `now`.
-    func addCode(
-        _ hash: SecretHash, for account: AccountID, expires: Int64, now: Int64
+    /// Those whose names come after this one (nil: all), in that order, and no more than so many.
+    func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account]
+    /// A name that it has already is no change.
+    /// - Throws: ``StorageError/accountExists``, ``StorageError/noSuchAccount``.
+    func rename(
+        _ account: AccountID, to name: AccountName, now: Int64, by actor: AuditActor
     ) throws(StorageError)
 
-    /// Uses up the code and signs the device in; of two callers with one code, one succeeds.
+    /// Removes the account with all that is its: devices, codes, identities, stores. A push to it
+    /// that comes later is ``PushOutcome/noSuchAccount``. Of what was removed nothing is left in
+    /// the storage's files once ``scrub(pacedAt:)`` was done.
+    /// - Returns: Whether there was such an account.
+    func erase(
+        _ account: AccountID, now: Int64, by actor: AuditActor
+    ) throws(StorageError) -> Bool
+
+    /// Makes sure that nothing is left in the files of what was erased. Takes as long as writing
+    /// the whole database anew, during which nothing else is written. Does nothing if nothing was
+    /// erased since.
+    /// - Parameter uptime: Milliseconds of a clock that is never set: then only if the last time
+    ///   is so long ago that this takes a hundredth of the time at most. Nil: at once.
+    func scrub(pacedAt uptime: Int64?) throws(StorageError)
+
+    // MARK: Signing in
+
+    /// Also removes the codes that expired by `now`.
+    func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError)
+
+    /// Uses up the code and signs the device in on its terms; of two callers with one code, one
+    /// succeeds.
     /// - Throws: ``StorageError/codeInvalid``, ``StorageError/tooMany(_:)``; the code stays usable
     ///   after the latter.
     func redeem(_ code: SecretHash, by device: NewDevice, now: Int64)
         throws(StorageError) -> (account: Account, device: Device)
 
-    /// Nil for an unknown or revoked credential.
+    /// Signs the device in to the account of an identity. Where there is none yet, it is made:
+    /// by the preferred name if nobody has that, else by the account's ID.
+    /// - Throws: ``StorageError/tooMany(_:)``; then no account was made either.
+    func signIn(
+        _ identity: Identity, preferredName: AccountName?, accountsMax: Int,
+        by device: NewDevice, now: Int64
+    ) throws(StorageError) -> (account: Account, device: Device)
+
+    func account(of identity: Identity) throws(StorageError) -> Account?
+    /// In the order of their issuers and subjects.
+    func identities(of account: AccountID) throws(StorageError) -> [Identity]
+
+    // MARK: Devices
+
+    /// Nil for an unknown or revoked credential. One that has expired is still known.
     func device(credential: SecretHash) throws(StorageError) -> Device?
     /// Those not revoked, the oldest first.
     func devices(of account: AccountID) throws(StorageError) -> [Device]
     /// - Returns: Whether there was such a device, not revoked.
-    func revoke(_ device: DeviceName, now: Int64) throws(StorageError) -> Bool
+    func rename(
+        _ device: DeviceName, title: String, now: Int64, by actor: AuditActor
+    ) throws(StorageError) -> Bool
+    /// - Returns: Whether there was such a device, not revoked.
+    func revoke(
+        _ device: DeviceName, now: Int64, by actor: AuditActor
+    ) throws(StorageError) -> Bool
     /// Which of these are signed in and not revoked.
     func live(among devices: Set<DeviceName>) throws(StorageError) -> Set<DeviceName>
-    /// Nothing is noted of a store that does not exist.
+    /// Nothing is noted of a device or store that does not exist.
     func note(_ sightings: Sightings) throws(StorageError)
+    /// Removes devices whose credential had expired by then.
+    /// - Returns: How many.
+    func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int
+
+    // MARK: Apps
+
+    /// The registered ones, in the order of their identifiers' bytes.
+    func apps() throws(StorageError) -> [RegisteredApp]
+    /// Does nothing for one that is registered already.
+    /// - Returns: Whether it is new.
+    /// - Throws: ``StorageError/tooMany(_:)``.
+    func register(_ app: RegisteredApp, appsMax: Int, by actor: AuditActor) throws(StorageError) -> Bool
+    /// - Returns: Whether it was registered.
+    func removeApp(
+        _ identifier: StoreIdentifier, now: Int64, by actor: AuditActor
+    ) throws(StorageError) -> Bool
+
+    // MARK: Audit
+
+    /// The newest first.
+    /// - Parameter number: Only those before this one; nil: all.
+    func auditEntries(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry]
+    /// Removes the oldest that are too many.
+    func trimAudit(toEntries max: Int) throws(StorageError)
 
     // MARK: Stores
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import UbiquityCore
+
 /// What was seen of devices and is not stored yet. Losing it harms nothing.
 package struct Sightings: Hashable, Sendable {
     /// When, in the server's milliseconds since 1970.

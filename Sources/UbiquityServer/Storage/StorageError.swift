@@ -4,6 +4,8 @@
 package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     case accountExists
     case noSuchAccount
+    case noSuchDevice
+    case noSuchApp
     /// Wrong, used or expired; which of them is not told.
     case codeInvalid
     case tooMany(String)
@@ -16,6 +18,8 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .accountExists: "an account of this name exists"
         case .noSuchAccount: "there is no account of this name"
+        case .noSuchDevice: "the account has no such device"
+        case .noSuchApp: "this app is not registered"
         case .codeInvalid: "the code is wrong, was used already, or has expired"
         case .tooMany(let things): "there are too many \(things)"
         case .full: "the disk is full"

@@ -556,6 +556,23 @@ package nonisolated struct WireNewAccount: Sendable {
   package init() {}
 }
 
+/// The body of `POST /v1/accounts/{name}/codes`, which may be left out.
+package nonisolated struct WireNewCode: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The stores to which the device's credential is confined, at most 64; none: all of the account.
+  package var stores: [String] = []
+
+  /// How long the credential is good, from the sign-in on; 0: until it is revoked.
+  package var credentialSeconds: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
 package nonisolated struct WireNewAccountAnswer: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -602,6 +619,12 @@ package nonisolated struct WireSignInAnswer: Sendable {
   /// Shown once; the server keeps a hash only.
   package var credential: String = String()
 
+  /// When the credential ends; 0: when it is revoked.
+  package var expiresMilliseconds: UInt64 = 0
+
+  /// The stores to which the credential is confined; none: all of the account.
+  package var stores: [String] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -620,6 +643,37 @@ package nonisolated struct WireDevice: Sendable {
 
   package var seenMilliseconds: UInt64 = 0
 
+  /// When its credential ends; 0: when it is revoked.
+  package var expiresMilliseconds: UInt64 = 0
+
+  /// The stores to which its credential is confined; none: all of the account.
+  package var stores: [String] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct WireDeviceList: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var devices: [WireDevice] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// The body of a PATCH.
+package nonisolated struct WireRename: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var name: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -636,7 +690,94 @@ package nonisolated struct WireAccount: Sendable {
 
   package var devices: [WireDevice] = []
 
+  package var createdMilliseconds: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// In the order of their names' UTF-8 bytes.
+package nonisolated struct WireAccountList: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var accounts: [WireAccount] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// In the order of their identifiers.
+package nonisolated struct WireAppList: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// Only registered apps may have stores; false: any may.
+  package var registeredOnly: Bool = false
+
+  package var apps: [WireAppList.App] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated struct App: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    package var identifier: String = String()
+
+    package var registeredMilliseconds: UInt64 = 0
+
+    package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    package init() {}
+  }
+
+  package init() {}
+}
+
+/// The newest entries first.
+package nonisolated struct WireAuditTrail: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var entries: [WireAuditTrail.Entry] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated struct Entry: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    /// Counts up.
+    package var number: UInt64 = 0
+
+    package var milliseconds: UInt64 = 0
+
+    /// What was done; docs/PROTOCOL.md lists the words.
+    package var deed: String = String()
+
+    /// To which account and device; empty: none.
+    package var account: String = String()
+
+    package var device: String = String()
+
+    /// By whom: operator-locally, operator-by-credential, device, housekeeping.
+    package var actor: String = String()
+
+    /// Which device; empty: none.
+    package var actorDevice: String = String()
+
+    package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    package init() {}
+  }
 
   package init() {}
 }
@@ -1640,6 +1781,41 @@ nonisolated extension WireNewAccount: SwiftProtobuf.Message, SwiftProtobuf._Mess
   }
 }
 
+nonisolated extension WireNewCode: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".NewCode"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}stores\0\u{3}credential_seconds\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.stores) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.credentialSeconds) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.stores.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.stores, fieldNumber: 1)
+    }
+    if self.credentialSeconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.credentialSeconds, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireNewCode, rhs: WireNewCode) -> Bool {
+    if lhs.stores != rhs.stores {return false}
+    if lhs.credentialSeconds != rhs.credentialSeconds {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".NewAccountAnswer"
   package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{1}code\0\u{3}expires_milliseconds\0")
@@ -1717,7 +1893,7 @@ nonisolated extension WireSignIn: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireSignInAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".SignInAnswer"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{3}account_name\0\u{1}device\0\u{1}credential\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{3}account_name\0\u{1}device\0\u{1}credential\0\u{3}expires_milliseconds\0\u{1}stores\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1729,6 +1905,8 @@ nonisolated extension WireSignInAnswer: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 2: try { try decoder.decodeSingularStringField(value: &self.accountName) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.credential) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.expiresMilliseconds) }()
+      case 6: try { try decoder.decodeRepeatedStringField(value: &self.stores) }()
       default: break
       }
     }
@@ -1747,6 +1925,12 @@ nonisolated extension WireSignInAnswer: SwiftProtobuf.Message, SwiftProtobuf._Me
     if !self.credential.isEmpty {
       try visitor.visitSingularStringField(value: self.credential, fieldNumber: 4)
     }
+    if self.expiresMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.expiresMilliseconds, fieldNumber: 5)
+    }
+    if !self.stores.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.stores, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1755,6 +1939,8 @@ nonisolated extension WireSignInAnswer: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.accountName != rhs.accountName {return false}
     if lhs.device != rhs.device {return false}
     if lhs.credential != rhs.credential {return false}
+    if lhs.expiresMilliseconds != rhs.expiresMilliseconds {return false}
+    if lhs.stores != rhs.stores {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1762,7 +1948,7 @@ nonisolated extension WireSignInAnswer: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Device"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{3}created_milliseconds\0\u{3}seen_milliseconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{3}created_milliseconds\0\u{3}seen_milliseconds\0\u{3}expires_milliseconds\0\u{1}stores\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1774,6 +1960,8 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 2: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.createdMilliseconds) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.seenMilliseconds) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.expiresMilliseconds) }()
+      case 6: try { try decoder.decodeRepeatedStringField(value: &self.stores) }()
       default: break
       }
     }
@@ -1792,6 +1980,12 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.seenMilliseconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.seenMilliseconds, fieldNumber: 4)
     }
+    if self.expiresMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.expiresMilliseconds, fieldNumber: 5)
+    }
+    if !self.stores.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.stores, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1800,6 +1994,68 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.name != rhs.name {return false}
     if lhs.createdMilliseconds != rhs.createdMilliseconds {return false}
     if lhs.seenMilliseconds != rhs.seenMilliseconds {return false}
+    if lhs.expiresMilliseconds != rhs.expiresMilliseconds {return false}
+    if lhs.stores != rhs.stores {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDeviceList: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".DeviceList"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}devices\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.devices) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.devices.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.devices, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireDeviceList, rhs: WireDeviceList) -> Bool {
+    if lhs.devices != rhs.devices {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireRename: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Rename"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireRename, rhs: WireRename) -> Bool {
+    if lhs.name != rhs.name {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1807,7 +2063,7 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Account"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{1}devices\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{1}devices\0\u{3}created_milliseconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1818,6 +2074,7 @@ nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 1: try { try decoder.decodeSingularStringField(value: &self.id) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.devices) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.createdMilliseconds) }()
       default: break
       }
     }
@@ -1833,6 +2090,9 @@ nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._Message
     if !self.devices.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.devices, fieldNumber: 3)
     }
+    if self.createdMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.createdMilliseconds, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1840,6 +2100,197 @@ nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.id != rhs.id {return false}
     if lhs.name != rhs.name {return false}
     if lhs.devices != rhs.devices {return false}
+    if lhs.createdMilliseconds != rhs.createdMilliseconds {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAccountList: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".AccountList"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}accounts\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.accounts) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.accounts.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.accounts, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireAccountList, rhs: WireAccountList) -> Bool {
+    if lhs.accounts != rhs.accounts {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAppList: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".AppList"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}registered_only\0\u{1}apps\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBoolField(value: &self.registeredOnly) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.apps) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.registeredOnly != false {
+      try visitor.visitSingularBoolField(value: self.registeredOnly, fieldNumber: 1)
+    }
+    if !self.apps.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.apps, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireAppList, rhs: WireAppList) -> Bool {
+    if lhs.registeredOnly != rhs.registeredOnly {return false}
+    if lhs.apps != rhs.apps {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAppList.App: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = WireAppList.protoMessageName + ".App"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identifier\0\u{3}registered_milliseconds\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.identifier) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.registeredMilliseconds) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.identifier.isEmpty {
+      try visitor.visitSingularStringField(value: self.identifier, fieldNumber: 1)
+    }
+    if self.registeredMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.registeredMilliseconds, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireAppList.App, rhs: WireAppList.App) -> Bool {
+    if lhs.identifier != rhs.identifier {return false}
+    if lhs.registeredMilliseconds != rhs.registeredMilliseconds {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAuditTrail: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".AuditTrail"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.entries) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.entries.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.entries, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireAuditTrail, rhs: WireAuditTrail) -> Bool {
+    if lhs.entries != rhs.entries {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAuditTrail.Entry: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = WireAuditTrail.protoMessageName + ".Entry"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}milliseconds\0\u{1}deed\0\u{1}account\0\u{1}device\0\u{1}actor\0\u{3}actor_device\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.milliseconds) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.deed) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.account) }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.actor) }()
+      case 7: try { try decoder.decodeSingularStringField(value: &self.actorDevice) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    if self.milliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.milliseconds, fieldNumber: 2)
+    }
+    if !self.deed.isEmpty {
+      try visitor.visitSingularStringField(value: self.deed, fieldNumber: 3)
+    }
+    if !self.account.isEmpty {
+      try visitor.visitSingularStringField(value: self.account, fieldNumber: 4)
+    }
+    if !self.device.isEmpty {
+      try visitor.visitSingularStringField(value: self.device, fieldNumber: 5)
+    }
+    if !self.actor.isEmpty {
+      try visitor.visitSingularStringField(value: self.actor, fieldNumber: 6)
+    }
+    if !self.actorDevice.isEmpty {
+      try visitor.visitSingularStringField(value: self.actorDevice, fieldNumber: 7)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireAuditTrail.Entry, rhs: WireAuditTrail.Entry) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs.milliseconds != rhs.milliseconds {return false}
+    if lhs.deed != rhs.deed {return false}
+    if lhs.account != rhs.account {return false}
+    if lhs.device != rhs.device {return false}
+    if lhs.actor != rhs.actor {return false}
+    if lhs.actorDevice != rhs.actorDevice {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -9,11 +9,15 @@ enum Backend: CaseIterable {
     case memory
     case sqlite
 
+    /// With the sample's account.
     func open(in folder: TemporaryFolder) throws -> any ServerStorage {
-        switch self {
-        case .memory: MemoryServerStorage()
-        case .sqlite: try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
-        }
+        let storage: any ServerStorage =
+            switch self {
+            case .memory: MemoryServerStorage()
+            case .sqlite: try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+            }
+        try storage.makeSampleAccount()
+        return storage
     }
 }
 
@@ -30,6 +34,15 @@ enum Sample {
             storesPerAccountMax: 2)
     }
 
+    /// - Parameter credential: Its text.
+    static func newDevice(
+        _ credential: String = "credential", title: String = "laptop", devicesMax: Int = 9
+    ) -> NewDevice {
+        NewDevice(
+            title: title, credential: SecretHash(of: credential),
+            devicesPerAccountMax: devicesMax)
+    }
+
     /// - Parameter value: Nil: a deletion.
     static func record(_ key: String, _ value: PropertyListValue?, at time: Int64) -> Record {
         Record(
@@ -43,6 +56,21 @@ enum Sample {
 }
 
 extension ServerStorage {
+    func makeSampleAccount() throws(StorageError) {
+        try createAccount(Sample.account, accountsMax: 9, by: .operatorLocally)
+    }
+
+    /// A code that is good until `expires`.
+    func addCode(
+        _ text: String, expires: Int64 = 2_000, terms: CredentialTerms = CredentialTerms(),
+        now: Int64 = 1_000
+    ) throws(StorageError) {
+        let code = NewCode(
+            hash: SecretHash(of: text), account: Sample.account.id, expires: expires,
+            terms: terms)
+        try addCode(code, now: now, by: .operatorLocally)
+    }
+
     /// Commits one push and gives what it did; nil if it was not committed.
     @discardableResult
     func commit(

@@ -22,15 +22,80 @@ final class MemoryServerStorage: ServerStorage {
     private struct SignedIn {
         var device: Device
         var credential: SecretHash
-        var isRevoked = false
     }
 
     private struct State {
         var operatorHash: SecretHash?
         var accounts: [AccountID: Account] = [:]
-        var codes: [SecretHash: (account: AccountID, expires: Int64)] = [:]
+        var codes: [SecretHash: NewCode] = [:]
+        var identities: [Identity: AccountID] = [:]
+        var apps: [StoreIdentifier: RegisteredApp] = [:]
+        var audit: [AuditEntry] = []
+        var lastAudit: Int64 = 0
         var devices: [DeviceName: SignedIn] = [:]
         var stores: [StoreKey: Store] = [:]
+
+        func has(_ name: AccountName) -> Bool {
+            accounts.values.contains { $0.name == name }
+        }
+
+        mutating func record(
+            _ deed: AuditDeed, _ account: AccountID?, _ device: DeviceID?, _ now: Int64,
+            _ actor: AuditActor
+        ) {
+            lastAudit += 1
+            audit.append(
+                AuditEntry(
+                    number: lastAudit, time: now, deed: deed, account: account, device: device,
+                    actor: actor))
+        }
+
+        mutating func insert(
+            _ account: Account, accountsMax: Int, by actor: AuditActor
+        ) throws(StorageError) {
+            guard accounts.count < accountsMax else { throw .tooMany("accounts") }
+            accounts[account.id] = account
+            record(.accountCreated, account.id, nil, account.created, actor)
+        }
+
+        mutating func account(
+            of identity: Identity, _ preferredName: AccountName?, accountsMax: Int, now: Int64,
+            by actor: AuditActor
+        ) throws(StorageError) -> Account {
+            if let known = identities[identity].flatMap({ accounts[$0] }) { return known }
+            let id = AccountID.random()
+            let free = preferredName.flatMap { has($0) ? nil : $0 }
+            let account = Account(id: id, name: free ?? AccountName(id.string)!, created: now)
+            try insert(account, accountsMax: accountsMax, by: actor)
+            identities[identity] = id
+            return account
+        }
+
+        mutating func insert(
+            _ device: NewDevice, _ id: DeviceID, of account: AccountID, _ now: Int64
+        ) throws(StorageError) -> Device {
+            let count = devices.values.count {
+                !$0.device.rights.hasExpired(at: now) && $0.device.name.account == account
+            }
+            guard count < device.devicesPerAccountMax else {
+                throw .tooMany("devices in this account")
+            }
+            let rights = DeviceRights(
+                name: DeviceName(account: account, id: id), stores: device.stores,
+                expires: device.expires)
+            let new = Device(rights: rights, title: device.title, created: now, seen: now)
+            devices[rights.name] = SignedIn(device: new, credential: device.credential)
+            record(.deviceSignedIn, account, id, now, .device(id))
+            return new
+        }
+
+        mutating func remove(
+            _ device: DeviceName, _ deed: AuditDeed, _ now: Int64, _ actor: AuditActor
+        ) -> Bool {
+            guard devices.removeValue(forKey: device) != nil else { return false }
+            record(deed, device.account, device.id, now, actor)
+            return true
+        }
     }
 
     private let state = Mutex(State())
@@ -42,13 +107,12 @@ final class MemoryServerStorage: ServerStorage {
     func hasForeignWrites() -> Bool { false }
     func close() {}
 
-    func createAccount(_ account: Account, accountsMax: Int) throws(StorageError) {
+    func createAccount(
+        _ account: Account, accountsMax: Int, by actor: AuditActor
+    ) throws(StorageError) {
         try state.withLock { state throws(StorageError) in
-            guard !state.accounts.values.contains(where: { $0.name == account.name }) else {
-                throw .accountExists
-            }
-            guard state.accounts.count < accountsMax else { throw .tooMany("accounts") }
-            state.accounts[account.id] = account
+            guard !state.has(account.name) else { throw .accountExists }
+            try state.insert(account, accountsMax: accountsMax, by: actor)
         }
     }
 
@@ -60,16 +124,50 @@ final class MemoryServerStorage: ServerStorage {
 
     func accounts() -> [Account] {
         state.withLock { state in
-            state.accounts.values.sorted {
-                $0.name.string.utf8.lexicographicallyPrecedes($1.name.string.utf8)
-            }
+            state.accounts.values.sorted { Self.isLess($0.name.string, $1.name.string) }
         }
     }
 
-    func addCode(_ hash: SecretHash, for account: AccountID, expires: Int64, now: Int64) {
+    func accounts(after name: AccountName?, max: Int) -> [Account] {
+        Array(accounts().filter { Self.isLess(name?.string ?? "", $0.name.string) }.prefix(max))
+    }
+
+    private static func isLess(_ a: String, _ b: String) -> Bool {
+        a.utf8.lexicographicallyPrecedes(b.utf8)
+    }
+
+    func rename(
+        _ account: AccountID, to name: AccountName, now: Int64, by actor: AuditActor
+    ) throws(StorageError) {
+        try state.withLock { state throws(StorageError) in
+            guard let old = state.accounts[account] else { throw .noSuchAccount }
+            guard old.name != name else { return }
+            guard !state.has(name) else { throw .accountExists }
+            state.accounts[account]?.name = name
+            state.record(.accountRenamed, account, nil, now, actor)
+        }
+    }
+
+    func erase(_ account: AccountID, now: Int64, by actor: AuditActor) -> Bool {
         state.withLock { state in
+            guard state.accounts.removeValue(forKey: account) != nil else { return false }
+            state.devices = state.devices.filter { $0.key.account != account }
+            state.codes = state.codes.filter { $0.value.account != account }
+            state.identities = state.identities.filter { $0.value != account }
+            state.stores = state.stores.filter { $0.key.account != account }
+            state.record(.accountErased, account, nil, now, actor)
+            return true
+        }
+    }
+
+    func scrub(pacedAt uptime: Int64?) {}
+
+    func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
+        try state.withLock { state throws(StorageError) in
             state.codes = state.codes.filter { $0.value.expires > now }
-            state.codes[hash] = (account, expires)
+            guard state.accounts[code.account] != nil else { throw .noSuchAccount }
+            state.codes[code.hash] = code
+            state.record(.codeMade, code.account, nil, now, actor)
         }
     }
 
@@ -80,43 +178,120 @@ final class MemoryServerStorage: ServerStorage {
             guard let found = state.codes[code], found.expires > now,
                 let account = state.accounts[found.account]
             else { throw .codeInvalid }
-            let count = state.devices.values.count {
-                !$0.isRevoked && $0.device.name.account == account.id
-            }
-            guard count < device.devicesPerAccountMax else {
-                throw .tooMany("devices in this account")
-            }
+            var device = device
+            device.stores = found.terms.stores
+            device.expires = found.terms.milliseconds.map { now + $0 }
+            let signedIn = try state.insert(device, .random(), of: account.id, now)
             state.codes[code] = nil
-            let name = DeviceName(account: account.id, id: .random())
-            let new = Device(name: name, title: device.title, created: now, seen: now)
-            state.devices[name] = SignedIn(device: new, credential: device.credential)
-            return (account, new)
+            return (account, signedIn)
+        }
+    }
+
+    func signIn(
+        _ identity: Identity, preferredName: AccountName?, accountsMax: Int,
+        by device: NewDevice, now: Int64
+    ) throws(StorageError) -> (account: Account, device: Device) {
+        try state.withLock { state throws(StorageError) in
+            var next = state
+            let id = DeviceID.random()
+            let account = try next.account(
+                of: identity, preferredName, accountsMax: accountsMax, now: now, by: .device(id))
+            let device = try next.insert(device, id, of: account.id, now)
+            state = next
+            return (account, device)
+        }
+    }
+
+    func account(of identity: Identity) -> Account? {
+        state.withLock { state in state.identities[identity].flatMap { state.accounts[$0] } }
+    }
+
+    func identities(of account: AccountID) -> [Identity] {
+        state.withLock { state in
+            state.identities.filter { $0.value == account }.keys.sorted {
+                ($0.issuer, $0.subject) < ($1.issuer, $1.subject)
+            }
         }
     }
 
     func device(credential: SecretHash) -> Device? {
         state.withLock { state in
-            state.devices.values.first { $0.credential == credential && !$0.isRevoked }?.device
+            state.devices.values.first { $0.credential == credential }?.device
         }
     }
 
     func devices(of account: AccountID) -> [Device] {
         state.withLock { state in
-            state.devices.values.filter { !$0.isRevoked && $0.device.name.account == account }
+            state.devices.values.filter { $0.device.name.account == account }
                 .map(\.device).sorted { $0.created < $1.created }
         }
     }
 
-    func revoke(_ device: DeviceName, now: Int64) -> Bool {
+    func rename(
+        _ device: DeviceName, title: String, now: Int64, by actor: AuditActor
+    ) -> Bool {
         state.withLock { state in
-            guard state.devices[device]?.isRevoked == false else { return false }
-            state.devices[device]?.isRevoked = true
+            guard state.devices[device] != nil else { return false }
+            state.devices[device]?.device.title = title
+            state.record(.deviceRenamed, device.account, device.id, now, actor)
             return true
         }
     }
 
+    func revoke(_ device: DeviceName, now: Int64, by actor: AuditActor) -> Bool {
+        state.withLock { $0.remove(device, .deviceRevoked, now, actor) }
+    }
+
+    func removeDevices(expiredBy time: Int64, now: Int64) -> Int {
+        state.withLock { state in
+            let expired = state.devices.values.map(\.device.rights).filter {
+                $0.hasExpired(at: time)
+            }
+            for rights in expired {
+                _ = state.remove(rights.name, .deviceRemoved, now, .housekeeping)
+            }
+            return expired.count
+        }
+    }
+
     func live(among devices: Set<DeviceName>) -> Set<DeviceName> {
-        state.withLock { state in devices.filter { state.devices[$0]?.isRevoked == false } }
+        state.withLock { state in devices.filter { state.devices[$0] != nil } }
+    }
+
+    func apps() -> [RegisteredApp] {
+        state.withLock { state in
+            state.apps.values.sorted { Self.isLess($0.identifier.string, $1.identifier.string) }
+        }
+    }
+
+    func register(
+        _ app: RegisteredApp, appsMax: Int, by actor: AuditActor
+    ) throws(StorageError) -> Bool {
+        try state.withLock { state throws(StorageError) in
+            guard state.apps[app.identifier] == nil else { return false }
+            guard state.apps.count < appsMax else { throw .tooMany("registered apps") }
+            state.apps[app.identifier] = app
+            state.record(.appRegistered, nil, nil, app.registered, actor)
+            return true
+        }
+    }
+
+    func removeApp(_ identifier: StoreIdentifier, now: Int64, by actor: AuditActor) -> Bool {
+        state.withLock { state in
+            guard state.apps.removeValue(forKey: identifier) != nil else { return false }
+            state.record(.appRemoved, nil, nil, now, actor)
+            return true
+        }
+    }
+
+    func auditEntries(before number: Int64?, max: Int) -> [AuditEntry] {
+        state.withLock { state in
+            Array(state.audit.reversed().filter { $0.number < number ?? .max }.prefix(max))
+        }
+    }
+
+    func trimAudit(toEntries max: Int) {
+        state.withLock { $0.audit.removeFirst(Swift.max(0, $0.audit.count - max)) }
     }
 
     func note(_ sightings: Sightings) {
@@ -126,6 +301,7 @@ final class MemoryServerStorage: ServerStorage {
                 state.devices[device]?.device.seen = max(seen, time)
             }
             for (passage, revision) in sightings.passed {
+                guard state.devices[passage.device] != nil else { continue }
                 state.stores[passage.store]?.passed[passage.device.id] = revision
             }
         }
@@ -183,6 +359,7 @@ final class MemoryServerStorage: ServerStorage {
                 in: rules.epoch)
         } catch { return .clockAhead(error) }
         if !admitted.writes.isEmpty {
+            guard state.accounts[waiting.store.account] != nil else { return .noSuchAccount }
             let count = state.stores.keys.count { $0.account == waiting.store.account }
             guard !isNew || count < rules.storesPerAccountMax else { return .tooManyStores }
             for write in admitted.writes {
@@ -212,7 +389,7 @@ final class MemoryServerStorage: ServerStorage {
             .sorted { $0.revision < $1.revision }
         let passed = store.passed.filter { device, _ in
             let signedIn = state.devices[DeviceName(account: key.account, id: device)]
-            guard let signedIn, !signedIn.isRevoked else { return false }
+            guard let signedIn else { return false }
             return signedIn.device.seen >= now - rule.liveMilliseconds
         }
         let known = deletions.map {

@@ -30,6 +30,7 @@ struct SQLiteServerStorageTests {
     @Test func `a full disk refuses the batch, stores nothing of it, and passes`() throws {
         let folder = try TemporaryFolder()
         let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+        try storage.makeSampleAccount()
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
         try limitPages(of: storage, toPresent: true)
         let large = PropertyListValue.data(Array(repeating: 1, count: 500_000))
@@ -60,11 +61,12 @@ struct SQLiteServerStorageTests {
         let folder = try TemporaryFolder()
         let path = folder.file("test.sqlite")
         let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
         _ = try storage.hasForeignWrites()
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
         #expect(try !storage.hasForeignWrites())
         let other = try SQLiteServerStorage.openForAdministration(path)
-        try other.createAccount(Sample.account, accountsMax: 9)
+        try other.addCode("code")
         #expect(try storage.hasForeignWrites())
         #expect(try !storage.hasForeignWrites())
     }
@@ -73,6 +75,7 @@ struct SQLiteServerStorageTests {
     @Test func `a batch of pushes is committed quickly`() throws {
         let folder = try TemporaryFolder()
         let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+        try storage.makeSampleAccount()
         let batches = (0..<20).map { batch in
             (0..<256).map { number in
                 Sample.push(

@@ -128,13 +128,11 @@ internal import UbiquityCore
         let storage = try backend.open(in: folder)
         let signedIn = try signIn(storage, now: 1_000)
         #expect(signedIn.account == Sample.account)
-        let again = NewDevice(
-            title: "x", credential: SecretHash(of: "c2"), devicesPerAccountMax: 9)
+        let again = Sample.newDevice("c2")
         #expect(throws: StorageError.codeInvalid) {
             try storage.redeem(SecretHash(of: "code"), by: again, now: 1_000)
         }
-        try storage.addCode(
-            SecretHash(of: "late"), for: Sample.account.id, expires: 2_000, now: 1_000)
+        try storage.addCode("late", expires: 2_000)
         #expect(throws: StorageError.codeInvalid) {
             try storage.redeem(SecretHash(of: "late"), by: again, now: 2_000)
         }
@@ -144,10 +142,8 @@ internal import UbiquityCore
     func `a code outlives an account that has too many devices`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
         _ = try signIn(storage, now: 1_000)
-        try storage.addCode(
-            SecretHash(of: "next"), for: Sample.account.id, expires: 2_000, now: 1_000)
-        var device = NewDevice(
-            title: "x", credential: SecretHash(of: "c2"), devicesPerAccountMax: 1)
+        try storage.addCode("next")
+        var device = Sample.newDevice("c2", title: "x", devicesMax: 1)
         #expect(throws: StorageError.tooMany("devices in this account")) {
             try storage.redeem(SecretHash(of: "next"), by: device, now: 1_000)
         }
@@ -162,8 +158,8 @@ internal import UbiquityCore
         let device = try signIn(storage, now: 1_000).device
         #expect(try storage.device(credential: SecretHash(of: "credential")) == device)
         #expect(try storage.live(among: [device.name]) == [device.name])
-        #expect(try storage.revoke(device.name, now: 1_001))
-        #expect(try !storage.revoke(device.name, now: 1_002))
+        #expect(try storage.revoke(device.name, now: 1_001, by: .operatorLocally))
+        #expect(try !storage.revoke(device.name, now: 1_002, by: .operatorLocally))
         #expect(try storage.device(credential: SecretHash(of: "credential")) == nil)
         #expect(try storage.live(among: [device.name]).isEmpty)
         #expect(try storage.devices(of: Sample.account.id).isEmpty)
@@ -172,15 +168,14 @@ internal import UbiquityCore
     @Test(arguments: Backend.allCases)
     func `an account's name is taken once`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
-        try storage.createAccount(Sample.account, accountsMax: 2)
         var other = Sample.account
         other.id = .random()
         #expect(throws: StorageError.accountExists) {
-            try storage.createAccount(other, accountsMax: 2)
+            try storage.createAccount(other, accountsMax: 2, by: .operatorLocally)
         }
         other.name = try #require(AccountName("bob"))
         #expect(throws: StorageError.tooMany("accounts")) {
-            try storage.createAccount(other, accountsMax: 1)
+            try storage.createAccount(other, accountsMax: 1, by: .operatorLocally)
         }
         #expect(try storage.account(named: other.name) == nil)
         #expect(try storage.accounts() == [Sample.account])
@@ -189,11 +184,7 @@ internal import UbiquityCore
     private func signIn(
         _ storage: any ServerStorage, now: Int64
     ) throws -> (account: Account, device: Device) {
-        try storage.createAccount(Sample.account, accountsMax: 9)
-        try storage.addCode(
-            SecretHash(of: "code"), for: Sample.account.id, expires: now + 1, now: now)
-        let device = NewDevice(
-            title: "laptop", credential: SecretHash(of: "credential"), devicesPerAccountMax: 9)
-        return try storage.redeem(SecretHash(of: "code"), by: device, now: now)
+        try storage.addCode("code", expires: now + 1, now: now)
+        return try storage.redeem(SecretHash(of: "code"), by: Sample.newDevice(), now: now)
     }
 }

@@ -69,6 +69,8 @@ enum SQLiteFile {
         configuration.maximumReaderCount = readersMax
         configuration.foreignKeysEnabled = false
         configuration.label = "ubiquity.server"
+        // What is removed is overwritten, not merely left to be overwritten some day.
+        configuration.prepareDatabase { try $0.execute(sql: "PRAGMA secure_delete = ON") }
         return configuration
     }
 

@@ -8,7 +8,7 @@ enum SQLiteSchema {
     static let applicationID: Int64 = 0x5562_5376
 
     /// One step a format; the first makes format 1 of an empty file.
-    private static let migrations = [format1]
+    private static let migrations = [format1, format2]
     static var version: Int { migrations.count }
 
     /// Brings the file to this program's format.
@@ -79,5 +79,31 @@ enum SQLiteSchema {
         CREATE TABLE passed (
             store INTEGER NOT NULL, device INTEGER NOT NULL, revision INTEGER NOT NULL,
             PRIMARY KEY (store, device)) WITHOUT ROWID;
+        """
+
+    /// A confinement is its identifiers, one a line. A revoked device has no row any more (the
+    /// column `revoked` is of format 1). The audit trail has IDs only. `chore` is what is still to
+    /// be done: `scrub` after an account was erased.
+    private static let format2 = """
+        ALTER TABLE device ADD COLUMN stores TEXT;
+        ALTER TABLE device ADD COLUMN expires INTEGER;
+        ALTER TABLE code ADD COLUMN stores TEXT;
+        ALTER TABLE code ADD COLUMN credential_milliseconds INTEGER;
+        DELETE FROM passed WHERE NOT EXISTS (
+            SELECT 1 FROM store JOIN device ON device.account = store.account
+            WHERE store.id = passed.store AND device.id = passed.device
+                AND device.revoked IS NULL);
+        DELETE FROM device WHERE revoked IS NOT NULL;
+        CREATE TABLE identity (
+            issuer TEXT NOT NULL, subject TEXT NOT NULL, account TEXT NOT NULL,
+            PRIMARY KEY (issuer, subject)) WITHOUT ROWID;
+        CREATE INDEX identity_account ON identity (account);
+        CREATE INDEX code_account ON code (account);
+        CREATE TABLE app (
+            identifier TEXT PRIMARY KEY NOT NULL, registered INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE audit (
+            number INTEGER PRIMARY KEY, time INTEGER NOT NULL, deed TEXT NOT NULL, account TEXT,
+            device INTEGER, actor TEXT NOT NULL, actor_device INTEGER);
+        CREATE TABLE chore (name TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
         """
 }

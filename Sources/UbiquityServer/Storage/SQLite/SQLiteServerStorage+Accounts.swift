@@ -2,6 +2,7 @@
 
 internal import Foundation
 internal import GRDB
+internal import Synchronization
 internal import UbiquityCore
 
 extension SQLiteServerStorage: ServerStorage {
@@ -20,17 +21,27 @@ extension SQLiteServerStorage: ServerStorage {
         }
     }
 
-    func createAccount(_ account: Account, accountsMax: Int) throws(StorageError) {
+    func createAccount(
+        _ account: Account, accountsMax: Int, by actor: AuditActor
+    ) throws(StorageError) {
         try writing { db in
             guard try fetchAccount(db, "name = ?", account.name.string) == nil else {
                 throw StorageError.accountExists
             }
-            let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM account") ?? 0
-            guard count < accountsMax else { throw StorageError.tooMany("accounts") }
-            try db.execute(
-                sql: "INSERT INTO account (id, name, created) VALUES (?, ?, ?)",
-                arguments: [account.id.string, account.name.string, account.created])
+            try insert(account, accountsMax: accountsMax, by: actor, db)
         }
+    }
+
+    /// - Throws: ``StorageError/tooMany(_:)``.
+    func insert(
+        _ account: Account, accountsMax: Int, by actor: AuditActor, _ db: Database
+    ) throws {
+        let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM account") ?? 0
+        guard count < accountsMax else { throw StorageError.tooMany("accounts") }
+        try db.execute(
+            sql: "INSERT INTO account (id, name, created) VALUES (?, ?, ?)",
+            arguments: [account.id.string, account.name.string, account.created])
+        try record(.accountCreated, of: account.id, now: account.created, by: actor, db)
     }
 
     func account(named name: AccountName) throws(StorageError) -> Account? {
@@ -42,47 +53,44 @@ extension SQLiteServerStorage: ServerStorage {
     }
 
     func accounts() throws(StorageError) -> [Account] {
+        try accounts(after: nil, max: .max)
+    }
+
+    func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account] {
         try reading { db in
-            try Row.fetchAll(db, sql: "SELECT id, name, created FROM account ORDER BY name")
-                .compactMap(Account.init)
+            try Row.fetchAll(
+                db,
+                sql: "SELECT id, name, created FROM account WHERE name > ? ORDER BY name LIMIT ?",
+                arguments: [name?.string ?? "", max]
+            ).compactMap(Account.init)
         }
     }
 
-    func addCode(
-        _ hash: SecretHash, for account: AccountID, expires: Int64, now: Int64
+    func rename(
+        _ account: AccountID, to name: AccountName, now: Int64, by actor: AuditActor
     ) throws(StorageError) {
         try writing { db in
-            try db.execute(sql: "DELETE FROM code WHERE expires <= ?", arguments: [now])
+            guard let old = try fetchAccount(db, "id = ?", account.string) else {
+                throw StorageError.noSuchAccount
+            }
+            guard old.name != name else { return }
+            guard try fetchAccount(db, "name = ?", name.string) == nil else {
+                throw StorageError.accountExists
+            }
             try db.execute(
-                sql: "INSERT INTO code (hash, account, expires) VALUES (?, ?, ?)",
-                arguments: [hash.bytes, account.string, expires])
+                sql: "UPDATE account SET name = ? WHERE id = ?",
+                arguments: [name.string, account.string])
+            try record(.accountRenamed, of: account, now: now, by: actor, db)
         }
     }
 
-    private func fetchAccount(
-        _ db: Database, _ condition: String, _ value: String
+    func fetchAccount(
+        _ db: Database, _ condition: String, _ values: String...
     ) throws -> Account? {
         try Row.fetchOne(
             db, sql: "SELECT id, name, created FROM account WHERE \(condition)",
-            arguments: [value]
+            arguments: StatementArguments(values)
         ).flatMap(Account.init)
-    }
-
-    func redeem(
-        _ code: SecretHash, by device: NewDevice, now: Int64
-    ) throws(StorageError) -> (account: Account, device: Device) {
-        try writing { db in
-            try db.execute(
-                sql: """
-                    UPDATE code SET used = ? WHERE hash = ? AND used IS NULL AND expires > ?
-                    """, arguments: [now, code.bytes, now])
-            guard db.changesCount == 1,
-                let owner = try String.fetchOne(
-                    db, sql: "SELECT account FROM code WHERE hash = ?", arguments: [code.bytes]),
-                let account = try fetchAccount(db, "id = ?", owner)
-            else { throw StorageError.codeInvalid }
-            return (account, try insert(device, of: account.id, now: now, db))
-        }
     }
 }
 

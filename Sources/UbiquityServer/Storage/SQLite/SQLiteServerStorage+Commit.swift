@@ -10,6 +10,7 @@ extension SQLiteServerStorage {
         _ pushes: [WaitingPush], rules: CommitRules
     ) throws(StorageError) -> [PushOutcome] {
         let batch = try writing { db in
+            try forgetStatesAfterForeignWrites(db)
             var batch = SQLiteBatch(db: db, rules: rules, storage: self)
             for push in pushes { batch.outcomes.append(try batch.commit(push)) }
             try batch.finish()
@@ -41,7 +42,7 @@ private struct SQLiteBatch {
                 waiting.push, records: records, by: rules.admission, in: rules.epoch)
         } catch { return .clockAhead(error) }
         if !admitted.writes.isEmpty {
-            guard try makeSure(of: waiting.store, &store) else { return .tooManyStores }
+            if let problem = try makeSure(of: waiting.store, &store) { return problem }
             try write(admitted, to: store.id!)
             touched[waiting.store] = store
         }
@@ -60,15 +61,18 @@ private struct SQLiteBatch {
             ?? SQLiteStore.fetch(store, db) ?? SQLiteStore()
     }
 
-    /// - Returns: Whether the store has a row now.
-    private func makeSure(of key: StoreKey, _ store: inout SQLiteStore) throws -> Bool {
-        guard store.id == nil else { return true }
+    /// - Returns: Why the store has no row even now; nil: it has one.
+    private func makeSure(of key: StoreKey, _ store: inout SQLiteStore) throws -> PushOutcome? {
+        guard store.id == nil else { return nil }
+        let account: StatementArguments = [key.account.string]
+        let exists = try Bool.fetchOne(
+            db, sql: "SELECT 1 FROM account WHERE id = ?", arguments: account)
+        guard exists ?? false else { return .noSuchAccount }
         let count = try Int.fetchOne(
-            db, sql: "SELECT count(*) FROM store WHERE account = ?",
-            arguments: [key.account.string])
-        guard count ?? 0 < rules.storesPerAccountMax else { return false }
+            db, sql: "SELECT count(*) FROM store WHERE account = ?", arguments: account)
+        guard count ?? 0 < rules.storesPerAccountMax else { return .tooManyStores }
         store.id = try SQLiteStore.insert(key, db).id
-        return true
+        return nil
     }
 
     private func write(_ admitted: StoreState.Admitted, to store: Int64) throws {

@@ -5,14 +5,14 @@ internal import GRDB
 internal import UbiquityCore
 
 extension SQLiteServerStorage {
-    private static let columns = "account, id, title, created, seen"
+    private static let columns = "account, id, title, created, seen, stores, expires"
 
     func device(credential: SecretHash) throws(StorageError) -> Device? {
         try reading { db in
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT \(Self.columns) FROM device
-                    WHERE credential = ? AND revoked IS NULL
+                    WHERE credential = ?
                     """)
             return try Row.fetchOne(statement, arguments: [credential.bytes]).map(Device.init)
         }
@@ -24,26 +24,65 @@ extension SQLiteServerStorage {
                 db,
                 sql: """
                     SELECT \(Self.columns) FROM device
-                    WHERE account = ? AND revoked IS NULL ORDER BY created, id
+                    WHERE account = ? ORDER BY created, id
                     """, arguments: [account.string]
             ).map(Device.init)
         }
     }
 
-    func revoke(_ device: DeviceName, now: Int64) throws(StorageError) -> Bool {
+    func rename(
+        _ device: DeviceName, title: String, now: Int64, by actor: AuditActor
+    ) throws(StorageError) -> Bool {
         try writing { db in
             try db.execute(
-                sql: """
-                    UPDATE device SET revoked = ? WHERE account = ? AND id = ? AND revoked IS NULL
-                    """, arguments: [now, device.account.string, device.id.bits])
-            return db.changesCount == 1
+                sql: "UPDATE device SET title = ? WHERE account = ? AND id = ?",
+                arguments: [title, device.account.string, device.id.bits])
+            guard db.changesCount == 1 else { return false }
+            try record(.deviceRenamed, of: device, now: now, by: actor, db)
+            return true
         }
+    }
+
+    func revoke(
+        _ device: DeviceName, now: Int64, by actor: AuditActor
+    ) throws(StorageError) -> Bool {
+        try writing { try remove(device, .deviceRevoked, now: now, by: actor, $0) }
+    }
+
+    func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int {
+        try writing { db in
+            let devices = try Row.fetchAll(
+                db, sql: "SELECT \(Self.columns) FROM device WHERE expires <= ?",
+                arguments: [time]
+            ).map(Device.init)
+            for device in devices {
+                _ = try remove(device.name, .deviceRemoved, now: now, by: .housekeeping, db)
+            }
+            return devices.count
+        }
+    }
+
+    /// - Returns: Whether it was there.
+    private func remove(
+        _ device: DeviceName, _ deed: AuditDeed, now: Int64, by actor: AuditActor, _ db: Database
+    ) throws -> Bool {
+        let arguments: StatementArguments = [device.account.string, device.id.bits]
+        try db.execute(
+            sql: "DELETE FROM device WHERE account = ? AND id = ?", arguments: arguments)
+        guard db.changesCount == 1 else { return false }
+        try db.execute(
+            sql: """
+                DELETE FROM passed
+                WHERE store IN (SELECT id FROM store WHERE account = ?) AND device = ?
+                """, arguments: arguments)
+        try record(deed, of: device, now: now, by: actor, db)
+        return true
     }
 
     func live(among devices: Set<DeviceName>) throws(StorageError) -> Set<DeviceName> {
         try reading { db in
             let statement = try db.cachedStatement(
-                sql: "SELECT 1 FROM device WHERE account = ? AND id = ? AND revoked IS NULL")
+                sql: "SELECT 1 FROM device WHERE account = ? AND id = ?")
             return try devices.filter { device in
                 let arguments: StatementArguments = [device.account.string, device.id.bits]
                 return try Bool.fetchOne(statement, arguments: arguments) ?? false
@@ -68,49 +107,60 @@ extension SQLiteServerStorage {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT OR REPLACE INTO passed (store, device, revision)
-                SELECT id, ?, ? FROM store WHERE account = ? AND identifier = ?
+                SELECT store.id, device.id, ? FROM store JOIN device USING (account)
+                WHERE account = ? AND identifier = ? AND device.id = ?
                 """)
         try statement.execute(arguments: [
-            passage.device.id.bits, revision, passage.store.account.string,
-            passage.store.identifier.string,
+            revision, passage.store.account.string, passage.store.identifier.string,
+            passage.device.id.bits,
         ])
     }
 
     /// - Throws: ``StorageError/tooMany(_:)``.
     func insert(
-        _ device: NewDevice, of account: AccountID, now: Int64, _ db: Database
+        _ device: NewDevice, _ id: DeviceID = .random(), of account: AccountID, now: Int64,
+        _ db: Database
     ) throws -> Device {
         let count = try Int.fetchOne(
-            db, sql: "SELECT count(*) FROM device WHERE account = ? AND revoked IS NULL",
-            arguments: [account.string])
+            db,
+            sql: """
+                SELECT count(*) FROM device
+                WHERE account = ? AND (expires IS NULL OR expires > ?)
+                """, arguments: [account.string, now])
         guard count ?? 0 < device.devicesPerAccountMax else {
             throw StorageError.tooMany("devices in this account")
         }
-        let id = DeviceID.random()
+        let rights = DeviceRights(
+            name: DeviceName(account: account, id: id), stores: device.stores,
+            expires: device.expires)
         try db.execute(
             sql: """
-                INSERT INTO device (account, id, title, credential, created, seen)
-                VALUES (?, ?, ?, ?, ?, ?)
+                INSERT INTO device (account, id, title, credential, created, seen, stores, expires)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                account.string, id.bits, device.title, device.credential.bytes, now, now,
+                account.string, id.bits, device.title, device.credential.bytes, now,
+                now, rights.stores.map(SQLiteStores.text), rights.expires,
             ])
-        return Device(
-            name: DeviceName(account: account, id: id), title: device.title, created: now,
-            seen: now)
+        try record(.deviceSignedIn, of: rights.name, now: now, by: .device(id), db)
+        return Device(rights: rights, title: device.title, created: now, seen: now)
     }
 }
 
 extension DeviceID {
     /// As SQLite has it.
-    fileprivate var bits: Int64 { Int64(bitPattern: rawValue) }
+    init(bits: Int64) { self.init(rawValue: UInt64(bitPattern: bits)) }
+
+    /// As SQLite has it.
+    var bits: Int64 { Int64(bitPattern: rawValue) }
 }
 
 extension Device {
-    fileprivate init(_ row: Row) {
-        let id = DeviceID(rawValue: UInt64(bitPattern: row[1]))
+    fileprivate init(_ row: Row) throws {
+        let name = DeviceName(account: AccountID(row[0]), id: DeviceID(bits: row[1]))
+        let stores = try (row[5] as String?).map(SQLiteStores.set)
         self.init(
-            name: DeviceName(account: AccountID(row[0]), id: id), title: row[2],
+            rights: DeviceRights(name: name, stores: stores, expires: row[6]), title: row[2],
             created: row[3], seen: row[4])
     }
 }

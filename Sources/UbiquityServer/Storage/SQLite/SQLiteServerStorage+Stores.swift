@@ -48,7 +48,7 @@ extension SQLiteServerStorage {
                 sum + (try forget(rule, in: store, now: now, db))
             }
         }
-        if count > 0 { states.withLock { $0.removeAll() } }
+        if count > 0 { forgetStates() }
         return count
     }
 
@@ -79,7 +79,7 @@ extension SQLiteServerStorage {
                     SELECT min(passed.revision) FROM passed
                     JOIN store ON store.id = passed.store
                     JOIN device ON device.account = store.account AND device.id = passed.device
-                    WHERE passed.store = ? AND device.revoked IS NULL AND device.seen >= ?
+                    WHERE passed.store = ? AND device.seen >= ?
                     """), arguments: [store, liveSince])
     }
 

@@ -8,11 +8,14 @@ internal import UbiquityCore
 /// The storage in one SQLite file.
 ///
 /// State: the connections guard themselves. `states` is the writer's memory of stores, so that a
-/// push need not read their rows; only ``commit(_:rules:)`` and ``forget(_:now:)`` use it, which
-/// come from one caller, and the lock is there for the compiler. `foreignVersion` likewise.
+/// push need not read their rows; only ``commit(_:rules:)``, ``forget(_:now:)`` and
+/// ``erase(_:now:by:)`` use it, which come from one thread, and the lock is there for the compiler.
+/// `foreignVersion` and `scrubs`, the uptime of the next scrubbing, likewise.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let states = Mutex<[StoreKey: SQLiteStore]>([:])
+    let scrubs = Mutex<Int64>(0)
+    private let statesVersion = Mutex<Int64?>(nil)
     private let foreignVersion = Mutex<Int64?>(nil)
 
     /// Above, the writer's memory of stores begins anew.
@@ -48,19 +51,34 @@ final class SQLiteServerStorage: Sendable {
         } catch { throw StorageError(error) }
     }
 
-    /// The version changes with every commit of another connection. Asked on the connection that
-    /// writes, these are other processes.
     func hasForeignWrites() throws(StorageError) -> Bool {
         do {
-            let version = try database.writeWithoutTransaction { db in
-                try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA data_version")) ?? 0
-            }
+            let version = try database.writeWithoutTransaction { try Self.version($0) }
             return foreignVersion.withLock { known in
                 defer { known = version }
                 return known != nil && known != version
             }
         } catch { throw StorageError(error) }
     }
+
+    /// It changes with every commit of another connection. Asked on the connection that writes,
+    /// these are other processes.
+    private static func version(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA data_version")) ?? 0
+    }
+
+    /// Within a transaction. Another process may have erased an account, and a store's number may
+    /// be another's now.
+    func forgetStatesAfterForeignWrites(_ db: Database) throws {
+        let version = try Self.version(db)
+        let isForeign = statesVersion.withLock { known in
+            defer { known = version }
+            return known != version
+        }
+        if isForeign { forgetStates() }
+    }
+
+    func forgetStates() { states.withLock { $0.removeAll() } }
 
     /// Leaves the log empty, so that the file alone is a whole copy.
     func close() throws(StorageError) {

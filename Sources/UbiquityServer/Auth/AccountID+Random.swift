@@ -2,15 +2,8 @@
 
 internal import UbiquityCore
 
-/// Names an account for ever, whatever people call it: 16 random hexadecimal digits.
-package struct AccountID: Hashable, Sendable, CustomStringConvertible {
-    package let string: String
-
-    init(_ string: String) { self.string = string }
-
+extension AccountID {
     static func random() -> AccountID { AccountID(DeviceID.random().description) }
-
-    package var description: String { string }
 }
 
 extension DeviceID {

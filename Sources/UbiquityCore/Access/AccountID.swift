@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Names an account for ever, whatever people call it: 16 random hexadecimal digits.
+package struct AccountID: Hashable, Sendable, CustomStringConvertible {
+    package let string: String
+
+    package init(_ string: String) { self.string = string }
+
+    package var description: String { string }
+}

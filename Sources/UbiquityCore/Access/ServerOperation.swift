@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Something that a server is asked to do: one case for each thing that a route does.
+///
+/// What a device asks for is of its own account, for no address names another one.
+package enum ServerOperation: Hashable, Sendable {
+    // MARK: Anybody's
+
+    case readConfig
+    case signIn
+
+    // MARK: The operator's
+
+    case listAccounts
+    case createAccount
+    case renameAccount
+    case eraseAccount
+    case makeCode
+    case listDevicesOfAccount
+    case renameDeviceOfAccount
+    case revokeDeviceOfAccount
+    case listApps
+    case registerApp
+    case removeApp
+    case readAudit
+
+    // MARK: A device's
+
+    case readOwnAccount
+    case eraseOwnAccount
+    case listDevices
+    case readDevice(DeviceID)
+    case renameDevice(DeviceID)
+    case revokeDevice(DeviceID)
+    case listStores
+    /// At once, or as a stream.
+    case readStore(StoreIdentifier)
+    case pushToStore(StoreIdentifier)
+
+    /// Whose a server's operation is.
+    package enum Owner: Hashable, Sendable {
+        case anybody
+        case `operator`
+        case device
+    }
+
+    package var owner: Owner {
+        switch self {
+        case .readConfig, .signIn: .anybody
+        case .listAccounts, .createAccount, .renameAccount, .eraseAccount, .makeCode,
+            .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
+            .registerApp, .removeApp, .readAudit:
+            .operator
+        case .readOwnAccount, .eraseOwnAccount, .listDevices, .readDevice, .renameDevice,
+            .revokeDevice, .listStores, .readStore, .pushToStore:
+            .device
+        }
+    }
+}

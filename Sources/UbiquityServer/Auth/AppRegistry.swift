@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+internal import UbiquityCore
+
+/// Which apps the server takes, in memory, since every push asks.
+///
+/// State: `apps`, guarded by its lock; read anew from the storage by ``reload()``, which is called
+/// from one thread.
+final class AppRegistry: Sendable {
+    private let apps: Mutex<AppRule>
+    private let storage: any ServerStorage
+    private let admission: AppAdmission
+
+    /// Until ``reload()`` was called, a server of registered apps takes none.
+    init(storage: any ServerStorage, admission: AppAdmission) {
+        self.storage = storage
+        self.admission = admission
+        apps = Mutex(admission == .open ? .open : .registered([]))
+    }
+
+    var rule: AppRule { apps.withLock { $0 } }
+
+    /// - Throws: ``StorageError``.
+    func reload() throws(StorageError) {
+        guard admission == .registered else { return }
+        let registered = Set(try storage.apps().map(\.identifier))
+        apps.withLock { $0 = .registered(registered) }
+    }
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// What a device is called, made fit to be shown: without control characters, and not too long.
+enum DeviceTitle {
+    static func fit(_ text: String) -> String {
+        let visible = text.unicodeScalars.filter { !CharacterSet.controlCharacters.contains($0) }
+        var title = String(String.UnicodeScalarView(visible))
+            .trimmingCharacters(in: .whitespaces)
+        while title.utf8.count > AccountName.bytesMax { title.removeLast() }
+        return title.isEmpty ? "device" : title
+    }
+}

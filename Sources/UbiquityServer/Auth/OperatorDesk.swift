@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// What an operator can have done, whichever way they came: by the server's data folder, or by a
+/// request. Accounts go by their names here. Blocks.
+///
+/// Every call may throw ``StorageError/noSuchAccount`` where it names an account.
+struct OperatorDesk: Sendable {
+    let storage: any ServerStorage
+    let settings: ServerSettings
+    let actor: AuditActor
+
+    private var now: Int64 { settings.clock.now() }
+
+    // MARK: Accounts
+
+    /// - Throws: ``StorageError/accountExists``, ``StorageError/tooMany(_:)``.
+    func createAccount(_ name: AccountName) throws(StorageError) -> Invitation {
+        let account = Account(id: .random(), name: name, created: now)
+        try storage.createAccount(account, accountsMax: settings.accountsMax, by: actor)
+        return try invite(to: account, CredentialTerms())
+    }
+
+    func newCode(
+        _ name: AccountName, _ terms: CredentialTerms
+    ) throws(StorageError) -> Invitation {
+        try invite(to: account(name), terms)
+    }
+
+    private func invite(
+        to account: Account, _ terms: CredentialTerms
+    ) throws(StorageError) -> Invitation {
+        let code = SignInCode.random()
+        let now = now
+        let new = NewCode(
+            hash: code.hash, account: account.id,
+            expires: now + settings.signInCodeSeconds * 1_000, terms: terms)
+        try storage.addCode(new, now: now, by: actor)
+        return Invitation(account: account, code: code.text, expires: new.expires)
+    }
+
+    /// In the order of their names' bytes, after this name; nil: from the first on.
+    func accounts(
+        after name: AccountName?, max: Int
+    ) throws(StorageError) -> [AccountSummary] {
+        var summaries: [AccountSummary] = []
+        for account in try storage.accounts(after: name, max: max) {
+            let devices = try storage.devices(of: account.id)
+            summaries.append(AccountSummary(account: account, devices: devices))
+        }
+        return summaries
+    }
+
+    /// - Throws: ``StorageError/accountExists``.
+    func rename(_ name: AccountName, to newName: AccountName) throws(StorageError) -> Account {
+        var account = try account(name)
+        try storage.rename(account.id, to: newName, now: now, by: actor)
+        account.name = newName
+        return account
+    }
+
+    func erase(_ name: AccountName) throws(StorageError) -> AccountID {
+        let id = try account(name).id
+        guard try storage.erase(id, now: now, by: actor) else { throw .noSuchAccount }
+        return id
+    }
+
+    private func account(_ name: AccountName) throws(StorageError) -> Account {
+        guard let account = try storage.account(named: name) else { throw .noSuchAccount }
+        return account
+    }
+
+    // MARK: Devices
+
+    func devices(of name: AccountName) throws(StorageError) -> [Device] {
+        try storage.devices(of: account(name).id)
+    }
+
+    /// - Throws: ``StorageError/noSuchDevice``.
+    func rename(
+        _ id: DeviceID, of name: AccountName, title: String
+    ) throws(StorageError) -> Device {
+        let device = DeviceName(account: try account(name).id, id: id)
+        let isThere = try storage.rename(
+            device, title: DeviceTitle.fit(title), now: now, by: actor)
+        let renamed = try storage.devices(of: device.account).first { $0.name == device }
+        guard isThere, let renamed else { throw .noSuchDevice }
+        return renamed
+    }
+
+    /// - Throws: ``StorageError/noSuchDevice``.
+    func revoke(_ id: DeviceID, of name: AccountName) throws(StorageError) -> DeviceName {
+        let device = DeviceName(account: try account(name).id, id: id)
+        guard try storage.revoke(device, now: now, by: actor) else { throw .noSuchDevice }
+        return device
+    }
+
+    // MARK: Apps and the audit trail
+
+    func apps() throws(StorageError) -> [RegisteredApp] { try storage.apps() }
+
+    /// - Returns: Whether it was not registered before.
+    /// - Throws: ``StorageError/tooMany(_:)``.
+    func register(_ identifier: StoreIdentifier) throws(StorageError) -> Bool {
+        let app = RegisteredApp(identifier: identifier, registered: now)
+        return try storage.register(app, appsMax: settings.appsMax, by: actor)
+    }
+
+    /// - Throws: ``StorageError/noSuchApp``.
+    func removeApp(_ identifier: StoreIdentifier) throws(StorageError) {
+        guard try storage.removeApp(identifier, now: now, by: actor) else { throw .noSuchApp }
+    }
+
+    func audit(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry] {
+        try storage.auditEntries(before: number, max: max)
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// What an operator does by requests.
+struct OperatorRoutes: Sendable {
+    let desk: OperatorDesk
+    let writer: BlockingThreads
+    let readers: BlockingThreads
+    let revocation: Revocation
+    let apps: AppRegistry
+
+    private static let accountsPerAnswerMax = 1_000
+    private static let auditEntriesPerAnswerMax = 1_000
+    private static let auditEntriesPerAnswer = 100
+    /// A credential's: about 100 years.
+    private static let credentialSecondsMax: UInt64 = 100 * 366 * 86_400
+
+    // MARK: Accounts
+
+    @Sendable func listAccounts(
+        _ request: Request, _ context: ServerContext
+    ) async throws -> Response {
+        let format = try request.answerFormat
+        let after = try request.uri.queryParameters["after"].map { try Self.accountName("\($0)") }
+        let max = try request.count("limit", max: Self.accountsPerAnswerMax)
+        let accounts = try await readers.run { [desk] in
+            try desk.accounts(after: after, max: max ?? Self.accountsPerAnswerMax)
+        }
+        var list = WireAccountList()
+        list.accounts = accounts.map { WireAccount($0.account, $0.devices) }
+        return Response(list, format)
+    }
+
+    @Sendable func create(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let format = try request.answerFormat
+        let name = try await request.readMessage(WireNewAccount.self).name
+        let accountName = try Self.accountName(name)
+        let invitation = try await writer.run { [desk] in try desk.createAccount(accountName) }
+        return Response(WireNewAccountAnswer(invitation), format)
+    }
+
+    @Sendable func rename(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let format = try request.answerFormat
+        let name = try Self.account(context)
+        let newName = try Self.accountName(try await request.readMessage(WireRename.self).name)
+        let (account, devices) = try await writer.run { [desk] in
+            (try desk.rename(name, to: newName), try desk.devices(of: newName))
+        }
+        return Response(WireAccount(account, devices), format)
+    }
+
+    @Sendable func erase(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let name = try Self.account(context)
+        revocation.erased(try await writer.run { [desk] in try desk.erase(name) })
+        return Response(status: .noContent)
+    }
+
+    @Sendable func newCode(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let format = try request.answerFormat
+        let name = try Self.account(context)
+        let terms = try Self.terms(try await request.readMessage(orNone: WireNewCode.self))
+        let invitation = try await writer.run { [desk] in try desk.newCode(name, terms) }
+        return Response(WireNewAccountAnswer(invitation), format)
+    }
+
+    private static func terms(_ message: WireNewCode) throws -> CredentialTerms {
+        guard message.stores.count <= CredentialTerms.storesMax else {
+            throw Problem.malformed(
+                "A credential can be confined to \(CredentialTerms.storesMax) stores at most.")
+        }
+        guard message.credentialSeconds <= credentialSecondsMax else {
+            throw Problem.malformed("A credential can be good for 100 years at most.")
+        }
+        let stores = try message.stores.map { text throws(Problem) in
+            do { return try StoreIdentifier(text) } catch { throw .malformed("\(error).") }
+        }
+        let seconds = Int64(message.credentialSeconds)
+        return CredentialTerms(
+            stores: stores.isEmpty ? nil : Set(stores),
+            milliseconds: seconds == 0 ? nil : seconds * 1_000)
+    }
+
+    // MARK: Devices
+
+    @Sendable func listDevices(
+        _ request: Request, _ context: ServerContext
+    ) async throws -> Response {
+        let format = try request.answerFormat
+        let name = try Self.account(context)
+        let devices = try await readers.run { [desk] in try desk.devices(of: name) }
+        return Response(WireDeviceList(devices), format)
+    }
+
+    @Sendable func renameDevice(
+        _ request: Request, _ context: ServerContext
+    ) async throws -> Response {
+        let format = try request.answerFormat
+        let (name, id) = (try Self.account(context), try Self.device(context))
+        let title = try await request.readMessage(WireRename.self).name
+        let device = try await writer.run { [desk] in
+            try desk.rename(id, of: name, title: title)
+        }
+        return Response(WireDevice(device), format)
+    }
+
+    @Sendable func revokeDevice(
+        _ request: Request, _ context: ServerContext
+    ) async throws -> Response {
+        let (name, id) = (try Self.account(context), try Self.device(context))
+        revocation.revoked(try await writer.run { [desk] in try desk.revoke(id, of: name) })
+        return Response(status: .noContent)
+    }
+
+    // MARK: Apps
+
+    @Sendable func listApps(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let format = try request.answerFormat
+        let registered = try await readers.run { [desk] in try desk.apps() }
+        return Response(WireAppList(registered, desk.settings.apps), format)
+    }
+
+    @Sendable func register(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let identifier = try context.parameters.storeIdentifier()
+        try await writer.run { [desk, apps] in
+            _ = try desk.register(identifier)
+            try apps.reload()
+        }
+        return Response(status: .noContent)
+    }
+
+    @Sendable func removeApp(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let identifier = try context.parameters.storeIdentifier()
+        try await writer.run { [desk, apps] in
+            try desk.removeApp(identifier)
+            try apps.reload()
+        }
+        revocation.restricted(to: apps.rule)
+        return Response(status: .noContent)
+    }
+
+    // MARK: Audit
+
+    @Sendable func audit(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let format = try request.answerFormat
+        let before = try request.count("before", max: .max)
+        let max = try request.count("limit", max: Self.auditEntriesPerAnswerMax)
+        let entries = try await readers.run { [desk] in
+            try desk.audit(before: before.map(Int64.init), max: max ?? Self.auditEntriesPerAnswer)
+        }
+        return Response(WireAuditTrail(entries), format)
+    }
+
+    // MARK: Addresses
+
+    /// - Throws: ``StorageError/noSuchAccount`` for what cannot be a name, as for one that is none.
+    private static func account(_ context: ServerContext) throws -> AccountName {
+        guard let name = AccountName(try context.parameters.text("name")) else {
+            throw StorageError.noSuchAccount
+        }
+        return name
+    }
+
+    private static func device(_ context: ServerContext) throws -> DeviceID {
+        guard let id = DeviceID(try context.parameters.text("id")) else {
+            throw StorageError.noSuchDevice
+        }
+        return id
+    }
+
+    private static func accountName(_ text: String) throws(Problem) -> AccountName {
+        guard let name = AccountName(text) else {
+            throw .malformed("\(AdministrationError.nameInvalid("")).")
+        }
+        return name
+    }
+}

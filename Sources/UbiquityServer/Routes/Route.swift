@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import UbiquityCore
+
+/// One thing to be asked for at one address. Whatever it does, it does behind the ``Gate``: there is
+/// no way to make a route that is not.
+struct Route: Sendable {
+    let method: HTTPRequest.Method
+    /// With the names of its parameters in braces.
+    let path: String
+    let owner: ServerOperation.Owner
+    private let open: @Sendable (Request, ServerContext, Caller, Gate) async throws -> Response
+
+    func answer(
+        _ request: Request, _ context: ServerContext, _ gate: Gate
+    ) async throws -> Response {
+        let caller = try await gate.caller(request.bearer, for: owner)
+        return try await open(request, context, caller, gate)
+    }
+}
+
+extension Route {
+    typealias Answer = @Sendable (Request, ServerContext) async throws -> Response
+    typealias DeviceAnswer =
+        @Sendable (Request, ServerContext, DeviceRights) async throws -> Response
+    /// The address names a device of the same account.
+    typealias NamedDeviceAnswer =
+        @Sendable (Request, ServerContext, DeviceRights, DeviceName) async throws -> Response
+    /// The address names a store of the same account.
+    typealias StoreAnswer =
+        @Sendable (Request, ServerContext, DeviceRights, StoreKey) async throws -> Response
+
+    /// Without a device: anybody's, or the operator's.
+    init(
+        _ method: HTTPRequest.Method, _ path: String, _ operation: ServerOperation,
+        _ answer: @escaping Answer
+    ) {
+        precondition(operation.owner != .device, "A device's route needs the device.")
+        self.init(method: method, path: path, owner: operation.owner) {
+            request, context, caller, gate in
+            try gate.check(caller, operation)
+            return try await answer(request, context)
+        }
+    }
+
+    init(
+        _ method: HTTPRequest.Method, _ path: String, _ operation: ServerOperation,
+        _ answer: @escaping DeviceAnswer
+    ) {
+        self.init(method: method, path: path, owner: .device) { request, context, caller, gate in
+            try gate.check(caller, operation)
+            return try await answer(request, context, try caller.device())
+        }
+    }
+
+    init(
+        _ method: HTTPRequest.Method, _ path: String,
+        _ operation: @escaping @Sendable (DeviceID) -> ServerOperation,
+        _ answer: @escaping NamedDeviceAnswer
+    ) {
+        self.init(method: method, path: path, owner: .device) { request, context, caller, gate in
+            guard let id = DeviceID(try context.parameters.text("id")) else {
+                throw Problem.notFound
+            }
+            try gate.check(caller, operation(id))
+            let rights = try caller.device()
+            let device = DeviceName(account: rights.account, id: id)
+            return try await answer(request, context, rights, device)
+        }
+    }
+
+    init(
+        _ method: HTTPRequest.Method, _ path: String,
+        _ operation: @escaping @Sendable (StoreIdentifier) -> ServerOperation,
+        _ answer: @escaping StoreAnswer
+    ) {
+        self.init(method: method, path: path, owner: .device) { request, context, caller, gate in
+            let identifier = try context.parameters.storeIdentifier()
+            try gate.check(caller, operation(identifier))
+            let rights = try caller.device()
+            let store = StoreKey(account: rights.account, identifier: identifier)
+            return try await answer(request, context, rights, store)
+        }
+    }
+}
+
+extension Caller {
+    /// - Throws: ``AccessRefusal`` if it is none.
+    fileprivate func device() throws(AccessRefusal) -> DeviceRights {
+        guard case .device(let rights) = self else { throw .notForOperator }
+        return rights
+    }
+}
+
+extension Parameters {
+    /// - Throws: ``Problem``.
+    func storeIdentifier() throws(Problem) -> StoreIdentifier {
+        let text = try text("identifier")
+        do { return try StoreIdentifier(text) } catch { throw .malformed("\(error).") }
+    }
+}

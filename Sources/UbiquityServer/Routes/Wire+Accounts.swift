@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import SwiftProtobuf
+internal import UbiquityCore
+internal import UbiquityWire
+
+extension WireNewAccountAnswer {
+    init(_ invitation: Invitation) {
+        self.init()
+        account = invitation.account.id.string
+        code = invitation.code
+        expiresMilliseconds = UInt64(clamping: invitation.expires)
+    }
+}
+
+extension WireSignInAnswer {
+    init(_ account: Account, _ device: Device, credential: String) {
+        self.init()
+        self.account = account.id.string
+        accountName = account.name.string
+        self.device = device.name.id.description
+        self.credential = credential
+        expiresMilliseconds = UInt64(clamping: device.rights.expires ?? 0)
+        stores = device.rights.sortedStores
+    }
+}
+
+extension WireAccount {
+    init(_ account: Account, _ devices: [Device]) {
+        self.init()
+        id = account.id.string
+        name = account.name.string
+        self.devices = devices.map(WireDevice.init)
+        createdMilliseconds = UInt64(clamping: account.created)
+    }
+}
+
+extension WireDevice {
+    init(_ device: Device) {
+        self.init()
+        id = device.name.id.description
+        name = device.title
+        createdMilliseconds = UInt64(clamping: device.created)
+        seenMilliseconds = UInt64(clamping: device.seen)
+        expiresMilliseconds = UInt64(clamping: device.rights.expires ?? 0)
+        stores = device.rights.sortedStores
+    }
+}
+
+extension WireDeviceList {
+    init(_ devices: [Device]) {
+        self.init()
+        self.devices = devices.map(WireDevice.init)
+    }
+}
+
+extension WireAppList {
+    init(_ apps: [RegisteredApp], _ admission: AppAdmission) {
+        self.init()
+        registeredOnly = admission == .registered
+        self.apps = apps.map { app in
+            .with {
+                $0.identifier = app.identifier.string
+                $0.registeredMilliseconds = UInt64(clamping: app.registered)
+            }
+        }
+    }
+}
+
+extension WireAuditTrail {
+    init(_ entries: [AuditEntry]) {
+        self.init()
+        self.entries = entries.map { entry in
+            .with {
+                $0.number = UInt64(clamping: entry.number)
+                $0.milliseconds = UInt64(clamping: entry.time)
+                $0.deed = entry.deed.rawValue
+                $0.account = entry.account?.string ?? ""
+                $0.device = entry.device?.description ?? ""
+                $0.actor = entry.actor.word
+                $0.actorDevice = entry.actor.device?.description ?? ""
+            }
+        }
+    }
+}
+
+extension DeviceRights {
+    fileprivate var sortedStores: [String] { (stores ?? []).map(\.string).sorted() }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import UbiquityCore
+
+extension SQLiteServerStorage {
+    func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
+        try writing { db in
+            try db.execute(sql: "DELETE FROM code WHERE expires <= ?", arguments: [now])
+            // It may have been erased since it was looked up.
+            guard try fetchAccount(db, "id = ?", code.account.string) != nil else {
+                throw StorageError.noSuchAccount
+            }
+            try db.execute(
+                sql: """
+                    INSERT INTO code (hash, account, expires, stores, credential_milliseconds)
+                    VALUES (?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    code.hash.bytes, code.account.string, code.expires,
+                    code.terms.stores.map(SQLiteStores.text), code.terms.milliseconds,
+                ])
+            try record(.codeMade, of: code.account, now: now, by: actor, db)
+        }
+    }
+
+    func redeem(
+        _ code: SecretHash, by device: NewDevice, now: Int64
+    ) throws(StorageError) -> (account: Account, device: Device) {
+        try writing { db in
+            try db.execute(
+                sql: """
+                    UPDATE code SET used = ? WHERE hash = ? AND used IS NULL AND expires > ?
+                    """, arguments: [now, code.bytes, now])
+            guard db.changesCount == 1,
+                let row = try Row.fetchOne(
+                    db,
+                    sql: """
+                        SELECT account, stores, credential_milliseconds FROM code WHERE hash = ?
+                        """, arguments: [code.bytes]),
+                let account = try fetchAccount(db, "id = ?", row[0])
+            else { throw StorageError.codeInvalid }
+            var device = device
+            device.stores = try (row[1] as String?).map(SQLiteStores.set)
+            device.expires = (row[2] as Int64?).map { now + $0 }
+            return (account, try insert(device, of: account.id, now: now, db))
+        }
+    }
+
+    func signIn(
+        _ identity: Identity, preferredName: AccountName?, accountsMax: Int,
+        by device: NewDevice, now: Int64
+    ) throws(StorageError) -> (account: Account, device: Device) {
+        try writing { db in
+            let id = DeviceID.random()
+            let account =
+                try fetchAccount(of: identity, db)
+                ?? makeAccount(
+                    for: identity, preferredName, accountsMax: accountsMax, now: now,
+                    by: .device(id), db)
+            return (account, try insert(device, id, of: account.id, now: now, db))
+        }
+    }
+
+    func account(of identity: Identity) throws(StorageError) -> Account? {
+        try reading { try fetchAccount(of: identity, $0) }
+    }
+
+    func identities(of account: AccountID) throws(StorageError) -> [Identity] {
+        try reading { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT issuer, subject FROM identity WHERE account = ?
+                    ORDER BY issuer, subject
+                    """, arguments: [account.string]
+            ).map { Identity(issuer: $0[0], subject: $0[1]) }
+        }
+    }
+
+    private func fetchAccount(of identity: Identity, _ db: Database) throws -> Account? {
+        try fetchAccount(
+            db, "id = (SELECT account FROM identity WHERE issuer = ? AND subject = ?)",
+            identity.issuer, identity.subject)
+    }
+
+    private func makeAccount(
+        for identity: Identity, _ preferredName: AccountName?, accountsMax: Int, now: Int64,
+        by actor: AuditActor, _ db: Database
+    ) throws -> Account {
+        let id = AccountID.random()
+        let free = try preferredName.flatMap { name in
+            try fetchAccount(db, "name = ?", name.string) == nil ? name : nil
+        }
+        let account = Account(id: id, name: free ?? AccountName(id.string)!, created: now)
+        try insert(account, accountsMax: accountsMax, by: actor, db)
+        try db.execute(
+            sql: "INSERT INTO identity (issuer, subject, account) VALUES (?, ?, ?)",
+            arguments: [identity.issuer, identity.subject, id.string])
+        return account
+    }
+}
+
+/// A confinement as SQLite has it: its identifiers in their order, one a line.
+enum SQLiteStores {
+    static func text(_ stores: Set<StoreIdentifier>) -> String {
+        stores.map(\.string).sorted().joined(separator: "\n")
+    }
+
+    static func set(_ text: String) throws -> Set<StoreIdentifier> {
+        Set(try text.split(separator: "\n").map { try StoreIdentifier(String($0)) })
+    }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// The contract of ``ServerStorage`` for accounts, devices, apps and the audit trail, over every
+/// backend.
+@Suite struct AccountStorageTests {
+    private let folder: TemporaryFolder
+    private let ada = Sample.account
+    private let identity = Identity(issuer: "https://issuer.example", subject: "42")
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func signIn(
+        _ storage: any ServerStorage, terms: CredentialTerms = CredentialTerms(),
+        credential: String = "credential"
+    ) throws -> Device {
+        let code = "code of \(credential)"
+        try storage.addCode(code, terms: terms)
+        return try storage.redeem(
+            SecretHash(of: code), by: Sample.newDevice(credential), now: 1_000
+        ).device
+    }
+
+    private func deeds(_ storage: any ServerStorage) throws -> [AuditDeed] {
+        try storage.auditEntries(before: nil, max: 99).reversed().map(\.deed)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a code's terms are its device's rights`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let stores: Set = [try StoreIdentifier("notes"), try StoreIdentifier("a.b-c_D")]
+        let terms = CredentialTerms(stores: stores, milliseconds: 500)
+        let device = try signIn(storage, terms: terms)
+        #expect(device.rights.stores == stores)
+        #expect(device.rights.expires == 1_500)
+        #expect(try storage.device(credential: SecretHash(of: "credential")) == device)
+        #expect(try storage.devices(of: ada.id) == [device])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a device is renamed, and an unknown one is not`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let device = try signIn(storage).name
+        #expect(try storage.rename(device, title: "desk", now: 1, by: .device(device.id)))
+        #expect(try storage.devices(of: ada.id).map(\.title) == ["desk"])
+        let unknown = DeviceName(account: AccountID("other"), id: device.id)
+        #expect(try !storage.rename(unknown, title: "x", now: 1, by: .operatorLocally))
+        #expect(try storage.devices(of: ada.id).map(\.title) == ["desk"])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an expired credential is still known, makes room, and is removed in the end`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        _ = try signIn(storage, terms: CredentialTerms(milliseconds: 10))
+        #expect(try storage.device(credential: SecretHash(of: "credential")) != nil)
+        try storage.addCode("next")
+        let next = Sample.newDevice("c2", devicesMax: 1)
+        #expect(throws: StorageError.tooMany("devices in this account")) {
+            try storage.redeem(SecretHash(of: "next"), by: next, now: 1_009)
+        }
+        let second = try storage.redeem(SecretHash(of: "next"), by: next, now: 1_010).device
+        #expect(try storage.removeDevices(expiredBy: 1_009, now: 2_000) == 0)
+        #expect(try storage.removeDevices(expiredBy: 1_010, now: 2_000) == 1)
+        #expect(try storage.devices(of: ada.id) == [second])
+        #expect(try storage.device(credential: SecretHash(of: "credential")) == nil)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an account is renamed to a name that nobody has`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let bob = Account(id: .random(), name: AccountName("bob")!, created: 2)
+        try storage.createAccount(bob, accountsMax: 9, by: .operatorLocally)
+        #expect(throws: StorageError.accountExists) {
+            try storage.rename(ada.id, to: bob.name, now: 3, by: .operatorLocally)
+        }
+        let name = try #require(AccountName("Ada Lovelace"))
+        try storage.rename(ada.id, to: name, now: 3, by: .operatorLocally)
+        try storage.rename(ada.id, to: name, now: 4, by: .operatorLocally)
+        #expect(try storage.account(named: name)?.id == ada.id)
+        #expect(try storage.account(named: ada.name) == nil)
+        #expect(try deeds(storage) == [.accountCreated, .accountCreated, .accountRenamed])
+        #expect(throws: StorageError.noSuchAccount) {
+            try storage.rename(.random(), to: ada.name, now: 3, by: .operatorLocally)
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `accounts are listed a page at a time`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        for name in ["bob", "Zoë", "\u{E9}mile"] {
+            let account = Account(id: .random(), name: AccountName(name)!, created: 2)
+            try storage.createAccount(account, accountsMax: 9, by: .operatorLocally)
+        }
+        let all = try storage.accounts()
+        #expect(all.map(\.name.string) == ["Zoë", "ada", "bob", "\u{E9}mile"])
+        let first = try storage.accounts(after: nil, max: 3)
+        #expect(first == Array(all.prefix(3)))
+        #expect(try storage.accounts(after: first.last?.name, max: 3) == [all[3]])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an erased account has nothing left, and others have all`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let bob = try storage.signIn(
+            identity, preferredName: AccountName("bob"), accountsMax: 9,
+            by: Sample.newDevice("bob's"), now: 5)
+        let bobs = StoreKey(account: bob.account.id, identifier: Sample.store.identifier)
+        try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500), to: bobs))
+        let device = try signIn(storage)
+        try storage.addCode("unused")
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        #expect(try storage.erase(ada.id, now: 9, by: .device(device.name.id)))
+        try storage.scrub(pacedAt: nil)
+        #expect(try !storage.erase(ada.id, now: 9, by: .operatorLocally))
+        #expect(try storage.accounts() == [bob.account])
+        #expect(try storage.device(credential: SecretHash(of: "credential")) == nil)
+        #expect(try storage.live(among: [device.name, bob.device.name]) == [bob.device.name])
+        #expect(try storage.stores(of: ada.id).isEmpty)
+        #expect(try storage.keys(since: nil) == [])
+        #expect(throws: StorageError.codeInvalid) {
+            try storage.redeem(SecretHash(of: "unused"), by: Sample.newDevice("x"), now: 1_000)
+        }
+        #expect(throws: StorageError.noSuchAccount) { try storage.addCode("new") }
+        #expect(try storage.stores(of: bob.account.id).map(\.usage.keys) == [1])
+        #expect(try storage.account(of: identity) == bob.account)
+        let last = try #require(storage.auditEntries(before: nil, max: 1).first)
+        #expect(last.deed == .accountErased && last.account == ada.id && last.time == 9)
+        #expect(last.actor == .device(device.name.id))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a push to an erased account makes nothing, whatever the writer remembers`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        #expect(try storage.erase(ada.id, now: 9, by: .operatorLocally))
+        let late = Sample.push(Sample.record("a", .integer(2), at: 600))
+        #expect(try storage.commit([late], rules: Sample.rules()) == [.noSuchAccount])
+        #expect(try storage.stores(of: ada.id).isEmpty)
+        #expect(try storage.keys(since: nil) == [])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an identity makes its account once, and signs in its devices`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        #expect(try storage.account(of: identity) == nil)
+        var new = Sample.newDevice("one")
+        new.expires = 7_000
+        let first = try storage.signIn(
+            identity, preferredName: AccountName("bob"), accountsMax: 9, by: new, now: 5)
+        #expect(first.account.name.string == "bob")
+        #expect(first.device.rights.expires == 7_000)
+        let second = try storage.signIn(
+            identity, preferredName: AccountName("robert"), accountsMax: 2,
+            by: Sample.newDevice("two"), now: 6)
+        #expect(second.account == first.account)
+        #expect(second.device.rights.expires == nil)
+        #expect(try storage.devices(of: first.account.id) == [first.device, second.device])
+        #expect(try storage.identities(of: first.account.id) == [identity])
+        #expect(try storage.account(of: identity) == first.account)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an identity whose preferred name is taken gets an account of its own`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        for (subject, name) in [("1", ada.name), ("2", nil)] {
+            let made = try storage.signIn(
+                Identity(issuer: "i", subject: subject), preferredName: name, accountsMax: 9,
+                by: Sample.newDevice(subject), now: 5
+            ).account
+            #expect(made.id != ada.id)
+            #expect(made.name.string == made.id.string)
+        }
+        let other = Identity(issuer: "j", subject: "1")
+        #expect(try storage.account(of: other) == nil)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an identity that does not fit makes no account`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        #expect(throws: StorageError.tooMany("accounts")) {
+            try storage.signIn(
+                identity, preferredName: nil, accountsMax: 1, by: Sample.newDevice(), now: 5)
+        }
+        #expect(throws: StorageError.tooMany("devices in this account")) {
+            try storage.signIn(
+                identity, preferredName: nil, accountsMax: 9,
+                by: Sample.newDevice(devicesMax: 0), now: 5)
+        }
+        #expect(try storage.accounts() == [ada])
+        #expect(try storage.account(of: identity) == nil)
+        #expect(try deeds(storage) == [.accountCreated])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `apps are registered once, counted, and removed`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        func app(_ name: String) throws -> RegisteredApp {
+            RegisteredApp(identifier: try StoreIdentifier(name), registered: 7)
+        }
+        let (one, two) = (try app("one"), try app("two"))
+        #expect(try storage.register(two, appsMax: 2, by: .operatorLocally))
+        #expect(try storage.register(one, appsMax: 2, by: .operatorLocally))
+        #expect(try !storage.register(one, appsMax: 2, by: .operatorLocally))
+        #expect(throws: StorageError.tooMany("registered apps")) {
+            try storage.register(app("three"), appsMax: 2, by: .operatorLocally)
+        }
+        #expect(try storage.apps() == [one, two])
+        #expect(try storage.removeApp(one.identifier, now: 8, by: .operatorByCredential))
+        #expect(try !storage.removeApp(one.identifier, now: 8, by: .operatorByCredential))
+        #expect(try storage.apps() == [two])
+        #expect(
+            try deeds(storage) == [.accountCreated, .appRegistered, .appRegistered, .appRemoved])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `the audit trail tells who did what, the newest first, and keeps so many`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let device = try signIn(storage).name
+        #expect(try storage.rename(device, title: "x", now: 7, by: .operatorByCredential))
+        #expect(try storage.revoke(device, now: 8, by: .device(device.id)))
+        #expect(try !storage.revoke(device, now: 9, by: .operatorLocally))
+        #expect(
+            try deeds(storage)
+                == [.accountCreated, .codeMade, .deviceSignedIn, .deviceRenamed, .deviceRevoked])
+        let entries = try storage.auditEntries(before: nil, max: 2)
+        #expect(entries.map(\.actor) == [.device(device.id), .operatorByCredential])
+        #expect(entries.map(\.time) == [8, 7])
+        #expect(entries.allSatisfy { $0.account == ada.id && $0.device == device.id })
+        let older = try storage.auditEntries(before: entries[1].number, max: 9)
+        #expect(older.map(\.deed) == [.deviceSignedIn, .codeMade, .accountCreated])
+        try storage.trimAudit(toEntries: 2)
+        #expect(try deeds(storage) == [.deviceRenamed, .deviceRevoked])
+        try storage.trimAudit(toEntries: 2)
+        _ = try signIn(storage, credential: "c2")
+        #expect(
+            try deeds(storage) == [.deviceRenamed, .deviceRevoked, .codeMade, .deviceSignedIn])
+    }
+}

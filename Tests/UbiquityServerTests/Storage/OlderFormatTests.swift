@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import Testing
+internal import UbiquityCore
+internal import UbiquityWire
+
+@testable internal import UbiquityServer
+
+/// Files of an earlier format open.
+struct OlderFormatTests {
+    /// As the first version made it, with one account, two devices (one of them revoked), a code
+    /// and a store.
+    private static let format1 = """
+        CREATE TABLE secret (name TEXT PRIMARY KEY NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE account (
+            id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL UNIQUE, created INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE device (
+            account TEXT NOT NULL, id INTEGER NOT NULL, title TEXT NOT NULL,
+            credential BLOB NOT NULL UNIQUE, created INTEGER NOT NULL, seen INTEGER NOT NULL,
+            revoked INTEGER, PRIMARY KEY (account, id)) WITHOUT ROWID;
+        CREATE TABLE code (
+            hash BLOB PRIMARY KEY NOT NULL, account TEXT NOT NULL, expires INTEGER NOT NULL,
+            used INTEGER) WITHOUT ROWID;
+        CREATE TABLE store (
+            id INTEGER PRIMARY KEY, account TEXT NOT NULL, identifier TEXT NOT NULL,
+            revision INTEGER NOT NULL, bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
+            deletions INTEGER NOT NULL, newest INTEGER NOT NULL,
+            newest_forgotten INTEGER NOT NULL, forgotten_revision INTEGER NOT NULL,
+            UNIQUE (account, identifier));
+        CREATE TABLE span (
+            store INTEGER NOT NULL, first_revision INTEGER NOT NULL, epoch INTEGER NOT NULL,
+            PRIMARY KEY (store, first_revision)) WITHOUT ROWID;
+        CREATE TABLE record (
+            store INTEGER NOT NULL, key BLOB NOT NULL, time INTEGER NOT NULL,
+            device INTEGER NOT NULL, revision INTEGER NOT NULL, committed INTEGER NOT NULL,
+            value BLOB, PRIMARY KEY (store, key)) WITHOUT ROWID;
+        CREATE INDEX record_revision ON record (store, revision);
+        CREATE INDEX deletion ON record (store, revision, committed) WHERE value IS NULL;
+        CREATE TABLE passed (
+            store INTEGER NOT NULL, device INTEGER NOT NULL, revision INTEGER NOT NULL,
+            PRIMARY KEY (store, device)) WITHOUT ROWID;
+        INSERT INTO account VALUES ('00000000000000aa', 'ada', 1);
+        INSERT INTO store VALUES (1, '00000000000000aa', 'notes', 1, 8, 1, 0, 1, 0, 0);
+        INSERT INTO span VALUES (1, 1, 7);
+        INSERT INTO passed VALUES (1, 5, 1), (1, 6, 1);
+        PRAGMA application_id = 1432507254; PRAGMA user_version = 1;
+        """
+
+    private func write(to path: String) throws {
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { db in
+            try db.execute(sql: Self.format1)
+            for (id, revoked) in [(5, nil), (6, 2)] as [(Int64, Int64?)] {
+                try db.execute(
+                    sql: "INSERT INTO device VALUES (?, ?, 'laptop', ?, 1, 1, ?)",
+                    arguments: [
+                        "00000000000000aa", id, SecretHash(of: "device\(id)").bytes, revoked,
+                    ])
+            }
+            try db.execute(
+                sql: "INSERT INTO code VALUES (?, '00000000000000aa', 9000, NULL)",
+                arguments: [SecretHash(of: "code").bytes])
+            try db.execute(
+                sql: "INSERT INTO record VALUES (1, ?, 1, 5, 1, 1, ?)",
+                arguments: [
+                    Data("a".utf8),
+                    Data(WireFormat.protobuf.encode(WireValue(PropertyListValue.integer(13)))),
+                ])
+        }
+        try queue.close()
+    }
+
+    @Test func `a file of format 1 opens, with all that was in it`() throws {
+        #expect(SQLiteSchema.applicationID == 1_432_507_254)
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        try write(to: path)
+        for _ in 0..<2 {
+            let storage = try SQLiteServerStorage.openForServer(path)
+            let account = try #require(storage.accounts().first)
+            #expect(account == Sample.account)
+            let found = try storage.device(credential: SecretHash(of: "device5"))
+            let device = try #require(found)
+            #expect(device.rights == DeviceRights(name: device.name))
+            #expect(try storage.devices(of: account.id) == [device])
+            #expect(try storage.device(credential: SecretHash(of: "device6")) == nil)
+            #expect(try storage.keys(since: nil) == ["a"])
+            #expect(try storage.apps().isEmpty)
+            #expect(try storage.auditEntries(before: nil, max: 9).isEmpty)
+            let rows = try storage.database.read { db in
+                (
+                    try Int.fetchOne(db, sql: "SELECT count(*) FROM passed"),
+                    try Int.fetchOne(db, sql: "PRAGMA user_version")
+                )
+            }
+            #expect(rows.0 == 1)
+            #expect(rows.1 == 2)
+            try storage.close()
+        }
+        let storage = try SQLiteServerStorage.openForServer(path)
+        let signedIn = try storage.redeem(
+            SecretHash(of: "code"), by: Sample.newDevice("c2"), now: 1_000)
+        #expect(signedIn.device.rights.stores == nil && signedIn.device.rights.expires == nil)
+        try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500)))
+        #expect(try storage.keys(since: nil) == ["a", "b"])
+    }
+}
