@@ -42,7 +42,11 @@ struct Server: Sendable {
             gate: gate,
             accounts: AccountRoutes(
                 storage: storage, writer: writer, readers: readers, revocation: revocation,
-                attempts: SignInThrottle(settings), settings: settings),
+                attempts: SignInThrottle(settings),
+                identities: settings.identity.map {
+                    IdentityVerifier($0, clock: settings.clock, logger: logger)
+                },
+                settings: settings),
             operations: OperatorRoutes(
                 desk: OperatorDesk(
                     storage: storage, settings: settings, actor: .operatorByCredential),

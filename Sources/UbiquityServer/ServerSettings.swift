@@ -23,6 +23,9 @@ package struct ServerSettings: Sendable {
     /// Which apps may have stores here.
     package var apps = AppAdmission.open
 
+    /// Whose tokens sign devices in, besides codes; nil: nobody's.
+    package var identity: IdentitySettings?
+
     /// How long deletions are remembered at least, as long as there are no more than
     /// ``deletionsPerStoreMax``.
     package var deletionsRememberedSeconds: Int64 = 30 * 86_400

@@ -12,21 +12,48 @@ struct AccountRoutes: Sendable {
     let readers: BlockingThreads
     let revocation: Revocation
     let attempts: SignInThrottle
+    /// Nil: tokens of identity providers are not taken.
+    let identities: IdentityVerifier?
     let settings: ServerSettings
 
+    /// By a code in the body; without one, by an identity provider's token in the header.
     @Sendable func signIn(_ request: Request, _ context: ServerContext) async throws -> Response {
         try attempts.take(context.remoteAddress)
         let format = try request.answerFormat
         let message = try await request.readMessage(WireSignIn.self)
-        guard let code = SignInCode(typed: message.code) else { throw StorageError.codeInvalid }
         let credential = Secret.random(prefix: Secret.devicePrefix)
         let device = newDevice(title: message.deviceName, credential)
-        let now = settings.clock.now()
-        let signedIn = try await writer.run { [storage] in
-            try storage.redeem(code.hash, by: device, now: now)
-        }
+        let signedIn =
+            if message.code.isEmpty, let token = request.bearer {
+                try await signIn(device, byToken: token)
+            } else {
+                try await signIn(device, byCode: message.code)
+            }
         let answer = WireSignInAnswer(signedIn.account, signedIn.device, credential: credential)
         return Response(answer, format)
+    }
+
+    private typealias SignedIn = (account: Account, device: Device)
+
+    private func signIn(_ device: NewDevice, byCode text: String) async throws -> SignedIn {
+        guard let code = SignInCode(typed: text) else { throw StorageError.codeInvalid }
+        let now = settings.clock.now()
+        return try await writer.run { [storage] in
+            try storage.redeem(code.hash, by: device, now: now)
+        }
+    }
+
+    private func signIn(_ device: NewDevice, byToken token: String) async throws -> SignedIn {
+        guard let identities else { throw Problem.tokensNotTaken }
+        let proof = try await identities.proof(in: token)
+        let now = settings.clock.now()
+        var device = device
+        device.expires = identities.settings.credentialSeconds.map { now + $0 * 1_000 }
+        return try await writer.run { [storage, device, settings] in
+            try storage.signIn(
+                proof.identity, preferredName: proof.accountName.flatMap(AccountName.init),
+                accountsMax: settings.accountsMax, by: device, now: now)
+        }
     }
 
     private func newDevice(title: String, _ credential: String) -> NewDevice {

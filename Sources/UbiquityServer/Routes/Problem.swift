@@ -32,6 +32,7 @@ struct Problem: Error, Sendable {
         case let error as WireError: self = .malformed("\(error).")
         case let error as StorageError: self.init(error)
         case let refusal as AccessRefusal: self.init(refusal)
+        case let refusal as IdentityRefusal: self.init(refusal)
         case let error as ClockAhead: self = .clockAhead(error)
         case is Busy: self = .unavailable("The server has too much to do. Try again soon.")
         case HubError.tooMany: self = .tooManyListeners

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import UbiquityCore
+import UbiquityServer
+
+/// The identity provider whose tokens sign devices in, if there is one.
+struct IdentityOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Take tokens (JSON Web Tokens) of this identity provider for a sign-in.",
+            discussion: "As its tokens say it in \"iss\", letter by letter.", valueName: "issuer"))
+    var identityIssuer: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "For whom tokens must be made out. May be given several times.",
+            discussion:
+                "As tokens say it in \"aud\": the identifier that the provider has for your app.",
+            valueName: "audience"))
+    var identityAudience: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The provider's public keys: an address or a file with a set of JSON Web Keys.",
+            discussion: "An address is one that begins with https://.", valueName: "url-or-file"))
+    var identityKeys: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The claim that names the account. (default: sub)",
+            discussion: "One that a person cannot change, and that nobody else can get.",
+            valueName: "claim"))
+    var identityClaim: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The claim for what a new account is called. (default: preferred_username)",
+            valueName: "claim"))
+    var identityNameClaim: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Days after which a device must bring another token. (default: never)",
+            valueName: "number"))
+    var identityDays: Int?
+
+    func validate() throws {
+        guard let identityIssuer else {
+            let others: [Any?] = [
+                identityKeys, identityClaim, identityNameClaim, identityDays,
+                identityAudience.first,
+            ]
+            guard others.allSatisfy({ $0 == nil }) else {
+                throw ValidationError("The options of an identity provider need --identity-issuer.")
+            }
+            return
+        }
+        guard !identityIssuer.isEmpty, identityKeys != nil, !identityAudience.isEmpty else {
+            throw ValidationError(
+                "--identity-issuer needs --identity-audience and --identity-keys.")
+        }
+        guard identityDays.map({ (1...36_500).contains($0) }) ?? true else {
+            throw ValidationError("--identity-days needs a number from 1 to 36500.")
+        }
+        _ = try keys
+    }
+
+    /// Nil: there is none.
+    var settings: IdentitySettings? {
+        get throws {
+            guard let identityIssuer, let keys = try keys else { return nil }
+            var rule = IdentityRule(issuer: identityIssuer, audiences: Set(identityAudience))
+            if let identityClaim { rule.subjectClaim = identityClaim }
+            if let identityNameClaim { rule.nameClaim = identityNameClaim }
+            return IdentitySettings(
+                rule: rule, keys: keys, credentialSeconds: identityDays.map { Int64($0) * 86_400 })
+        }
+    }
+
+    private var keys: IdentitySettings.Keys? {
+        get throws {
+            guard let identityKeys else { return nil }
+            guard identityKeys.contains("://") else { return .file(identityKeys) }
+            guard identityKeys.lowercased().hasPrefix("https://") else {
+                throw ValidationError(
+                    "--identity-keys needs an address that begins with https://, or a file: keys "
+                        + "that come by plain HTTP could be anybody's.")
+            }
+            return .address(identityKeys)
+        }
+    }
+}

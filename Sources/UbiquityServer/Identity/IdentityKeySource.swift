@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import AsyncHTTPClient
+internal import Foundation
+internal import NIOCore
+internal import NIOHTTP1
+
+/// Reads an identity provider's keys from where they are.
+struct IdentityKeySource: Sendable {
+    let place: IdentitySettings.Keys
+
+    private static let secondsMax: Int64 = 10
+
+    /// - Throws: ``Failure``.
+    func load() async throws(Failure) -> JSONWebKeys {
+        do {
+            switch place {
+            case .file(let path): return try JSONWebKeys(parsing: Self.read(path))
+            case .address(let url): return try JSONWebKeys(parsing: await Self.fetch(url))
+            }
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure(reason: "\(error)")
+        }
+    }
+
+    /// For the operator's log.
+    struct Failure: Error { var reason: String }
+
+    private static func read(_ path: String) throws -> Data {
+        do { return try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
+            throw Failure(reason: "the file \(path) cannot be read")
+        }
+    }
+
+    private static func fetch(_ url: String) async throws -> Data {
+        var request = HTTPClientRequest(url: url)
+        request.headers.add(name: "accept", value: "application/json")
+        let response = try await client.execute(request, timeout: .seconds(secondsMax))
+        guard response.status == .ok else {
+            throw Failure(reason: "\(url) answers with the status \(response.status.code)")
+        }
+        return Data(
+            try await response.body.collect(upTo: JSONWebKeys.bytesMax).readableBytesView)
+    }
+
+    /// Never shut down: it is the process's.
+    private static let client = HTTPClient(
+        eventLoopGroup: HTTPClient.defaultEventLoopGroup,
+        configuration: .init(redirectConfiguration: .disallow))
+}

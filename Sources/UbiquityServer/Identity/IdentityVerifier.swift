@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import JWTKit
+internal import Logging
+internal import UbiquityCore
+
+/// Tells who has sent a token of an identity provider.
+///
+/// State: the keys, and when they were asked for, guarded by the actor. Callers that need other keys
+/// wait for one answer together.
+actor IdentityVerifier {
+    nonisolated let settings: IdentitySettings
+    private let source: IdentityKeySource
+    private let clock: ServerClock
+    private let logger: Logger
+    private var keys = JSONWebKeys.none
+    private var refresh = KeyRefresh()
+    private var loading: Task<Void, Never>?
+
+    init(_ settings: IdentitySettings, clock: ServerClock, logger: Logger) {
+        self.settings = settings
+        source = IdentityKeySource(place: settings.keys)
+        self.clock = clock
+        self.logger = logger
+    }
+
+    /// - Throws: ``Problem``, `IdentityRefusal`.
+    func proof(in token: String) async throws -> IdentityProof {
+        guard let header = TokenHeader(of: token) else { throw Problem.tokenMalformed }
+        let claims = try await claims(of: token, signedBy: try await key(for: header))
+        return try settings.rule.proof(of: claims, now: clock.now())
+    }
+
+    private func claims(of token: String, signedBy key: JWK) async throws -> IdentityClaims {
+        // A collection of one: a collection of the provider's would remember, for a key that names no
+        // algorithm, the one of the first token that came, whoever sent it.
+        do {
+            return try await JWTKeyCollection().add(jwk: key).verify(token, as: TokenClaims.self)
+                .claims
+        } catch { throw Problem.tokenForged }
+    }
+
+    private func key(for header: TokenHeader) async throws -> JWK {
+        if refresh.shouldAsk(knowsKey: keys.key(for: header) != nil, now: clock.uptime()) {
+            startLoading()
+        }
+        await loading?.value
+        guard refresh.areGood(now: clock.uptime()) else {
+            throw Problem.unavailable(
+                "The identity provider's keys cannot be had. Try again later.")
+        }
+        guard let key = keys.key(for: header) else { throw Problem.tokenForged }
+        return key
+    }
+
+    private func startLoading() {
+        guard loading == nil else { return }
+        let now = clock.uptime()
+        refresh.willAsk(now: now)
+        loading = Task { await load(asked: now) }
+    }
+
+    private func load(asked: Int64) async {
+        do throws(IdentityKeySource.Failure) {
+            keys = try await source.load()
+            refresh.hasLoaded(asked: asked)
+        } catch {
+            logger.warning(
+                "The identity provider's keys cannot be had.",
+                metadata: ["reason": "\(error.reason)"])
+        }
+        loading = nil
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import UbiquityCore
+
+/// What is said to whoever sends a token of an identity provider.
+extension Problem {
+    static let tokenMalformed = Problem(
+        .unauthorized, "token-invalid",
+        "What was sent is no JSON Web Token with a signature. Send the identity provider's as it is."
+    )
+    static let tokenForged = Problem(
+        .unauthorized, "token-invalid",
+        "The token is not signed by a key of the identity provider that this server trusts.")
+    static let tokensNotTaken = Problem(
+        .unauthorized, "token-not-taken",
+        "This server takes no tokens of identity providers. Sign in by a code.")
+
+    /// Says what is wrong to whoever has a good signature: an app's developer.
+    init(_ refusal: IdentityRefusal) {
+        let (code, detail) =
+            switch refusal {
+            case .otherIssuer:
+                (
+                    "token-invalid",
+                    "The token was issued by another provider than this server trusts."
+                )
+            case .otherAudience: ("token-invalid", "The token is made out for another audience.")
+            case .endless: ("token-invalid", "The token never expires, and is not taken therefore.")
+            case .expired: ("token-expired", "The token has expired. Get a new one.")
+            case .notYetValid: ("token-invalid", "The token is not valid yet.")
+            case .noSubject:
+                ("token-invalid", "The token has no text in the claim that names the account.")
+            }
+        self.init(.unauthorized, code, detail)
+    }
+}

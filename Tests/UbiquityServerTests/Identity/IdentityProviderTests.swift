@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+internal import UbiquityCore
+internal import UbiquityServer
+internal import UbiquityWire
+
+/// Signing in by a token of an identity provider whose keys are in a file.
+struct IdentityProviderTests {
+    private let provider = TestIdentityProvider()
+
+    private func withProvider(
+        keySet: String? = nil, credentialSeconds: Int64? = nil,
+        _ body: (TestServer) async throws -> Void
+    ) async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("keys.json")
+        try (keySet ?? provider.keySet).write(toFile: path, atomically: true, encoding: .utf8)
+        try await withServer(
+            in: folder,
+            {
+                $0.identity = IdentitySettings(
+                    rule: IdentityRule(issuer: provider.issuer, audiences: ["app"]),
+                    keys: .file(path), credentialSeconds: credentialSeconds)
+            }, body)
+    }
+
+    private func expectRefused(
+        _ token: String, _ code: String = "token-invalid", by server: TestServer,
+        _ comment: Comment? = nil
+    ) async throws {
+        let answer = try await server.signIn(token: token)
+        #expect(answer.status == 401, comment)
+        #expect(try answer.problem.code == code, comment)
+        #expect(!answer.text.contains(token), comment)
+    }
+
+    @Test(arguments: TestIdentityProvider.Algorithm.allCases)
+    fileprivate func `a token signs a device in, by each kind of key`(
+        _ algorithm: TestIdentityProvider.Algorithm
+    ) async throws {
+        try await withProvider { server in
+            let token = provider.token(provider.claims("u1"), algorithm)
+            let answer = try await server.signIn(token: token, name: "phone")
+            #expect(answer.status == 200, "\(answer.text)")
+            let device = try answer.message(WireSignInAnswer.self)
+            #expect(device.accountName == "u1-name (id.example)")
+            let account = try await server.send(
+                "GET", "/v1/account", credential: device.credential
+            ).message(WireAccount.self)
+            #expect(account.devices.map(\.name) == ["phone"])
+        }
+    }
+
+    @Test func `one subject has one account, and another subject another`() async throws {
+        try await withProvider { server in
+            func account(_ claims: [String: Any]) async throws -> String {
+                try await server.signIn(token: provider.token(claims))
+                    .message(WireSignInAnswer.self).account
+            }
+            var renamed = provider.claims("u1")
+            renamed["preferred_username"] = "another name"
+            let first = try await account(provider.claims("u1"))
+            #expect(try await account(renamed) == first)
+            #expect(try await account(provider.claims("u2")) != first)
+        }
+    }
+
+    @Test func `a token leads to no account that the operator has made, nor to its name`()
+        async throws
+    {
+        try await withProvider { server in
+            let ada = try await server.newDevice(account: "ada")
+            _ = try await server.newDevice(account: "eve (id.example)")
+            for name in [
+                "ada", "eve", ada.account, "", "a\u{7}", String(repeating: "x", count: 200),
+            ] {
+                var claims = provider.claims("subject of \(name)".prefix(60).description)
+                claims["preferred_username"] = name
+                let device = try await server.signIn(token: provider.token(claims))
+                    .message(WireSignInAnswer.self)
+                #expect(device.account != ada.account)
+                #expect(!["ada", "eve (id.example)", ""].contains(device.accountName))
+            }
+        }
+    }
+
+    @Test func `a forged token lets nobody in`() async throws {
+        try await withProvider { server in
+            let claims = provider.claims("u1")
+            let good = provider.token(claims)
+            let other = TestIdentityProvider()
+            let header = ["alg": "ES256", "kid": "ES256"]
+            let unsigned = provider.unsigned(claims, header: header)
+            let parts = good.split(separator: ".").map(String.init)
+            var changed = claims
+            changed["sub"] = "somebody else"
+            let body = provider.unsigned(changed, header: header).split(separator: ".")[1]
+            let forgeries = [
+                "another's key": other.token(claims),
+                "other claims": "\(parts[0]).\(body).\(parts[2])",
+                "no signature": "\(unsigned).",
+                "a signature of zeros": "\(unsigned).\(provider.base64(Data(count: 64)))",
+                "two parts": unsigned,
+                "alg none": provider.unsigned(claims, header: ["alg": "none"]) + ".",
+                "alg none, with a key": provider.unsigned(
+                    claims, header: ["alg": "none", "kid": "ES256"]) + ".AAAA",
+                "no alg": provider.token(claims, header: ["kid": "ES256"]),
+                "a shared secret": provider.forgedBySharedSecret(claims),
+                "another kind of key": provider.token(
+                    claims, header: ["alg": "RS256", "kid": "ES256"]),
+                "an unknown key": provider.token(claims, header: ["alg": "ES256", "kid": "x"]),
+                "no key, of several": provider.token(claims, header: ["alg": "ES256"]),
+                "an extension": provider.token(
+                    claims, header: ["alg": "ES256", "kid": "ES256", "crit": ["b64"], "b64": false]),
+                "a key of its own": provider.token(
+                    claims,
+                    header: [
+                        "alg": "ES256", "jwk": other.key(.ES256), "kid": "mine",
+                        "jku": "http://127.0.0.1:1/keys",
+                    ]),
+                "nothing": "", "dots": "..", "text": "ubd_abc", "not base64": "%.%.%",
+                "no JSON": "AAAA.AAAA.AAAA", "long": String(repeating: "a.", count: 6_000),
+            ]
+            for (what, token) in forgeries {
+                let code = token.isEmpty ? "code-invalid" : "token-invalid"
+                try await expectRefused(token, code, by: server, "\(what)")
+            }
+            #expect(try await server.signIn(token: good).status == 200)
+        }
+    }
+
+    @Test func `whoever sends another algorithm first does not lock the others out`()
+        async throws
+    {
+        // As many providers publish them: a key without an algorithm.
+        try await withProvider(keySet: provider.keySet([provider.key(.RS256)])) { server in
+            let claims = provider.claims("u1")
+            let odd = provider.token(claims, header: ["alg": "RS512", "kid": "RS256"], .RS256)
+            try await expectRefused(odd, by: server)
+            #expect(try await server.signIn(token: provider.token(claims, .RS256)).status == 200)
+        }
+    }
+
+    @Test func `claims that are not for this server, or not now, are refused by name`()
+        async throws
+    {
+        try await withProvider { server in
+            let changes: [(String, Any?, String)] = [
+                ("iss", "https://id.example/", "token-invalid"), ("iss", nil, "token-invalid"),
+                ("aud", "another", "token-invalid"), ("aud", [1], "token-invalid"),
+                ("exp", 1_000, "token-expired"), ("exp", nil, "token-invalid"),
+                ("exp", "soon", "token-invalid"),
+                ("nbf", Date().timeIntervalSince1970 + 3_600, "token-invalid"),
+                ("sub", nil, "token-invalid"), ("sub", 7, "token-invalid"),
+            ]
+            for (name, value, code) in changes {
+                var claims = provider.claims("u1")
+                claims[name] = value
+                try await expectRefused(provider.token(claims), code, by: server, "\(name)")
+            }
+            var several = provider.claims("u1")
+            several["aud"] = ["another", "app"]
+            #expect(try await server.signIn(token: provider.token(several)).status == 200)
+        }
+    }
+
+    @Test func `a token is no credential`() async throws {
+        try await withProvider { server in
+            let token = provider.token(provider.claims("u1"))
+            for path in ["/v1/account", "/v1/stores", "/v1/stores/notes/changes"] {
+                let answer = try await server.send("GET", path, credential: token)
+                #expect(answer.status == 401)
+            }
+        }
+    }
+
+    @Test func `a server without an identity provider takes no tokens`() async throws {
+        try await withServer { server in
+            try await expectRefused(
+                provider.token(provider.claims("u1")), "token-not-taken", by: server)
+        }
+    }
+
+    @Test func `attempts by tokens are throttled as those by codes are`() async throws {
+        try await withServer({ $0.signInAllowance = .init(burst: 1, perSecond: 0.5) }) { server in
+            _ = try await server.signIn(code: "2222-2222-2222")
+            #expect(try await server.signIn(token: "a.b.c").status == 429)
+        }
+    }
+
+    @Test func `a device that was signed in for a time must bring another token then`()
+        async throws
+    {
+        try await withProvider(credentialSeconds: 2) { server in
+            let token = provider.token(provider.claims("u1"))
+            let device = try await server.signIn(token: token).message(WireSignInAnswer.self)
+            func status() async throws -> TestServer.Answer {
+                try await server.send("GET", "/v1/account", credential: device.credential)
+            }
+            #expect(try await status().status == 200)
+            while try await status().status == 200 {
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            #expect(try await status().problem.code == "credential-expired")
+            let again = try await server.signIn(token: token).message(WireSignInAnswer.self)
+            #expect(again.account == device.account)
+        }
+    }
+
+    @Test func `of a key set that has other kinds of keys too, the usable ones are used`()
+        async throws
+    {
+        let odd: [[String: String]] = [
+            ["kty": "oct", "k": "c2VjcmV0", "kid": "secret"], ["kty": "AKP", "kid": "later"], [:],
+            ["kty": "EC", "crv": "P-256", "kid": "broken"],
+        ]
+        let keySet = provider.keySet(odd + [provider.key(.ES256)])
+        try await withProvider(keySet: keySet) { server in
+            let claims = provider.claims("u1")
+            #expect(try await server.signIn(token: provider.token(claims)).status == 200)
+            for name in ["secret", "later", "broken"] {
+                let header = ["alg": "ES256", "kid": name]
+                try await expectRefused(provider.token(claims, header: header), by: server)
+            }
+        }
+    }
+
+    @Test func `with a key set that cannot be used, a token is asked to come again`() async throws {
+        for keySet in ["", "{}", "[]", #"{"keys": []}"#, #"{"keys": [{"kty": "oct"}]}"#] {
+            try await withProvider(keySet: keySet) { server in
+                let answer = try await server.signIn(
+                    token: provider.token(provider.claims("u1")))
+                #expect(answer.status == 503)
+                #expect(answer.headers["retry-after"] != nil)
+            }
+        }
+    }
+
+    @Test func `keys are asked for by address, and again for a key that is new`() async throws {
+        let site = try await TestKeySite.start(provider.keySet([provider.key(.RS256)]))
+        let clock = TestClock()
+        try await withServer({
+            $0.clock = clock.clock
+            $0.identity = IdentitySettings(
+                rule: IdentityRule(issuer: provider.issuer, audiences: ["app"]),
+                keys: .address(site.address))
+        }) { server in
+            let (old, new) = (
+                provider.token(provider.claims("u1"), .RS256), provider.token(provider.claims("u1"))
+            )
+            #expect(try await server.signIn(token: old).status == 200)
+            #expect(try await server.signIn(token: old).status == 200)
+            #expect(site.requests == 1)
+            site.content = provider.keySet
+            try await expectRefused(new, by: server)
+            #expect(site.requests == 1)
+            clock.advance(seconds: 60)
+            #expect(try await server.signIn(token: new).status == 200)
+            #expect(site.requests == 2)
+            // The provider is away, and its keys are good for a day.
+            site.content = nil
+            clock.advance(seconds: 3_600)
+            #expect(try await server.signIn(token: fresh(clock)).status == 200)
+            #expect(site.requests == 3)
+            clock.advance(seconds: 86_400)
+            #expect(try await server.signIn(token: fresh(clock)).status == 503)
+        }
+        try await site.stop()
+    }
+
+    private func fresh(_ clock: TestClock) -> String {
+        var claims = provider.claims("u1")
+        claims["exp"] = Double(clock.now) / 1_000 + 60
+        return provider.token(claims)
+    }
+}
+
+extension TestServer {
+    func signIn(token: String, name: String = "laptop") async throws -> Answer {
+        var signIn = WireSignIn()
+        signIn.deviceName = name
+        return try await send("POST", "/v1/sign-in", credential: token, signIn)
+    }
+}
