@@ -19,6 +19,9 @@ final class Housekeeping: Service {
     let apps: AppRegistry
     let sightings: SightingLog
     let commits: CommitQueue
+    let readers: BlockingThreads
+    let edge: Edge
+    let readiness: Readiness
     let settings: ServerSettings
     let logger: Logger
 
@@ -31,7 +34,8 @@ final class Housekeeping: Service {
 
     init(
         storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
-        authenticator: Authenticator, apps: AppRegistry, sightings: SightingLog, commits: CommitQueue,
+        authenticator: Authenticator, apps: AppRegistry, sightings: SightingLog,
+        commits: CommitQueue, readers: BlockingThreads, edge: Edge, readiness: Readiness,
         settings: ServerSettings, logger: Logger
     ) {
         self.storage = storage
@@ -41,6 +45,9 @@ final class Housekeeping: Service {
         self.apps = apps
         self.sightings = sightings
         self.commits = commits
+        self.readers = readers
+        self.edge = edge
+        self.readiness = readiness
         self.settings = settings
         self.logger = logger
     }
@@ -54,7 +61,9 @@ final class Housekeeping: Service {
                 try? await Task.sleep(for: .seconds(1) / Self.ticksPerSecond)
             }
         }
+        readiness.stop()
         hub.close()
+        edge.report(to: logger)
     }
 
     /// A stream must end within a second of a revocation, wherever that was made.
@@ -62,13 +71,19 @@ final class Housekeeping: Service {
 
     private func tick(_ number: Int) async {
         let (second, part) = number.quotientAndRemainder(dividingBy: Self.ticksPerSecond)
-        if part == 0 { keepStreams(second: second) }
+        if part == 0 {
+            keepStreams(second: second)
+            edge.report(to: logger)
+            edge.tls?.refresh(logger: logger)
+        }
         do {
             try await writer.run { [self] in
                 try followOthers()
                 if part == 0 { try keepHouse() }
                 try storage.scrub(pacedAt: settings.clock.uptime())
             }
+            if part == 0 { _ = try await readers.run { [storage] in try storage.operatorHash() } }
+            readiness.roundEnded()
         } catch {
             logger.warning("Housekeeping failed.", metadata: ["reason": "\(error)"])
         }
@@ -102,7 +117,9 @@ final class Housekeeping: Service {
         let now = settings.clock.now()
         let count = try storage.removeDevices(
             expiredBy: now - settings.expiredDevicesKeptSeconds * 1_000, now: now)
-        if count > 0 { logger.info("Expired devices were removed.", metadata: ["count": "\(count)"]) }
+        if count > 0 {
+            logger.info("Expired devices were removed.", metadata: ["count": "\(count)"])
+        }
     }
 
     private func isTimeToTidy() -> Bool {

@@ -10,6 +10,8 @@ struct Server: Sendable {
     let readers: BlockingThreads
     let hub: PushHub
     let sightings: SightingLog
+    let edge: Edge
+    let readiness: Readiness
     let routes: Routes
     let housekeeping: Housekeeping
     let logger: Logger
@@ -18,7 +20,7 @@ struct Server: Sendable {
 
     init(
         _ settings: ServerSettings, storage: any ServerStorage, operatorHash: SecretHash,
-        logger: Logger
+        tls: TLSIdentity? = nil, logger: Logger
     ) {
         self.settings = settings
         self.storage = storage
@@ -27,7 +29,9 @@ struct Server: Sendable {
             name: "writer", count: 1, waitingMax: settings.waitingReadsMax)
         readers = BlockingThreads(
             name: "reader", count: Self.readersCount, waitingMax: settings.waitingReadsMax)
-        hub = PushHub(settings: settings)
+        edge = Edge(settings, tls: tls, metrics: ServerMetrics())
+        readiness = Readiness(clock: settings.clock)
+        hub = PushHub(settings: settings, edge: edge)
         sightings = SightingLog(clock: settings.clock)
         let authenticator = Authenticator(
             storage: storage, threads: readers, operatorHash: operatorHash, sightings: sightings)
@@ -35,7 +39,8 @@ struct Server: Sendable {
         let gate = Gate(authenticator: authenticator, apps: apps, clock: settings.clock)
         let revocation = Revocation(authenticator: authenticator, hub: hub)
         let commits = CommitQueue(
-            storage: storage, writer: writer, hub: hub, settings: settings, logger: logger)
+            storage: storage, writer: writer, hub: hub, settings: settings,
+            metrics: edge.metrics, logger: logger)
         let reader = StoreReader(
             storage: storage, threads: readers, sightings: sightings, clock: settings.clock)
         routes = Routes(
@@ -51,14 +56,18 @@ struct Server: Sendable {
                 desk: OperatorDesk(
                     storage: storage, settings: settings, actor: .operatorByCredential),
                 writer: writer, readers: readers, revocation: revocation, apps: apps),
-            stores: StoreRoutes(reader: reader, settings: settings),
+            stores: StoreRoutes(reader: reader, edge: edge, settings: settings),
             push: PushRoute(
                 commits: commits, threads: readers,
-                pushes: RateLimiter(settings.allowance, clock: settings.clock),
+                pushes: RateLimiter(settings.allowance, clock: settings.clock), edge: edge,
                 settings: settings),
-            stream: StreamRoute(reader: reader, hub: hub, gate: gate, settings: settings))
+            stream: StreamRoute(
+                reader: reader, hub: hub, gate: gate, edge: edge, settings: settings),
+            health: HealthRoutes(readiness: readiness), edge: edge,
+            requests: RateLimiter(settings.requestAllowance, clock: settings.clock))
         housekeeping = Housekeeping(
             storage: storage, writer: writer, hub: hub, authenticator: authenticator,
-            apps: apps, sightings: sightings, commits: commits, settings: settings, logger: logger)
+            apps: apps, sightings: sightings, commits: commits, readers: readers, edge: edge,
+            readiness: readiness, settings: settings, logger: logger)
     }
 }

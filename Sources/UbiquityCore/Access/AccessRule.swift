@@ -48,7 +48,8 @@ package struct AccessRule: Hashable, Sendable {
             if rights.isConfined, device != rights.name.id { throw .hidden }
         case .eraseOwnAccount, .listDevices:
             if rights.isConfined { throw .confined }
-        case .readConfig, .signIn, .listAccounts, .createAccount, .renameAccount, .eraseAccount,
+        case .readHealth, .readConfig, .signIn, .listAccounts, .createAccount, .renameAccount,
+            .eraseAccount,
             .makeCode, .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount,
             .listApps, .registerApp, .removeApp, .readAudit, .readOwnAccount, .listStores:
             break

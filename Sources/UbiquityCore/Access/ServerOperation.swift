@@ -6,6 +6,7 @@
 package enum ServerOperation: Hashable, Sendable {
     // MARK: Anybody's
 
+    case readHealth
     case readConfig
     case signIn
 
@@ -46,7 +47,7 @@ package enum ServerOperation: Hashable, Sendable {
 
     package var owner: Owner {
         switch self {
-        case .readConfig, .signIn: .anybody
+        case .readHealth, .readConfig, .signIn: .anybody
         case .listAccounts, .createAccount, .renameAccount, .eraseAccount, .makeCode,
             .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
             .registerApp, .removeApp, .readAudit:

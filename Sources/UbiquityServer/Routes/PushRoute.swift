@@ -9,6 +9,7 @@ struct PushRoute: Sendable {
     let commits: CommitQueue
     let threads: BlockingThreads
     let pushes: RateLimiter<DeviceName>
+    let edge: Edge
     let settings: ServerSettings
 
     /// A value in so few bytes cannot nest deeply enough to need a thread with a deep stack.
@@ -17,15 +18,25 @@ struct PushRoute: Sendable {
     @Sendable func commit(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
     ) async throws -> Response {
-        try pushes.take(rights.name)
+        do { try pushes.take(rights.name) } catch { throw error.at(.pushesPerDevice) }
         let format = try request.answerFormat
         let bodyFormat = try request.bodyFormat
-        let body = try await request.readBody(bytesMax: settings.limits.pushBytesMax).bytes
-        let push = try await onFittingThread(isShallow: body.count <= Self.shallowBytesMax) {
-            try PushBody.decode(body, bodyFormat, author: rights.name.id)
-        }
+        let (push, bytes) = try await read(request, bodyFormat, author: rights.name.id)
         let waiting = WaitingPush(store: store, push: push)
-        return try await answer(try await commits.commit(waiting, bytes: body.count), format)
+        return try await answer(try await commits.commit(waiting, bytes: bytes), format)
+    }
+
+    private func read(
+        _ request: Request, _ format: WireFormat, author: DeviceID
+    ) async throws -> (Push, bytes: Int) {
+        let body = try await request.readBody(
+            bytesMax: settings.limits.pushBytesMax, budget: edge.bodies)
+        defer { edge.bodies.give(body.readableBytes) }
+        let bytes = body.bytes
+        let push = try await onFittingThread(isShallow: bytes.count <= Self.shallowBytesMax) {
+            try PushBody.decode(bytes, format, author: author)
+        }
+        return (push, bytes.count)
     }
 
     private func answer(_ outcome: PushOutcome, _ format: WireFormat) async throws -> Response {

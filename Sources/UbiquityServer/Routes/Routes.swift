@@ -12,10 +12,15 @@ struct Routes: Sendable {
     let stores: StoreRoutes
     let push: PushRoute
     let stream: StreamRoute
+    let health: HealthRoutes
+    let edge: Edge
+    let requests: RateLimiter<String>
 
     /// All there are: the router has no others.
     var all: [Route] {
         [
+            Route(.get, "/health/live", .readHealth, health.live),
+            Route(.get, "/health/ready", .readHealth, health.ready),
             Route(.get, "/v1/config", .readConfig, stores.config),
             Route(.post, "/v1/sign-in", .signIn, accounts.signIn),
 
@@ -54,7 +59,9 @@ struct Routes: Sendable {
 
     func router() -> Router<ServerContext> {
         let router = Router(context: ServerContext.self)
-        router.add(middleware: ProblemMiddleware())
+        router.add(middleware: EdgeMiddleware(edge: edge))
+        router.add(middleware: ProblemMiddleware(edge: edge))
+        router.add(middleware: RateMiddleware(edge: edge, requests: requests))
         for (path, routes) in Dictionary(grouping: all, by: \.path) { on(router, path, routes) }
         return router
     }
