@@ -182,7 +182,7 @@ let package = Package(
         .testTarget(
             name: "UbiquityServerTests",
             dependencies: [
-                "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),

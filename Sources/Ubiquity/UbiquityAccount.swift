@@ -49,14 +49,51 @@ public struct UbiquityAccount: Hashable, Sendable {
         server: String, code: String, deviceName: String? = nil, certificates: String? = nil,
         allowsPlainHTTP: Bool = false, home: String? = nil
     ) async throws -> UbiquityAccount {
+        let security = ConnectionSecurity(
+            certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
+        return try await signIn(server, by: .code(code), deviceName, security, home)
+    }
+
+    /// Signs this device in by a token of an identity provider that the server trusts: for an app whose
+    /// users have signed in to it already.
+    ///
+    /// The server makes an account for somebody who comes for the first time. The token is shown to the
+    /// server once, and is not kept. Where the operator has set a time after which a device must bring
+    /// another one, stores are ``UbiquityStatus/Connection/unauthorized`` then, and go on as offline: call
+    /// this with a new token.
+    ///
+    /// - Parameters:
+    ///   - server: Such as `https://ubiquity.example`.
+    ///   - identityToken: A JSON Web Token (RFC 7519), made out for the audience that the server expects.
+    ///   - deviceName: What the account's owner sees this device as; nil: the host's name.
+    ///   - certificates: As ``signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
+    ///   - allowsPlainHTTP: Whether the token and the credential may travel without encryption to
+    ///     another machine, where anybody on the way can read them.
+    ///   - home: As ``UbiquityConfiguration/home``.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` for a token that the server
+    ///   does not take, and says why; ``UbiquityError/Code/unreachable``,
+    ///   ``UbiquityError/Code/refused`` or ``UbiquityError/Code/storage``.
+    @discardableResult
+    public static func signIn(
+        server: String, identityToken: String, deviceName: String? = nil,
+        certificates: String? = nil, allowsPlainHTTP: Bool = false, home: String? = nil
+    ) async throws -> UbiquityAccount {
+        let security = ConnectionSecurity(
+            certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
+        return try await signIn(server, by: .token(identityToken), deviceName, security, home)
+    }
+
+    private static func signIn(
+        _ server: String, by proof: SignInProof, _ deviceName: String?,
+        _ security: ConnectionSecurity, _ home: String?
+    ) async throws -> UbiquityAccount {
         let home = try storageErrors { try DeviceHome(path: home) }
         do {
             return UbiquityAccount(
                 try await home.signIn(
-                    server: server, code: code,
+                    server: server, by: proof,
                     deviceName: deviceName ?? ProcessInfo.processInfo.hostName,
-                    security: ConnectionSecurity(
-                        certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
+                    security: security
                 ).account)
         } catch { throw UbiquityError(signIn: error) }
     }

@@ -81,7 +81,9 @@ struct IdentityOptions: ParsableArguments {
     private var keys: IdentitySettings.Keys? {
         get throws {
             guard let identityKeys else { return nil }
-            guard identityKeys.contains("://") else { return .file(identityKeys) }
+            guard identityKeys.contains("://") else {
+                return .file(DataOptions.expanded(identityKeys))
+            }
             guard identityKeys.lowercased().hasPrefix("https://") else {
                 throw ValidationError(
                     "--identity-keys needs an address that begins with https://, or a file: keys "

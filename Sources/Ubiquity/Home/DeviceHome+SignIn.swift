@@ -10,17 +10,17 @@ extension DeviceHome {
         package var failure: LinkFailure?
     }
 
-    /// Exchanges a code for a credential, and signs this device in for all its apps.
+    /// Exchanges a proof for a credential, and signs this device in for all its apps.
     ///
     /// A sign-in that there is already is given up once the new one works.
-    /// - Throws: ``LinkFailure`` if the server does not take the code, ``HomeError`` if the sign-in
+    /// - Throws: ``LinkFailure`` if the server does not take the proof, ``HomeError`` if the sign-in
     ///   cannot be kept.
     package func signIn(
-        server: String, code: String, deviceName: String,
+        server: String, by proof: SignInProof, deviceName: String,
         security: ConnectionSecurity = ConnectionSecurity()
     ) async throws -> (account: SignedInAccount, old: GivenUp?) {
         let account = try await AccountClient.signIn(
-            server: server, code: code, deviceName: deviceName, security: security)
+            server: server, by: proof, deviceName: deviceName, security: security)
         var old: SignedInAccount?
         try update { state in
             old = state.signedIn

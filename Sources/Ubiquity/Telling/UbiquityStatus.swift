@@ -15,7 +15,8 @@ public struct UbiquityStatus: Hashable, Sendable {
         case connected
         /// Not connected; the next attempt is made at ``UbiquityStatus/nextRetry``.
         case waiting
-        /// The server refuses this device's credential: it was revoked, and needs a new sign-in.
+        /// The server refuses this device's credential: it was revoked or has
+        /// expired, and the device needs a new sign-in.
         case unauthorized
     }
 

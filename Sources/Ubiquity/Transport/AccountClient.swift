@@ -15,17 +15,21 @@ package enum AccountClient {
         package var expiresMilliseconds: Int64
     }
 
-    /// Exchanges a code for a credential of this device's own. A code works once.
+    /// Exchanges a proof for a credential of this device's own.
     package static func signIn(
-        server: String, code: String, deviceName: String,
+        server: String, by proof: SignInProof, deviceName: String,
         security: ConnectionSecurity = ConnectionSecurity()
     ) async throws(LinkFailure) -> SignedInAccount {
         let address = try ServerAddress(server, security)
         var body = WireSignIn()
-        body.code = code
+        var token: String?
+        switch proof {
+        case .code(let code): body.code = code
+        case .token(let text): token = text
+        }
         body.deviceName = deviceName
         let answer = try await ServerRequest(
-            address: address, method: .POST, url: address.url("sign-in"),
+            address: address, method: .POST, url: address.url("sign-in"), credential: token,
             body: WireFormat.protobuf.encode(body)
         ).answer { bytes throws(WireError) in
             try WireFormat.protobuf.decode(WireSignInAnswer.self, from: bytes)

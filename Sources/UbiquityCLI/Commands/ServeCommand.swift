@@ -35,13 +35,15 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How much is logged.", valueName: "level"))
     var logLevel = LogLevel.notice
 
-    @Option(help: ArgumentHelp("The form of the log: lines for people, or JSON.", valueName: "form"))
+    @Option(
+        help: ArgumentHelp("The form of the log: lines for people, or JSON.", valueName: "form"))
     var logFormat = LogFormat.text
 
     @Flag(help: ArgumentHelp("End when the standard input does.", visibility: .hidden))
     var endWithInput = false
 
     @OptionGroup(title: "Connections") var edge: ServerEdgeOptions
+    @OptionGroup(title: "Identity provider") var identity: IdentityOptions
     @OptionGroup(title: "Limits") var limits: ServerLimitOptions
     @OptionGroup(title: "Limits of traffic") var traffic: ServerTrafficOptions
     @OptionGroup var json: JSONOption
@@ -54,7 +56,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         if endWithInput { Self.watchInput() }
-        let settings = settings
+        let settings = try settings()
         let ready = ServerReadiness(
             host: host, data: settings.dataFolder, credential: settings.operatorCredentialPath,
             isJSON: json.isOn, isTLS: settings.tls != nil,
@@ -91,7 +93,7 @@ struct ServeCommand: AsyncParsableCommand {
         }.start()
     }
 
-    private var settings: ServerSettings {
+    private func settings() throws -> ServerSettings {
         let folder = URL(fileURLWithPath: (data.folder as NSString).expandingTildeInPath)
         var settings = ServerSettings(dataFolder: folder.standardizedFileURL.path)
         settings.host = host
@@ -99,6 +101,7 @@ struct ServeCommand: AsyncParsableCommand {
         limits.apply(to: &settings)
         traffic.apply(to: &settings)
         edge.apply(to: &settings)
+        settings.identity = try identity.settings
         return settings
     }
 }

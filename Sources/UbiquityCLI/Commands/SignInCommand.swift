@@ -11,7 +11,8 @@ struct SignInCommand: AsyncParsableCommand {
         abstract: "Sign this device in to an account, for all its apps.",
         discussion: """
             The code comes from who runs the server (`ubiquity account create`, `ubiquity account \
-            code`) and works once.
+            code`) and works once. A server that trusts an identity provider also takes that one's \
+            token, a JSON Web Token: in a file, for what stands on a command line can be seen by others.
 
             What this device wrote before its first sign-in goes into the account; where the account \
             has a key already, its value stays. A store is exchanged when a program opens it, or by \
@@ -33,7 +34,13 @@ struct SignInCommand: AsyncParsableCommand {
     var server: String
 
     @Option(help: "The code, such as 7KQ2-M9XD-4TRW.")
-    var code: String
+    var code: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Instead of a code: a file with an identity provider's token; -: the standard input.",
+            valueName: "file"))
+    var tokenFile: String?
 
     @Option(
         help: ArgumentHelp(
@@ -48,6 +55,20 @@ struct SignInCommand: AsyncParsableCommand {
     @OptionGroup var home: HomeOptions
     @OptionGroup var json: JSONOption
 
+    func validate() throws {
+        guard (code == nil) != (tokenFile == nil) else {
+            throw ValidationError("Give --code or --token-file, one of them.")
+        }
+    }
+
+    private func proof() throws(Failure) -> SignInProof {
+        guard let tokenFile else { return .code(code ?? "") }
+        let text = String(decoding: try InputFile.read(tokenFile), as: UTF8.self)
+        let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !token.isEmpty else { throw Failure(.badInput, "there is no token in \(tokenFile)") }
+        return .token(token)
+    }
+
     func run() async throws {
         let security = try connection.security()
         try Failure.checkAddress(server, security)
@@ -56,7 +77,7 @@ struct SignInCommand: AsyncParsableCommand {
         if let old, !replace { throw refusal(old) }
         let name = deviceName ?? ProcessInfo.processInfo.hostName
         let (account, given) = try await home.signIn(
-            server: server, code: code, deviceName: name, security: security)
+            server: server, by: try proof(), deviceName: name, security: security)
         if let given { report(given) }
         report(account)
     }

@@ -29,7 +29,7 @@ final class ServerListener: Sendable {
         self.store = store
         self.chronicle = chronicle
         let account = try await AccountClient.signIn(
-            server: server, code: code, deviceName: "listener")
+            server: server, by: .code(code), deviceName: "listener")
         device = DeviceID(account.device) ?? .unassigned
         transport = HTTPTransport(
             server: server, store: try StoreIdentifier(TortureDevice.store),

@@ -35,7 +35,7 @@ struct AccessRuleTests {
         }
     }
 
-    private static let anybodys: [ServerOperation] = [.readConfig, .signIn]
+    private static let anybodys: [ServerOperation] = [.readHealth, .readConfig, .signIn]
     private static let operators: [ServerOperation] = [
         .listAccounts, .createAccount, .renameAccount, .eraseAccount, .makeCode,
         .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
@@ -95,7 +95,7 @@ struct AccessRuleTests {
     /// Fails to compile for an operation that is in no group.
     private static func group(of operation: ServerOperation) -> ServerOperation.Owner {
         switch operation {
-        case .readConfig, .signIn: .anybody
+        case .readHealth, .readConfig, .signIn: .anybody
         case .listAccounts, .createAccount, .renameAccount, .eraseAccount, .makeCode,
             .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
             .registerApp, .removeApp, .readAudit:
@@ -125,7 +125,8 @@ struct AccessRuleTests {
         for operation in Self.all {
             let isStore = Self.stores.contains(operation)
             let expected = Self.expectation(.device, operation)
-            #expect(refusal(Self.credential(), operation, apps: .registered([Self.notes])) == expected)
+            #expect(
+                refusal(Self.credential(), operation, apps: .registered([Self.notes])) == expected)
             #expect(
                 refusal(Self.credential(), operation, apps: .registered([Self.other]))
                     == (isStore ? .appNotRegistered : expected))

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import Logging
 internal import Testing
+internal import Ubiquity
 internal import UbiquityCore
 internal import UbiquityServer
 internal import UbiquityWire
@@ -50,6 +52,40 @@ struct IdentityProviderTests {
                 "GET", "/v1/account", credential: device.credential
             ).message(WireAccount.self)
             #expect(account.devices.map(\.name) == ["phone"])
+        }
+    }
+
+    @Test func `an app signs in by a token, and goes on by the next one when its time is over`()
+        async throws
+    {
+        try await withProvider(credentialSeconds: 3) { server in
+            let home = server.folder.file("home")
+            let token = provider.token(provider.claims("u1"))
+            let address = "http://127.0.0.1:\(server.port)"
+            let account = try await UbiquityAccount.signIn(
+                server: address, identityToken: token, deviceName: "phone", home: home)
+            #expect(account.name == "u1-name (id.example)")
+            var configuration = UbiquityConfiguration(identifier: "notes", home: home)
+            configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            let store = try UbiquitousKeyValueStore(configuration: configuration)
+            defer { store.close() }
+            store.set("blue", forKey: "color")
+            try await store.synchronizeNow()
+            for await status in store.statuses where status.connection == .unauthorized { break }
+            let ending = store.status
+            #expect(ending.lastError?.contains("expired") == true, "\(ending)")
+            store.set("green", forKey: "color")
+            #expect(store.string(forKey: "color") == "green")
+
+            let again = try await UbiquityAccount.signIn(
+                server: address, identityToken: token, deviceName: "phone", home: home)
+            #expect(again.id == account.id)
+            try await store.synchronizeNow()
+            let other = try await server.signIn(token: token).message(WireSignInAnswer.self)
+            let changes = try await server.send(
+                "GET", "/v1/stores/notes/changes", credential: other.credential
+            ).message(WireChanges.self)
+            #expect(changes.records.map(\.value.string) == ["green"])
         }
     }
 

@@ -16,7 +16,7 @@ struct AccountClientTests {
         let body = WireFormat.protobuf.encode(answer)
         let server = try await StubServer { _ in .init(body: body) }
         let account = try await AccountClient.signIn(
-            server: server.address + "/", code: "123", deviceName: "desk")
+            server: server.address + "/", by: .code("123"), deviceName: "desk")
         #expect(
             account
                 == SignedInAccount(
@@ -30,10 +30,22 @@ struct AccountClientTests {
         #expect(wire.deviceName == "desk")
     }
 
+    @Test func `a token goes in the header, and is no code`() async throws {
+        let server = try await StubServer { _ in .init(status: .unauthorized) }
+        await #expect(throws: LinkFailure.self) {
+            try await AccountClient.signIn(
+                server: server.address, by: .token("a.b.c"), deviceName: "desk")
+        }
+        let request = try #require(server.requests.first)
+        #expect(request.headers["authorization"] == ["Bearer a.b.c"])
+        let wire = try WireFormat.protobuf.decode(WireSignIn.self, from: request.body)
+        #expect(wire.code.isEmpty)
+    }
+
     @Test func `an answer without a credential is no sign-in`() async throws {
         let server = try await StubServer { _ in .init() }
         await #expect(throws: LinkFailure.self) {
-            try await AccountClient.signIn(server: server.address, code: "1", deviceName: "d")
+            try await AccountClient.signIn(server: server.address, by: .code("1"), deviceName: "d")
         }
     }
 
