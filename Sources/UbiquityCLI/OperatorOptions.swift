@@ -26,7 +26,7 @@ struct DataOptions: ParsableArguments {
     }
 }
 
-/// By what right a command makes accounts: the data folder, or the operator's credential.
+/// By what right a command acts as the operator: the data folder, or the operator's credential.
 struct OperatorOptions: ParsableArguments {
     @OptionGroup var data: DataOptions
 
@@ -53,56 +53,16 @@ struct OperatorOptions: ParsableArguments {
     /// What to sign in at; where nothing says, the address a server has by default.
     var serverForDevices: String { server ?? "http://127.0.0.1:7717" }
 
-    func authority() throws -> Authority {
+    /// Whether any of the options is given.
+    var isGiven: Bool { data.data != nil || server != nil || operatorCredential != nil }
+
+    func authority() throws -> OperatorAuthority {
         if let server { try Failure.checkAddress(server) }
         guard let server, let operatorCredential else {
             return .folder(try Administration(dataFolder: data.folder))
         }
         let text = String(decoding: try InputFile.read(operatorCredential), as: UTF8.self)
         let credential = text.trimmingCharacters(in: .whitespacesAndNewlines)
-        return .credential(server: server, credential)
-    }
-
-    /// Makes accounts, one way or the other.
-    enum Authority {
-        case folder(Administration)
-        case credential(server: String, String)
-
-        func createAccount(_ name: String) async throws -> DeviceCode {
-            switch self {
-            case .folder(let administration):
-                DeviceCode(try administration.createAccount(name: name))
-            case .credential(let server, let credential):
-                DeviceCode(
-                    try await AccountClient.createAccount(
-                        server: server, operatorCredential: credential, name: name))
-            }
-        }
-
-        func newCode(_ name: String) async throws -> DeviceCode {
-            switch self {
-            case .folder(let administration):
-                DeviceCode(try administration.newCode(accountName: name))
-            case .credential(let server, let credential):
-                DeviceCode(
-                    try await AccountClient.newCode(
-                        server: server, operatorCredential: credential, accountName: name))
-            }
-        }
-    }
-}
-
-/// A code by which a device signs in once, whoever made it.
-struct DeviceCode {
-    var code: String
-    /// Milliseconds since 1970.
-    var expires: Int64
-
-    fileprivate init(_ invitation: Invitation) {
-        (code, expires) = (invitation.code, invitation.expires)
-    }
-
-    fileprivate init(_ answer: AccountClient.SignInCode) {
-        (code, expires) = (answer.code, answer.expiresMilliseconds)
+        return .credential(try OperatorClient(server: server, credential: credential))
     }
 }
