@@ -31,7 +31,8 @@ final class Housekeeping: Service {
 
     init(
         storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
-        authenticator: Authenticator, apps: AppRegistry, sightings: SightingLog, commits: CommitQueue,
+        authenticator: Authenticator, apps: AppRegistry, sightings: SightingLog,
+        commits: CommitQueue,
         settings: ServerSettings, logger: Logger
     ) {
         self.storage = storage
@@ -102,7 +103,9 @@ final class Housekeeping: Service {
         let now = settings.clock.now()
         let count = try storage.removeDevices(
             expiredBy: now - settings.expiredDevicesKeptSeconds * 1_000, now: now)
-        if count > 0 { logger.info("Expired devices were removed.", metadata: ["count": "\(count)"]) }
+        if count > 0 {
+            logger.info("Expired devices were removed.", metadata: ["count": "\(count)"])
+        }
     }
 
     private func isTimeToTidy() -> Bool {

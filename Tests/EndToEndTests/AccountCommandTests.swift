@@ -84,7 +84,9 @@ extension EndToEndTests {
                         .expectSuccess()
                     #expect(try await names(stage, ["account", "list"] + way) == [])
                     let audit = try await json(stage, ["audit", "--limit", "8"] + way)
-                    let deeds = (audit as? [[String: Any]] ?? []).compactMap { $0["deed"] as? String }
+                    let deeds = (audit as? [[String: Any]] ?? []).compactMap {
+                        $0["deed"] as? String
+                    }
                     #expect(
                         deeds == [
                             "account-erased", "app-removed", "app-registered", "account-renamed",

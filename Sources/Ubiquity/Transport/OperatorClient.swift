@@ -144,20 +144,3 @@ package struct OperatorClient: Sendable {
             address: address, method: method, url: url, credential: credential, body: body)
     }
 }
-
-extension ServerRequest {
-    /// For an answer that says nothing but that it was done.
-    func done() async throws(LinkFailure) {
-        _ = try await answer { bytes throws(WireError) in bytes }
-    }
-}
-
-extension ServerDevice {
-    static func decode(_ bytes: [UInt8]) throws(WireError) -> Self {
-        Self(try WireFormat.protobuf.decode(WireDevice.self, from: bytes))
-    }
-
-    static func decodeList(_ bytes: [UInt8]) throws(WireError) -> [Self] {
-        try WireFormat.protobuf.decode(WireDeviceList.self, from: bytes).devices.map(Self.init)
-    }
-}

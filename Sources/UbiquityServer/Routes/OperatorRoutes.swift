@@ -132,7 +132,8 @@ struct OperatorRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    @Sendable func removeApp(_ request: Request, _ context: ServerContext) async throws -> Response {
+    @Sendable func removeApp(_ request: Request, _ context: ServerContext) async throws -> Response
+    {
         let identifier = try context.parameters.storeIdentifier()
         try await writer.run { [desk, apps] in
             try desk.removeApp(identifier)

@@ -107,7 +107,8 @@ package protocol ServerStorage: Sendable {
     /// Does nothing for one that is registered already.
     /// - Returns: Whether it is new.
     /// - Throws: ``StorageError/tooMany(_:)``.
-    func register(_ app: RegisteredApp, appsMax: Int, by actor: AuditActor) throws(StorageError) -> Bool
+    func register(_ app: RegisteredApp, appsMax: Int, by actor: AuditActor) throws(StorageError)
+        -> Bool
     /// - Returns: Whether it was registered.
     func removeApp(
         _ identifier: StoreIdentifier, now: Int64, by actor: AuditActor

@@ -125,7 +125,8 @@ struct AccessRuleTests {
         for operation in Self.all {
             let isStore = Self.stores.contains(operation)
             let expected = Self.expectation(.device, operation)
-            #expect(refusal(Self.credential(), operation, apps: .registered([Self.notes])) == expected)
+            #expect(
+                refusal(Self.credential(), operation, apps: .registered([Self.notes])) == expected)
             #expect(
                 refusal(Self.credential(), operation, apps: .registered([Self.other]))
                     == (isStore ? .appNotRegistered : expected))

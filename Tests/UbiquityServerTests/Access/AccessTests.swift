@@ -44,7 +44,9 @@ struct AccessTests {
                         #expect(!answer.showsAda(to: caller), "\(caller) \(route)")
                     }
                 }
-                if caller.isHarmless { #expect(try await stage.everything() == before, "\(caller)") }
+                if caller.isHarmless {
+                    #expect(try await stage.everything() == before, "\(caller)")
+                }
             }
         }
     }

@@ -61,7 +61,9 @@ struct SecrecyTests {
             let path = route.path.replacingOccurrences(of: "{name}", with: "ada")
                 .replacingOccurrences(of: "{id}", with: "0123456789abcdef")
                 .replacingOccurrences(of: "{identifier}", with: "notes")
-            for credential in credentials { try await send(route.method, path, credential, route.body) }
+            for credential in credentials {
+                try await send(route.method, path, credential, route.body)
+            }
             guard route.description != "DELETE /v1/accounts/{name}" else { continue }
             try await send(route.method, path, try server.operatorCredential, route.body)
         }
