@@ -31,7 +31,7 @@ struct DataOptions: ParsableArguments {
     }
 }
 
-/// By what right a command makes accounts: the data folder, or the operator's credential.
+/// By what right a command acts as the operator: the data folder, or the operator's credential.
 struct OperatorOptions: ParsableArguments {
     @OptionGroup var data: DataOptions
 
@@ -60,7 +60,10 @@ struct OperatorOptions: ParsableArguments {
     /// What to sign in at; where nothing says, the address a server has by default.
     var serverForDevices: String { server ?? "http://127.0.0.1:7717" }
 
-    func authority() throws -> Authority {
+    /// Whether any of the options is given.
+    var isGiven: Bool { data.data != nil || server != nil || operatorCredential != nil }
+
+    func authority() throws -> OperatorAuthority {
         if let server, operatorCredential == nil { try Failure.checkAddress(server) }
         guard let server, let operatorCredential else {
             return .folder(try Administration(dataFolder: data.folder))
@@ -69,51 +72,7 @@ struct OperatorOptions: ParsableArguments {
         try Failure.checkAddress(server, security)
         let text = String(decoding: try InputFile.readSecret(operatorCredential), as: UTF8.self)
         let credential = text.trimmingCharacters(in: .whitespacesAndNewlines)
-        return .credential(server: server, credential, security)
-    }
-
-    /// Makes accounts, one way or the other.
-    enum Authority {
-        case folder(Administration)
-        case credential(server: String, String, ConnectionSecurity)
-
-        func createAccount(_ name: String) async throws -> DeviceCode {
-            switch self {
-            case .folder(let administration):
-                DeviceCode(try administration.createAccount(name: name))
-            case .credential(let server, let credential, let security):
-                DeviceCode(
-                    try await AccountClient.createAccount(
-                        server: server, operatorCredential: credential, name: name,
-                        security: security))
-            }
-        }
-
-        func newCode(_ name: String) async throws -> DeviceCode {
-            switch self {
-            case .folder(let administration):
-                DeviceCode(try administration.newCode(accountName: name))
-            case .credential(let server, let credential, let security):
-                DeviceCode(
-                    try await AccountClient.newCode(
-                        server: server, operatorCredential: credential, accountName: name,
-                        security: security))
-            }
-        }
-    }
-}
-
-/// A code by which a device signs in once, whoever made it.
-struct DeviceCode {
-    var code: String
-    /// Milliseconds since 1970.
-    var expires: Int64
-
-    fileprivate init(_ invitation: Invitation) {
-        (code, expires) = (invitation.code, invitation.expires)
-    }
-
-    fileprivate init(_ answer: AccountClient.SignInCode) {
-        (code, expires) = (answer.code, answer.expiresMilliseconds)
+        return .credential(
+            try OperatorClient(server: server, credential: credential, security: security))
     }
 }

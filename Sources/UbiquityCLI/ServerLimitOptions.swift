@@ -56,6 +56,22 @@ struct ServerLimitOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Stores of an account. (default: 256)", valueName: "number"))
     var storesMax: Int?
 
+    @Option(
+        help: ArgumentHelp(
+            "Registered apps. (default: 10000)", valueName: "number"))
+    var appsMax: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Entries of the audit trail. (default: 100000)", valueName: "number"))
+    var auditEntriesMax: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Attempts to sign in a second, of all addresses together, in the long run. (default: 50)",
+            valueName: "number"))
+    var signInsPerSecond: Double?
+
     func validate() throws {
         if keyBytesMax != nil, keyUtf16Max != nil {
             throw ValidationError("Give --key-bytes-max or --key-utf16-max, not both.")
@@ -63,13 +79,17 @@ struct ServerLimitOptions: ParsableArguments {
         let numbers = [
             storeBytesMax, keysMax, valueBytesMax, keyBytesMax, keyUtf16Max, pushBytesMax,
             pushBurst,
-            deletionsRememberedDays, codeMinutes, accountsMax, devicesMax, storesMax,
+            deletionsRememberedDays, codeMinutes, accountsMax, devicesMax, storesMax, appsMax,
+            auditEntriesMax,
         ]
         guard numbers.allSatisfy({ $0.map { (1...Self.numberMax).contains($0) } ?? true }) else {
             throw ValidationError("A limit needs a number from 1 to \(Self.numberMax).")
         }
         guard pushesPerSecond.map({ $0 > 0 && $0.isFinite }) ?? true else {
             throw ValidationError("--pushes-per-second needs a number above 0.")
+        }
+        guard signInsPerSecond.map({ $0 > 0 && $0.isFinite }) ?? true else {
+            throw ValidationError("--sign-ins-per-second needs a number above 0.")
         }
     }
 
@@ -93,5 +113,8 @@ struct ServerLimitOptions: ParsableArguments {
         set(&settings.accountsMax, accountsMax)
         set(&settings.devicesPerAccountMax, devicesMax)
         set(&settings.storesPerAccountMax, storesMax)
+        set(&settings.appsMax, appsMax)
+        set(&settings.auditEntriesMax, auditEntriesMax)
+        set(&settings.signInTotalAllowance.perSecond, signInsPerSecond)
     }
 }

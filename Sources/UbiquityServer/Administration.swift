@@ -61,13 +61,18 @@ package struct Administration: Sendable {
         }
     }
 
-    /// Removes the account with all that is its; afterwards nothing of it is in the database.
-    package func erase(accountName name: String) throws(AdministrationError) {
+    /// Removes the account with all that is its.
+    /// - Returns: Whether nothing of it is in the database's files any more. False: another program
+    ///   reads them, or there is no room to write them anew; a server does it as soon as it can.
+    package func erase(accountName name: String) throws(AdministrationError) -> Bool {
         let accountName = try check(name)
+        do { _ = try desk.erase(accountName) } catch {
+            throw AdministrationError(error, name: name)
+        }
         do {
-            _ = try desk.erase(accountName)
             try storage.scrub(pacedAt: nil)
-        } catch { throw AdministrationError(error, name: name) }
+            return true
+        } catch { return false }
     }
 
     // MARK: Devices

@@ -69,9 +69,17 @@ extension TestServer {
         try await device(code: invite(account).code)
     }
 
-    func furtherDevice(account: String = "ada") async throws -> TestDevice {
+    /// - Parameters:
+    ///   - stores: To which it is confined; empty: it is not.
+    ///   - seconds: How long its credential is good; 0: until it is revoked.
+    func furtherDevice(
+        account: String = "ada", stores: [String] = [], seconds: UInt64 = 0
+    ) async throws -> TestDevice {
+        var code = WireNewCode()
+        code.stores = stores
+        code.credentialSeconds = seconds
         let answer = try await send(
-            "POST", "/v1/accounts/\(account)/codes", credential: operatorCredential)
+            "POST", "/v1/accounts/\(account)/codes", credential: operatorCredential, code)
         return try await device(code: answer.message(WireNewAccountAnswer.self).code)
     }
 

@@ -17,7 +17,8 @@ struct TestServer: Sendable {
     private let running: Task<Void, any Error>
 
     static func start(
-        in folder: TemporaryFolder? = nil, _ configure: (inout ServerSettings) -> Void = { _ in }
+        in folder: TemporaryFolder? = nil, log: LogText? = nil,
+        _ configure: (inout ServerSettings) -> Void = { _ in }
     ) async throws -> TestServer {
         let folder = try folder ?? TemporaryFolder()
         var settings = ServerSettings(dataFolder: folder.file("data"))
@@ -26,11 +27,8 @@ struct TestServer: Sendable {
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         let running = Task { [settings] in
             defer { port.finish() }
-            try await runServer(
-                settings, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            ) {
-                port.yield($0)
-            }
+            let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            try await runServer(settings, logger: log?.logger ?? silent) { port.yield($0) }
         }
         for await port in ports { return TestServer(folder: folder, port: port, running: running) }
         try await running.value

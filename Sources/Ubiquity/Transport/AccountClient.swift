@@ -4,7 +4,8 @@ internal import NIOHTTP1
 package import UbiquityCore
 internal import UbiquityWire
 
-/// The requests about accounts and devices, each by itself. All throw ``LinkFailure``.
+/// A person's requests about their own account and devices, each by itself. All throw
+/// ``LinkFailure``.
 package enum AccountClient {
     /// A code by which one device can sign in once.
     package struct SignInCode: Hashable, Sendable, Codable {
@@ -46,43 +47,50 @@ package enum AccountClient {
 
     /// Has the server forget this device's credential.
     package static func signOut(_ account: SignedInAccount) async throws(LinkFailure) {
-        let address = try ServerAddress(
-            account.server, certificates: account.certificates)
-        _ = try await ServerRequest(
-            address: address, method: .DELETE, url: address.url("devices", account.device),
-            credential: account.credential
-        ).answer { bytes throws(WireError) in bytes }
+        try await revoke(device: account.device, account)
     }
 
-    /// Makes an account. The operator's.
-    package static func createAccount(
-        server: String, operatorCredential: String, name: String,
-        security: ConnectionSecurity = ConnectionSecurity()
-    ) async throws(LinkFailure) -> SignInCode {
-        let address = try ServerAddress(server, security)
-        var body = WireNewAccount()
+    /// The account's devices, the oldest first.
+    package static func devices(
+        _ account: SignedInAccount
+    ) async throws(LinkFailure) -> [ServerDevice] {
+        try await request(.GET, account, "devices").answer(ServerDevice.decodeList)
+    }
+
+    package static func rename(
+        device: String, to name: String, _ account: SignedInAccount
+    ) async throws(LinkFailure) -> ServerDevice {
+        var request = try request(.PATCH, account, "devices", device)
+        var body = WireRename()
         body.name = name
-        return try await ServerRequest(
-            address: address, method: .POST, url: address.url("accounts"),
-            credential: operatorCredential, body: WireFormat.protobuf.encode(body)
-        ).answer(SignInCode.decode)
+        request.body = WireFormat.protobuf.encode(body)
+        return try await request.answer(ServerDevice.decode)
     }
 
-    /// A code for one more device of an account. The operator's.
-    package static func newCode(
-        server: String, operatorCredential: String, accountName: String,
-        security: ConnectionSecurity = ConnectionSecurity()
-    ) async throws(LinkFailure) -> SignInCode {
-        let address = try ServerAddress(server, security)
-        return try await ServerRequest(
-            address: address, method: .POST,
-            url: address.url("accounts", accountName, "codes"), credential: operatorCredential
-        ).answer(SignInCode.decode)
+    /// Has the server forget a device's credential.
+    package static func revoke(
+        device: String, _ account: SignedInAccount
+    ) async throws(LinkFailure) {
+        try await request(.DELETE, account, "devices", device).done()
+    }
+
+    /// Removes the account, with all devices and stores, from the server.
+    package static func erase(_ account: SignedInAccount) async throws(LinkFailure) {
+        try await request(.DELETE, account, "account").done()
+    }
+
+    private static func request(
+        _ method: HTTPMethod, _ account: SignedInAccount, _ first: String, _ second: String? = nil
+    ) throws(LinkFailure) -> ServerRequest {
+        let address = try ServerAddress(account.server, certificates: account.certificates)
+        let url = second.map { address.url(first, $0) } ?? address.url(first)
+        return ServerRequest(
+            address: address, method: method, url: url, credential: account.credential)
     }
 }
 
 extension AccountClient.SignInCode {
-    fileprivate static func decode(_ bytes: [UInt8]) throws(WireError) -> Self {
+    static func decode(_ bytes: [UInt8]) throws(WireError) -> Self {
         let wire = try WireFormat.protobuf.decode(WireNewAccountAnswer.self, from: bytes)
         return Self(
             account: wire.account, code: wire.code,

@@ -29,6 +29,10 @@ struct ServerRequest {
         do { return try decode([UInt8](buffer: body)) } catch { throw LinkFailure(error, address) }
     }
 
+    /// For an answer that says nothing but that it was done.
+    /// - Throws: As ``answer(_:)``.
+    func done() async throws(LinkFailure) { _ = try await body() }
+
     private func body() async throws(LinkFailure) -> ByteBuffer {
         let request = try prepared()
         let task = SharedHTTPClient.client.execute(

@@ -9,13 +9,13 @@ import UbiquityServer
 struct AccountCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "account",
-        abstract: "Make accounts, and codes by which devices sign in.",
+        abstract: "Make, rename and delete accounts, and codes by which devices sign in.",
         discussion: """
             For who runs the server: on its machine with the server's data folder (--data), or from \
             anywhere with its address and the operator's credential (--server, \
             --operator-credential).
             """,
-        subcommands: [Create.self, Code.self, List.self])
+        subcommands: [Create.self, Code.self, List.self, Rename.self, Delete.self])
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -35,15 +35,54 @@ struct AccountCommand: AsyncParsableCommand {
     struct Code: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Make a code for a further device of an account.",
-            discussion: "JSON: {\"account\", \"code\", \"expires\", \"signIn\"}.")
+            discussion: """
+                With --store the device is confined: it reaches these stores of the account and \
+                nothing else, as an app's own credential. With --credential-days it is signed out \
+                by itself.
+
+                JSON: {"account", "code", "expires", "signIn"}.
+                """)
 
         @Argument(help: "The account's name.") var name: String
+
+        @Option(
+            help: ArgumentHelp(
+                "A store that the device may reach; can be given several times. Default: all.",
+                valueName: "identifier"))
+        var store: [String] = []
+
+        @Option(
+            help: ArgumentHelp(
+                "Days after which the device is signed out. Default: never.", valueName: "number"))
+        var credentialDays: Int?
+
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let code = try await operation.authority().newCode(name)
+            let code = try await operation.authority().newCode(name, try terms())
             print(code, for: name, operation, json)
+        }
+
+        func validate() throws {
+            guard credentialDays.map({ (1...36_500).contains($0) }) ?? true else {
+                throw ValidationError("--credential-days needs a number from 1 to 36500.")
+            }
+            guard store.count <= CredentialTerms.storesMax else {
+                throw ValidationError(
+                    "A device can be confined to \(CredentialTerms.storesMax) stores at most.")
+            }
+        }
+
+        private func terms() throws(Failure) -> CredentialTerms {
+            let stores = try store.map { text throws(Failure) in
+                do { return try StoreIdentifier(text) } catch {
+                    throw Failure(.badInput, "\(error)")
+                }
+            }
+            return CredentialTerms(
+                stores: stores.isEmpty ? nil : Set(stores),
+                milliseconds: credentialDays.map { Int64($0) * 86_400_000 })
         }
     }
 
@@ -51,29 +90,48 @@ struct AccountCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the accounts, with their devices.",
             discussion: """
-                Works on the server's data folder only.
-
-                JSON: a list of {"name", "id", "devices"}; "devices" lists {"id", "name"}.
+                JSON: a list of {"name", "id", "created", "devices"}; "devices" is as `ubiquity \
+                device list` has it.
                 """)
 
-        @OptionGroup var data: DataOptions
+        @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let administration = try Administration(dataFolder: data.folder)
-            let accounts = try administration.accounts().map { account in
-                (account, try administration.devices(accountName: account.name.string))
-            }
+            let accounts = try await operation.authority().accounts()
             if json.isOn { return Output.print(.array(accounts.map(JSON.account))) }
             if accounts.isEmpty { return Output.note("There is no account yet.") }
-            let rows = accounts.map { account, devices in
+            let rows = accounts.map { account in
                 [
-                    account.name.string, account.id.string,
-                    devices.map(\.title).joined(separator: ", "),
+                    account.name, account.id,
+                    account.devices.map(\.name).joined(separator: ", "),
                 ]
             }
             let table = Table(header: ["NAME", "ID", "DEVICES"], rows: rows)
             Output.print(table.lines.joined(separator: "\n"))
+        }
+    }
+
+    struct Rename: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Give an account another name.",
+            discussion: """
+                Its devices stay signed in.
+
+                JSON: {"account"}.
+                """)
+
+        @Argument(help: "The account's name.") var name: String
+        @Argument(help: "Its new name.") var newName: String
+        @OptionGroup var operation: OperatorOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            try await operation.authority().rename(account: name, to: newName)
+            if json.isOn {
+                return Output.print(.object([("account", .string(newName))]))
+            }
+            Output.print("The account \(name) is \(newName) now.")
         }
     }
 }
@@ -101,18 +159,11 @@ private func print(
 }
 
 extension JSON {
-    fileprivate static func account(_ account: Account, _ devices: [Device]) -> JSON {
+    fileprivate static func account(_ account: ServerAccount) -> JSON {
         .object([
-            ("name", .string(account.name.string)), ("id", .string(account.id.string)),
-            (
-                "devices",
-                .array(
-                    devices.map {
-                        .object([
-                            ("id", .string($0.name.id.description)), ("name", .string($0.title)),
-                        ])
-                    })
-            ),
+            ("name", .string(account.name)), ("id", .string(account.id)),
+            ("created", .string(Phrase.isoTime(account.created))),
+            ("devices", .array(account.devices.map { JSON.device($0) })),
         ])
     }
 }

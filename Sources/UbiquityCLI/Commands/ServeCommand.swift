@@ -32,6 +32,12 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The port to listen on; 0: any free one.", valueName: "number"))
     var port = 7717
 
+    @Option(
+        help: ArgumentHelp(
+            "Which apps may have stores: any, or those of `ubiquity app register`.",
+            valueName: "which"))
+    var apps = AppAdmission.open
+
     @Option(help: ArgumentHelp("How much is logged.", valueName: "level"))
     var logLevel = LogLevel.notice
 
@@ -98,6 +104,7 @@ struct ServeCommand: AsyncParsableCommand {
         var settings = ServerSettings(dataFolder: folder.standardizedFileURL.path)
         settings.host = host
         settings.port = port
+        settings.apps = apps
         limits.apply(to: &settings)
         traffic.apply(to: &settings)
         edge.apply(to: &settings)
@@ -105,6 +112,8 @@ struct ServeCommand: AsyncParsableCommand {
         return settings
     }
 }
+
+extension AppAdmission: ExpressibleByArgument {}
 
 /// The logger's levels as words of the command line.
 enum LogLevel: String, CaseIterable, ExpressibleByArgument {

@@ -14,7 +14,7 @@ final class FolderLock: Sendable {
             throw .fileUnusable(path: folder.lockPath, reason: DataFolder.systemReason())
         }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
-            close(file)
+            // Closed by `deinit`: an initializer that throws when all is set runs it.
             throw .folderInUse(path: folder.path)
         }
     }

@@ -11,9 +11,10 @@ final class StreamConnection: ChannelInboundHandler, Sendable {
     typealias InboundIn = Any
 
     /// How long a stream that was ended may take to send what it was about to send.
-    private static let closedSeconds: Int64 = 1
+    /// A revocation by another process must be done within a second, and is noticed late.
+    private static let closedTime = TimeAmount.milliseconds(500)
     /// The same after an overflow, which only concerns the one who reads slowly.
-    private static let overflowSeconds: Int64 = 5
+    private static let overflowTime = TimeAmount.seconds(5)
 
     private let listener: Listener
     private let isDone = Atomic(false)
@@ -33,8 +34,8 @@ final class StreamConnection: ChannelInboundHandler, Sendable {
 
     func closeSoon(_ channel: any Channel, after end: Listener.End) {
         guard !isDone.load(ordering: .relaxed) else { return }
-        let seconds = end == .closed ? Self.closedSeconds : Self.overflowSeconds
-        channel.eventLoop.scheduleTask(in: .seconds(seconds)) { [self] in
+        let time = end == .closed ? Self.closedTime : Self.overflowTime
+        channel.eventLoop.scheduleTask(in: time) { [self] in
             if !isDone.load(ordering: .relaxed) { channel.close(promise: nil) }
         }
     }

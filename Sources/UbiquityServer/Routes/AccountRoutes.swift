@@ -112,7 +112,7 @@ struct AccountRoutes: Sendable {
         let isRenamed = try await writer.run { [storage] in
             try storage.rename(device, title: title, now: now, by: .device(rights.name.id))
         }
-        guard isRenamed else { throw Problem.notFound }
+        guard isRenamed else { throw StorageError.noSuchDevice }
         return Response(WireDevice(try await find(device)), format)
     }
 
@@ -124,7 +124,7 @@ struct AccountRoutes: Sendable {
         let isRevoked = try await writer.run { [storage] in
             try storage.revoke(device, now: now, by: .device(rights.name.id))
         }
-        guard isRevoked else { throw Problem.notFound }
+        guard isRevoked else { throw StorageError.noSuchDevice }
         revocation.revoked(device)
         return Response(status: .noContent)
     }
@@ -135,7 +135,7 @@ struct AccountRoutes: Sendable {
 
     private func find(_ device: DeviceName) async throws -> Device {
         guard let found = try await devices(of: device.account).first(where: { $0.name == device })
-        else { throw Problem.notFound }
+        else { throw StorageError.noSuchDevice }
         return found
     }
 }

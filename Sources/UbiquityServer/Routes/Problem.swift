@@ -101,8 +101,10 @@ extension Problem {
         case .confined:
             self.init(
                 .forbidden, "not-yours",
-                "The credential is confined to some stores. Sign in by a code that is not.")
-        case .hidden: self = .notFound
+                "The credential is confined to some stores, and may not do this. Sign in by another "
+                    + "code.")
+        // Only devices are ever hidden.
+        case .hidden: self.init(StorageError.noSuchDevice)
         case .appNotRegistered:
             self.init(
                 .forbidden, "app-not-registered",

@@ -62,7 +62,7 @@ extension Route {
     ) {
         self.init(method: method, path: path, owner: .device) { request, context, caller, gate in
             guard let id = DeviceID(try context.parameters.text("id")) else {
-                throw Problem.notFound
+                throw StorageError.noSuchDevice
             }
             try gate.check(caller, operation(id))
             let rights = try caller.device()

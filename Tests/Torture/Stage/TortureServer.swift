@@ -66,21 +66,19 @@ final class TortureServer: Sendable {
     // MARK: - Accounts
 
     func makeAccount(_ name: String) async throws -> String {
-        try await AccountClient.createAccount(
-            server: url, operatorCredential: operatorCredential, name: name
-        ).code
+        try await operatorClient.createAccount(name: name).code
     }
 
     func newCode(of account: String) async throws -> String {
-        try await AccountClient.newCode(
-            server: url, operatorCredential: operatorCredential, accountName: account
-        ).code
+        try await operatorClient.newCode(accountName: account).code
     }
 
-    private var operatorCredential: String {
+    private var operatorClient: OperatorClient {
         get throws {
-            try String(contentsOfFile: data + "/operator-credential", encoding: .utf8)
-                .trimmingCharacters(in: .whitespacesAndNewlines)
+            let credential = try String(
+                contentsOfFile: data + "/operator-credential", encoding: .utf8)
+            return try OperatorClient(
+                server: url, credential: credential.trimmingCharacters(in: .whitespacesAndNewlines))
         }
     }
 }

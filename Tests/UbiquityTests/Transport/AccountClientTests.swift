@@ -68,13 +68,61 @@ struct AccountClientTests {
         answer.expiresMilliseconds = 9
         let body = WireFormat.protobuf.encode(answer)
         let server = try await StubServer { _ in .init(status: .created, body: body) }
-        let made = try await AccountClient.createAccount(
-            server: server.address, operatorCredential: "op", name: "Ada/é")
+        let client = try OperatorClient(server: server.address, credential: "op")
+        let made = try await client.createAccount(name: "Ada/é")
         #expect(made.code == "123")
         #expect(made.expiresMilliseconds == 9)
-        _ = try await AccountClient.newCode(
-            server: server.address, operatorCredential: "op", accountName: "Ada/é")
+        _ = try await client.newCode(accountName: "Ada/é")
         #expect(server.requests.map(\.uri) == ["/v1/accounts", "/v1/accounts/Ada%2F%C3%A9/codes"])
         #expect(server.requests.allSatisfy { $0.headers["authorization"] == ["Bearer op"] })
+    }
+
+    @Test func `a person's requests go by the device's credential`() async throws {
+        var device = WireDevice()
+        device.id = "00000000000000ff"
+        device.name = "desk"
+        device.expiresMilliseconds = 7
+        device.stores = ["a"]
+        let body = WireFormat.protobuf.encode(device)
+        let server = try await StubServer { request in
+            request.method == .PATCH ? .init(body: body) : .init(status: .noContent)
+        }
+        let account = SignedInAccount(
+            server: server.address, account: "42", accountName: "Ada", device: "00ff",
+            deviceName: "desk", credential: "secret")
+        let renamed = try await AccountClient.rename(device: "ff/00", to: "desk", account)
+        #expect(
+            renamed
+                == ServerDevice(
+                    id: "00000000000000ff", name: "desk", created: 0, seen: 0, expires: 7,
+                    stores: ["a"]))
+        try await AccountClient.revoke(device: "00ff", account)
+        try await AccountClient.erase(account)
+        #expect(
+            server.requests.map { "\($0.method) \($0.uri)" }
+                == [
+                    "PATCH /v1/devices/ff%2F00", "DELETE /v1/devices/00ff", "DELETE /v1/account",
+                ])
+        #expect(
+            server.requests.allSatisfy { $0.headers["authorization"] == ["Bearer secret"] })
+    }
+
+    @Test func `a long list of accounts comes in pages`() async throws {
+        func page(_ numbers: Range<Int>) -> [UInt8] {
+            var list = WireAccountList()
+            list.accounts = numbers.map { number in
+                var account = WireAccount()
+                account.name = "n\(number)"
+                return account
+            }
+            return WireFormat.protobuf.encode(list)
+        }
+        let (first, second) = (page(0..<1_000), page(1_000..<1_003))
+        let server = try await StubServer { request in
+            .init(body: request.uri.contains("after=") ? second : first)
+        }
+        let accounts = try await OperatorClient(server: server.address, credential: "op").accounts()
+        #expect(accounts.map(\.name) == (0..<1_003).map { "n\($0)" })
+        #expect(server.requests.map(\.uri) == ["/v1/accounts", "/v1/accounts?after=n999"])
     }
 }

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOHTTP1
+package import UbiquityCore
+internal import UbiquityWire
+
+/// The operator's requests, by the operator's credential. All throw ``LinkFailure``.
+package struct OperatorClient: Sendable {
+    private let address: ServerAddress
+    private let credential: String
+
+    private static let accountsPerRequest = 1_000
+
+    package init(
+        server: String, credential: String, security: ConnectionSecurity = ConnectionSecurity()
+    ) throws(LinkFailure) {
+        address = try ServerAddress(server, security)
+        self.credential = credential
+    }
+
+    // MARK: Accounts
+
+    package func createAccount(
+        name: String
+    ) async throws(LinkFailure) -> AccountClient.SignInCode {
+        var body = WireNewAccount()
+        body.name = name
+        return try await request(
+            .POST, address.url("accounts"), WireFormat.protobuf.encode(body)
+        ).answer(AccountClient.SignInCode.decode)
+    }
+
+    /// A code for one more device of an account.
+    /// - Parameters:
+    ///   - stores: To which the device is confined; empty: it is not.
+    ///   - credentialSeconds: How long its credential is good; nil: until it is revoked.
+    package func newCode(
+        accountName: String, stores: [String] = [], credentialSeconds: Int64? = nil
+    ) async throws(LinkFailure) -> AccountClient.SignInCode {
+        var body = WireNewCode()
+        body.stores = stores
+        body.credentialSeconds = UInt64(clamping: credentialSeconds ?? 0)
+        return try await request(
+            .POST, address.url("accounts", accountName, "codes"),
+            WireFormat.protobuf.encode(body)
+        ).answer(AccountClient.SignInCode.decode)
+    }
+
+    /// All, in the order of their names.
+    package func accounts() async throws(LinkFailure) -> [ServerAccount] {
+        var accounts: [ServerAccount] = []
+        while true {
+            let query = accounts.last.map { (name: "after", value: $0.name) }
+            let page = try await request(.GET, address.url("accounts", query: query))
+                .answer { bytes throws(WireError) in
+                    try WireFormat.protobuf.decode(WireAccountList.self, from: bytes)
+                }.accounts.map(ServerAccount.init)
+            accounts += page
+            if page.count < Self.accountsPerRequest { return accounts }
+        }
+    }
+
+    package func rename(
+        accountName: String, to name: String
+    ) async throws(LinkFailure) -> ServerAccount {
+        let body = Self.rename(to: name)
+        return try await request(.PATCH, address.url("accounts", accountName), body)
+            .answer { bytes throws(WireError) in
+                ServerAccount(try WireFormat.protobuf.decode(WireAccount.self, from: bytes))
+            }
+    }
+
+    /// Removes the account and all that is its from the server.
+    package func erase(accountName: String) async throws(LinkFailure) {
+        try await request(.DELETE, address.url("accounts", accountName)).done()
+    }
+
+    // MARK: Devices
+
+    /// The oldest first.
+    package func devices(accountName: String) async throws(LinkFailure) -> [ServerDevice] {
+        try await request(.GET, address.url("accounts", accountName, "devices"))
+            .answer(ServerDevice.decodeList)
+    }
+
+    package func rename(
+        device: String, accountName: String, to name: String
+    ) async throws(LinkFailure) -> ServerDevice {
+        let body = Self.rename(to: name)
+        return try await request(
+            .PATCH, address.url("accounts", accountName, "devices", device), body
+        ).answer(ServerDevice.decode)
+    }
+
+    package func revoke(device: String, accountName: String) async throws(LinkFailure) {
+        try await request(.DELETE, address.url("accounts", accountName, "devices", device)).done()
+    }
+
+    // MARK: Apps
+
+    package func apps() async throws(LinkFailure) -> ServerApps {
+        try await request(.GET, address.url("apps")).answer { bytes throws(WireError) in
+            ServerApps(try WireFormat.protobuf.decode(WireAppList.self, from: bytes))
+        }
+    }
+
+    package func register(app: String) async throws(LinkFailure) {
+        try await request(.PUT, address.url("apps", app)).done()
+    }
+
+    package func remove(app: String) async throws(LinkFailure) {
+        try await request(.DELETE, address.url("apps", app)).done()
+    }
+
+    // MARK: Audit
+
+    /// The newest first.
+    package func audit(max: Int) async throws(LinkFailure) -> [ServerDeed] {
+        var deeds: [ServerDeed] = []
+        while deeds.count < max {
+            let page = try await auditPage(before: deeds.last?.number)
+            deeds += page
+            if page.isEmpty { break }
+        }
+        return Array(deeds.prefix(max))
+    }
+
+    private func auditPage(before number: Int64?) async throws(LinkFailure) -> [ServerDeed] {
+        let query = number.map { (name: "before", value: "\($0)") }
+        return try await request(.GET, address.url("audit", query: query))
+            .answer { bytes throws(WireError) in
+                try WireFormat.protobuf.decode(WireAuditTrail.self, from: bytes)
+            }.entries.map(ServerDeed.init)
+    }
+
+    private static func rename(to name: String) -> [UInt8] {
+        var body = WireRename()
+        body.name = name
+        return WireFormat.protobuf.encode(body)
+    }
+
+    private func request(
+        _ method: HTTPMethod, _ url: String, _ body: [UInt8]? = nil
+    ) -> ServerRequest {
+        ServerRequest(
+            address: address, method: method, url: url, credential: credential, body: body)
+    }
+}

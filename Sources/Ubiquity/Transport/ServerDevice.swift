@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityWire
+
+/// A device as its server shows it.
+package struct ServerDevice: Hashable, Sendable {
+    /// 16 hexadecimal digits.
+    package var id: String
+    package var name: String
+    package var created: Int64
+    package var seen: Int64
+    /// Nil: its credential is good until it is revoked.
+    package var expires: Int64?
+    /// The stores to which it is confined, in their order; empty: it is not.
+    package var stores: [String]
+
+    package init(
+        id: String, name: String, created: Int64, seen: Int64, expires: Int64? = nil,
+        stores: [String] = []
+    ) {
+        self.id = id
+        self.name = name
+        self.created = created
+        self.seen = seen
+        self.expires = expires
+        self.stores = stores
+    }
+}
+
+extension ServerDevice {
+    init(_ wire: WireDevice) {
+        let expires = Int64(clamping: wire.expiresMilliseconds)
+        self.init(
+            id: wire.id, name: wire.name, created: Int64(clamping: wire.createdMilliseconds),
+            seen: Int64(clamping: wire.seenMilliseconds), expires: expires == 0 ? nil : expires,
+            stores: wire.stores)
+    }
+
+    static func decode(_ bytes: [UInt8]) throws(WireError) -> Self {
+        Self(try WireFormat.protobuf.decode(WireDevice.self, from: bytes))
+    }
+
+    static func decodeList(_ bytes: [UInt8]) throws(WireError) -> [Self] {
+        try WireFormat.protobuf.decode(WireDeviceList.self, from: bytes).devices.map(Self.init)
+    }
+}

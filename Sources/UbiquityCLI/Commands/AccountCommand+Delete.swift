@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Ubiquity
+import UbiquityCore
+
+extension AccountCommand {
+    struct Delete: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Delete an account with all that is its, for good.",
+            discussion: """
+                With a NAME, for who runs the server. Without, it is the account that this device \
+                is signed in to, and the device is signed out; its values stay on it unless --wipe \
+                is given.
+
+                The server keeps nothing of the account: its file is written anew, so that what was \
+                there cannot be found in it either. Backups that were made before are others' to \
+                delete. What other devices have already received stays on them.
+
+                JSON: {"account"}.
+                """)
+
+        @Argument(help: "The account's name.") var name: String?
+        @Flag(help: "Yes, delete it.") var yes = false
+        @Flag(help: "Remove the account's values from this device too.") var wipe = false
+        @OptionGroup var operation: OperatorOptions
+        @OptionGroup var home: HomeOptions
+        @OptionGroup var json: JSONOption
+
+        func validate() throws {
+            if name == nil, operation.isGiven {
+                throw ValidationError("Give the account's NAME.")
+            }
+            if name != nil, wipe {
+                throw ValidationError("--wipe is for the account of this device, without a NAME.")
+            }
+        }
+
+        func run() async throws {
+            guard let name else { return try await eraseOwn() }
+            try confirm(name)
+            if try await !operation.authority().erase(account: name) {
+                Output.note(
+                    "The database's file could not be written anew now, for another program reads "
+                        + "it, or the disk is full; a server that runs on it does it when it can.")
+            }
+            report(name, "The account \(name) is deleted.")
+        }
+
+        private func eraseOwn() async throws {
+            let own = try OwnSignIn(home)
+            try confirm("\(own.account.accountName) at \(own.account.server)")
+            try await AccountClient.erase(own.account)
+            _ = try own.home.endSignIn(wipes: wipe)
+            report(
+                own.account.accountName,
+                "The account \(own.account.accountName) is deleted, and this device signed out. "
+                    + (wipe ? "Its values were removed from here." : "The values stay here."))
+        }
+
+        private func confirm(_ account: String) throws(Failure) {
+            guard yes else {
+                throw Failure(
+                    .usage,
+                    "this deletes the account \(account) with all its values, for good; "
+                        + "give --yes to do it")
+            }
+        }
+
+        private func report(_ account: String, _ sentence: String) {
+            if json.isOn {
+                return Output.print(.object([("account", .string(account))]))
+            }
+            Output.print(sentence)
+        }
+    }
+}

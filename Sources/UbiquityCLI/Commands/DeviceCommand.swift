@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Ubiquity
+import UbiquityCore
+
+struct DeviceCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "device",
+        abstract: "List, rename and revoke an account's devices.",
+        discussion: """
+            By this device's own sign-in, or, for who runs the server, with --account and what \
+            `ubiquity account` takes. A device goes by its ID, or by its name if only one has it.
+            """,
+        subcommands: [List.self, Rename.self, Revoke.self])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the devices that are signed in.",
+            discussion: """
+                JSON: a list of {"id", "name", "created", "seen", "expires", "stores", "isThis"}; \
+                "expires" is null for a credential that is good until it is revoked; "stores" \
+                lists those to which the device is confined, and is null if it is not.
+                """)
+
+        @OptionGroup var options: DeviceOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            let keeper = try options.keeper()
+            let devices = try await keeper.devices()
+            let own = keeper.ownDevice
+            if json.isOn {
+                return Output.print(.array(devices.map { JSON.device($0, own: own) }))
+            }
+            if devices.isEmpty { return Output.note("No device is signed in.") }
+            let rows = devices.map { device in
+                [
+                    device.name + (device.id == own ? " (this one)" : ""), device.id,
+                    Phrase.time(device.created), Phrase.time(device.seen), device.limits,
+                ]
+            }
+            let table = Table(
+                header: ["NAME", "ID", "SIGNED IN", "LAST SEEN", "LIMITS"], rows: rows)
+            Output.print(table.lines.joined(separator: "\n"))
+        }
+    }
+
+    struct Rename: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Give a device another name.", discussion: "JSON: as an item of the list.")
+
+        @Argument(help: "The device's ID or name.") var device: String
+        @Argument(help: "Its new name.") var name: String
+        @OptionGroup var options: DeviceOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            let keeper = try options.keeper()
+            let renamed = try await keeper.rename(keeper.find(device), to: name)
+            if json.isOn { return Output.print(.device(renamed, own: keeper.ownDevice)) }
+            Output.print("The device \(renamed.id) is \(renamed.name) now.")
+        }
+    }
+
+    struct Revoke: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Sign a device out from afar, for good: one that is lost, say.",
+            discussion: """
+                Its credential is good for nothing from now on, and its connections end within a \
+                second. What it has already received stays on it. To sign in again it needs a new \
+                code.
+
+                JSON: {"id"}.
+                """)
+
+        @Argument(help: "The device's ID or name.") var device: String
+        @OptionGroup var options: DeviceOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            let keeper = try options.keeper()
+            let id = try await keeper.find(device)
+            try await keeper.revoke(id)
+            if json.isOn {
+                return Output.print(.object([("id", .string(id.description))]))
+            }
+            Output.print("The device \(device) is signed out.")
+        }
+    }
+}
+
+extension ServerDevice {
+    /// What its credential may not do, for people.
+    fileprivate var limits: String {
+        var limits: [String] = []
+        if let expires { limits.append("until \(Phrase.time(expires))") }
+        if !stores.isEmpty { limits.append("only \(stores.joined(separator: ", "))") }
+        return limits.isEmpty ? "none" : limits.joined(separator: "; ")
+    }
+}
+
+extension JSON {
+    static func device(_ device: ServerDevice, own: String? = nil) -> JSON {
+        .object([
+            ("id", .string(device.id)), ("name", .string(device.name)),
+            ("created", .string(Phrase.isoTime(device.created))),
+            ("seen", .string(Phrase.isoTime(device.seen))),
+            ("expires", .optional(device.expires.map(Phrase.isoTime))),
+            (
+                "stores",
+                device.stores.isEmpty ? .null : .array(device.stores.map(JSON.string))
+            ),
+            ("isThis", .boolean(device.id == own)),
+        ])
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Ubiquity
+import UbiquityCore
+
+/// Whose devices a command is about: the own account's, or, for the operator, any account's.
+struct DeviceOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "For who runs the server: the account. Default: the one this device is signed in to.",
+            valueName: "name"))
+    var account: String?
+
+    @OptionGroup(title: "For who runs the server") var operation: OperatorOptions
+    @OptionGroup var home: HomeOptions
+
+    func validate() throws {
+        if account == nil, operation.isGiven {
+            throw ValidationError("Give the account with --account NAME.")
+        }
+    }
+
+    func keeper() throws -> DeviceKeeper {
+        guard let account else { return .person(try OwnSignIn(home)) }
+        return .operator(try operation.authority(), account: account)
+    }
+}

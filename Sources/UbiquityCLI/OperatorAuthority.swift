@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Ubiquity
+import UbiquityCore
+import UbiquityServer
+
+/// What an operator does, one way or the other.
+enum OperatorAuthority {
+    /// In the server's data folder.
+    case folder(Administration)
+    /// By requests to the server.
+    case credential(OperatorClient)
+
+    // MARK: Accounts
+
+    func createAccount(_ name: String) async throws -> DeviceCode {
+        switch self {
+        case .folder(let administration):
+            DeviceCode(try administration.createAccount(name: name))
+        case .credential(let client): DeviceCode(try await client.createAccount(name: name))
+        }
+    }
+
+    func newCode(_ name: String, _ terms: CredentialTerms) async throws -> DeviceCode {
+        switch self {
+        case .folder(let administration):
+            return DeviceCode(try administration.newCode(accountName: name, terms: terms))
+        case .credential(let client):
+            let code = try await client.newCode(
+                accountName: name, stores: (terms.stores ?? []).map(\.string).sorted(),
+                credentialSeconds: terms.milliseconds.map { $0 / 1_000 })
+            return DeviceCode(code)
+        }
+    }
+
+    /// In the order of their names.
+    func accounts() async throws -> [ServerAccount] {
+        switch self {
+        case .folder(let administration):
+            try administration.accountSummaries().map(ServerAccount.init)
+        case .credential(let client): try await client.accounts()
+        }
+    }
+
+    func rename(account name: String, to newName: String) async throws {
+        switch self {
+        case .folder(let administration):
+            _ = try administration.rename(accountName: name, to: newName)
+        case .credential(let client):
+            _ = try await client.rename(accountName: name, to: newName)
+        }
+    }
+
+    /// - Returns: Whether the server's file is known to have nothing of it any more.
+    func erase(account name: String) async throws -> Bool {
+        switch self {
+        case .folder(let administration): return try administration.erase(accountName: name)
+        case .credential(let client):
+            try await client.erase(accountName: name)
+            return true
+        }
+    }
+
+    // MARK: Devices
+
+    func devices(of account: String) async throws -> [ServerDevice] {
+        switch self {
+        case .folder(let administration):
+            try administration.devices(accountName: account).map(ServerDevice.init)
+        case .credential(let client): try await client.devices(accountName: account)
+        }
+    }
+
+    func rename(
+        device: DeviceID, of account: String, to name: String
+    ) async throws -> ServerDevice {
+        switch self {
+        case .folder(let administration):
+            ServerDevice(
+                try administration.rename(device, accountName: account, title: name))
+        case .credential(let client):
+            try await client.rename(
+                device: device.description, accountName: account, to: name)
+        }
+    }
+
+    func revoke(device: DeviceID, of account: String) async throws {
+        switch self {
+        case .folder(let administration):
+            try administration.revoke(device, accountName: account)
+        case .credential(let client):
+            try await client.revoke(device: device.description, accountName: account)
+        }
+    }
+
+    // MARK: Apps and the audit trail
+
+    func apps() async throws -> ServerApps {
+        switch self {
+        case .folder(let administration):
+            let apps = try administration.apps().map {
+                ServerApps.App(identifier: $0.identifier.string, registered: $0.registered)
+            }
+            return ServerApps(isRegisteredOnly: nil, apps: apps)
+        case .credential(let client): return try await client.apps()
+        }
+    }
+
+    func register(_ app: StoreIdentifier) async throws {
+        switch self {
+        case .folder(let administration): _ = try administration.register(app)
+        case .credential(let client): try await client.register(app: app.string)
+        }
+    }
+
+    func remove(_ app: StoreIdentifier) async throws {
+        switch self {
+        case .folder(let administration): try administration.removeApp(app)
+        case .credential(let client): try await client.remove(app: app.string)
+        }
+    }
+
+    /// The newest first.
+    func audit(max: Int) async throws -> [ServerDeed] {
+        switch self {
+        case .folder(let administration):
+            try administration.audit(max: max).map(ServerDeed.init)
+        case .credential(let client): try await client.audit(max: max)
+        }
+    }
+}
+
+/// A code by which a device signs in once, whoever made it.
+struct DeviceCode {
+    var code: String
+    /// Milliseconds since 1970.
+    var expires: Int64
+
+    fileprivate init(_ invitation: Invitation) {
+        (code, expires) = (invitation.code, invitation.expires)
+    }
+
+    fileprivate init(_ answer: AccountClient.SignInCode) {
+        (code, expires) = (answer.code, answer.expiresMilliseconds)
+    }
+}
+
+extension ServerAccount {
+    fileprivate init(_ summary: AccountSummary) {
+        self.init(
+            id: summary.account.id.string, name: summary.account.name.string,
+            created: summary.account.created, devices: summary.devices.map(ServerDevice.init))
+    }
+}
+
+extension ServerDevice {
+    fileprivate init(_ device: UbiquityServer.Device) {
+        self.init(
+            id: device.name.id.description, name: device.title, created: device.created,
+            seen: device.seen, expires: device.rights.expires,
+            stores: (device.rights.stores ?? []).map(\.string).sorted())
+    }
+}
+
+extension ServerDeed {
+    fileprivate init(_ entry: AuditEntry) {
+        self.init(
+            number: entry.number, time: entry.time, deed: entry.deed.rawValue,
+            account: entry.account?.string, device: entry.device?.description,
+            actor: entry.actor.word, actorDevice: entry.actor.device?.description)
+    }
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What was done. The words are the protocol's.
+package enum AuditDeed: String, Hashable, Sendable, CaseIterable {
+    case accountCreated = "account-created"
+    case accountRenamed = "account-renamed"
+    case accountErased = "account-erased"
+    case codeMade = "code-made"
+    case deviceSignedIn = "device-signed-in"
+    case deviceRenamed = "device-renamed"
+    case deviceRevoked = "device-revoked"
+    /// Its credential had expired long before.
+    case deviceRemoved = "device-removed"
+    case appRegistered = "app-registered"
+    case appRemoved = "app-removed"
+}

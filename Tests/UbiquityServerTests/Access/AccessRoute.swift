@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A row of the table of who may ask what: a route, and the status that each caller gets.
+struct AccessRoute: CustomStringConvertible, Sendable {
+    let method: String
+    let path: String
+    let body: String?
+    private let statuses: [AccessCaller: Int]
+
+    /// - Parameters:
+    ///   - eve: What the other account's device gets that asks for ada's things, or for its own
+    ///     where the address names none.
+    ///   - rest: Everybody whose credential is good for nothing.
+    init(
+        _ method: String, _ path: String, rest: Int = 401, eve: Int, elsewhere: Int, here: Int,
+        own: Int, operator: Int, body: String? = nil
+    ) {
+        self.method = method
+        self.path = path
+        self.body = body
+        statuses = [
+            .none: rest, .garbage: rest, .forged: rest, .revoked: rest, .expired: rest,
+            .oldOperator: rest, .eve: eve, .elsewhere: elsewhere, .here: here, .own: own,
+            .operator: `operator`,
+        ]
+    }
+
+    var description: String { "\(method) \(path)" }
+
+    func status(for caller: AccessCaller) -> Int { statuses[caller] ?? 0 }
+
+    static let all = anybodys + operators + devices
+
+    private static let anybodys = [
+        AccessRoute(
+            "GET", "/v1/config", rest: 200, eve: 200, elsewhere: 200, here: 200, own: 200,
+            operator: 200),
+        // With a code that is none.
+        AccessRoute(
+            "POST", "/v1/sign-in", eve: 401, elsewhere: 401, here: 401, own: 401, operator: 401,
+            body: #"{"code": "2222-2222-2222"}"#),
+    ]
+
+    private static func ofOperator(
+        _ method: String, _ path: String, _ status: Int = 200, body: String? = nil
+    ) -> AccessRoute {
+        AccessRoute(
+            method, path, eve: 403, elsewhere: 403, here: 403, own: 403, operator: status,
+            body: body)
+    }
+
+    private static let rename = #"{"name": "other"}"#
+
+    private static let operators = [
+        ofOperator("GET", "/v1/accounts"),
+        ofOperator("POST", "/v1/accounts", body: #"{"name": "new"}"#),
+        // To the name that it has, for other rows name it too.
+        ofOperator(
+            "PATCH", "/v1/accounts/{name}", body: #"{"name": "\#(AccessStage.account)"}"#),
+        ofOperator("DELETE", "/v1/accounts/{name}", 204),
+        ofOperator("POST", "/v1/accounts/{name}/codes"),
+        ofOperator("GET", "/v1/accounts/{name}/devices"),
+        ofOperator("PATCH", "/v1/accounts/{name}/devices/{id}", body: rename),
+        ofOperator("DELETE", "/v1/accounts/{name}/devices/{id}", 204),
+        ofOperator("GET", "/v1/apps"),
+        ofOperator("PUT", "/v1/apps/{identifier}", 204),
+        ofOperator("DELETE", "/v1/apps/{identifier}", 204),
+        ofOperator("GET", "/v1/audit"),
+    ]
+
+    private static func ofDevice(
+        _ method: String, _ path: String, eve: Int = 200, elsewhere: Int, here: Int,
+        own: Int = 200, body: String? = nil
+    ) -> AccessRoute {
+        AccessRoute(
+            method, path, eve: eve, elsewhere: elsewhere, here: here, own: own, operator: 403,
+            body: body)
+    }
+
+    private static let push = """
+        {"transactions": [{"writes": [
+            {"key": "k", "value": {"integer": "1"}, "milliseconds": "1700000000000"}]}]}
+        """
+
+    private static let devices = [
+        ofDevice("GET", "/v1/account", elsewhere: 200, here: 200),
+        ofDevice("DELETE", "/v1/account", eve: 204, elsewhere: 403, here: 403, own: 204),
+        ofDevice("GET", "/v1/devices", elsewhere: 403, here: 403),
+        ofDevice("GET", "/v1/devices/{id}", eve: 404, elsewhere: 404, here: 404),
+        ofDevice(
+            "PATCH", "/v1/devices/{id}", eve: 404, elsewhere: 404, here: 404, body: rename),
+        ofDevice("DELETE", "/v1/devices/{id}", eve: 404, elsewhere: 404, here: 404, own: 204),
+        ofDevice("GET", "/v1/stores", elsewhere: 200, here: 200),
+        ofDevice("GET", "/v1/stores/{identifier}/changes", elsewhere: 403, here: 200),
+        ofDevice(
+            "POST", "/v1/stores/{identifier}/changes", elsewhere: 403, here: 200, body: push),
+    ]
+}

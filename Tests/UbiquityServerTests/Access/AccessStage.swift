@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Logging
+internal import Synchronization
+internal import UbiquityCore
+internal import UbiquityWire
+
+@testable internal import UbiquityServer
+
+/// Who asks, in the tests of who may ask what.
+enum AccessCaller: String, CaseIterable {
+    /// Without a credential, or with one that is none, or of the right form and nobody's.
+    case none, garbage, forged
+    /// Once a device's, or the operator's.
+    case revoked, expired, oldOperator
+    /// A device of another account.
+    case eve
+    /// Devices of the account, confined to another store than the one that is asked for, and to
+    /// that one.
+    case elsewhere, here
+    case own
+    case `operator`
+}
+
+/// A running server whose clock stands still, with ada's account, her devices and store, and
+/// somebody of every sort who might want to get at them.
+struct AccessStage {
+    let server: TestServer
+    let ada: TestDevice
+    /// Ada's, too: what the addresses name.
+    let phone: TestDevice
+    let credentials: [AccessCaller: String]
+
+    /// A text that is in ada's values, keys and names, and nowhere else.
+    static let secret = "adas-secret"
+    static let store = "TEAM.adas-secret"
+    static let account = "ada adas-secret"
+    static let accountInPath = "ada%20adas-secret"
+
+    static func with(_ body: (AccessStage) async throws -> Void) async throws {
+        let folder = try TemporaryFolder()
+        let clock = StandingClock()
+        let configure = { (settings: inout ServerSettings) in
+            settings.clock = clock.clock
+            settings.signInAllowance = .init(burst: 10_000)
+        }
+        var old = ""
+        try await withServer(in: folder, configure) { old = try $0.operatorCredential }
+        try Data("ubo_renewed-by-the-operator-who-writes-it\n".utf8).write(
+            to: URL(fileURLWithPath: folder.file("data/operator-credential")))
+        try await withServer(in: folder, configure) { server in
+            try await body(try await AccessStage(server, clock, oldOperator: old))
+        }
+    }
+
+    private init(
+        _ server: TestServer, _ clock: StandingClock, oldOperator: String
+    ) async throws {
+        self.server = server
+        ada = try await server.newDevice(account: Self.account)
+        func device(stores: [String] = [], seconds: UInt64 = 0) async throws -> TestDevice {
+            try await server.furtherDevice(
+                account: Self.accountInPath, stores: stores, seconds: seconds)
+        }
+        phone = try await device()
+        let revoked = try await device()
+        let expired = try await device(seconds: 60)
+        clock.advance(milliseconds: 60_000)
+        _ = try await server.send(
+            "DELETE", "/v1/devices/\(revoked.id)", credential: revoked.credential)
+        var rename = WireRename()
+        rename.name = "phone \(Self.secret)"
+        _ = try await server.send(
+            "PATCH", "/v1/devices/\(phone.id)", credential: ada.credential, rename)
+        try await ada.set("key \(Self.secret)", "value \(Self.secret)", store: Self.store)
+        let eve = try await server.newDevice(account: "eve")
+        try await eve.set("a", "b", store: "eves")
+        credentials = [
+            .garbage: "garbage", .forged: "ubd_" + String(repeating: "A", count: 43),
+            .revoked: revoked.credential, .expired: expired.credential,
+            .oldOperator: oldOperator, .eve: eve.credential,
+            .elsewhere: try await device(stores: ["elsewhere"]).credential,
+            .here: try await device(stores: ["x", Self.store]).credential,
+            .own: ada.credential, .operator: try server.operatorCredential,
+        ]
+    }
+
+    func send(
+        _ caller: AccessCaller, _ route: AccessRoute, to path: String
+    ) async throws -> TestServer.Answer {
+        try await server.send(
+            route.method, path, credential: credentials[caller],
+            body: route.body.map { Array($0.utf8) },
+            headers: route.body == nil ? [:] : ["Content-Type": "application/json"])
+    }
+
+    /// All that ada can see of hers.
+    func everything() async throws -> [[UInt8]] {
+        var answers: [[UInt8]] = []
+        for path in ["account", "devices", "stores", "stores/\(Self.store)/changes"] {
+            answers.append(try await ada.get("/v1/\(path)").body)
+        }
+        return answers
+    }
+}
+
+/// Time passes when the test says so.
+///
+/// State: `time`, guarded by its lock.
+final class StandingClock: Sendable {
+    private let time = Mutex(nowMilliseconds())
+
+    func advance(milliseconds: Int64) { time.withLock { $0 += milliseconds } }
+
+    var clock: ServerClock {
+        ServerClock(
+            now: { [self] in time.withLock(\.self) }, uptime: ServerClock.system.uptime)
+    }
+}
