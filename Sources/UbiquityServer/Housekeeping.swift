@@ -17,6 +17,9 @@ final class Housekeeping: Service {
     let authenticator: Authenticator
     let sightings: SightingLog
     let commits: CommitQueue
+    let readers: BlockingThreads
+    let edge: Edge
+    let readiness: Readiness
     let settings: ServerSettings
     let logger: Logger
 
@@ -27,7 +30,8 @@ final class Housekeeping: Service {
     init(
         storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
         authenticator: Authenticator, sightings: SightingLog, commits: CommitQueue,
-        settings: ServerSettings, logger: Logger
+        readers: BlockingThreads, edge: Edge, readiness: Readiness, settings: ServerSettings,
+        logger: Logger
     ) {
         self.storage = storage
         self.writer = writer
@@ -35,6 +39,9 @@ final class Housekeeping: Service {
         self.authenticator = authenticator
         self.sightings = sightings
         self.commits = commits
+        self.readers = readers
+        self.edge = edge
+        self.readiness = readiness
         self.settings = settings
         self.logger = logger
     }
@@ -48,13 +55,19 @@ final class Housekeeping: Service {
                 try? await Task.sleep(for: .seconds(1))
             }
         }
+        readiness.stop()
         hub.close()
+        edge.report(to: logger)
     }
 
     private func tick(_ number: Int) async {
         hub.keepAlive(tick: number)
+        edge.report(to: logger)
+        edge.tls?.refresh(logger: logger)
         do {
             try await writer.run { [self] in try keepHouse() }
+            _ = try await readers.run { [storage] in try storage.operatorHash() }
+            readiness.roundEnded()
         } catch {
             logger.warning("Housekeeping failed.", metadata: ["reason": "\(error)"])
         }

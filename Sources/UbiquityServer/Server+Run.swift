@@ -6,16 +6,25 @@ internal import HummingbirdCore
 internal import Logging
 internal import NIOCore
 internal import ServiceLifecycle
+internal import UbiquityCore
 internal import UnixSignals
 
 extension Server {
     /// - Throws: ``ServerStartError`` if it cannot listen.
-    func run(onReady: @escaping @Sendable (Int) async -> Void) async throws {
+    func run(
+        onReady: @escaping @Sendable (Int) async -> Void,
+        onMetricsReady: @escaping @Sendable (Int) async -> Void = { _ in }
+    ) async throws {
         // Services end in reverse: first the housekeeping, which ends the streams, for the
         // application waits for them.
+        var services: [any Service] = [application(onReady: onReady)]
+        if let port = settings.metricsPort {
+            services.append(metrics(port: port, onReady: onMetricsReady))
+        }
+        if let tls = edge.tls { services.append(TLSReloading(identity: tls, logger: logger)) }
+        services.append(housekeeping)
         var configuration = ServiceGroupConfiguration(
-            services: [application(onReady: onReady), housekeeping],
-            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration = .seconds(settings.shutdownSeconds)
         let group = ServiceGroup(configuration: configuration)
         // A task of its own, so that a cancellation becomes a graceful shutdown.
@@ -27,6 +36,7 @@ extension Server {
                 Task { await group.triggerGracefulShutdown() }
             }
         } catch { throw startError(error) }
+        logger.notice("The server has stopped.")
     }
 
     private func application(
@@ -34,27 +44,68 @@ extension Server {
     ) -> some ApplicationProtocol {
         Application(
             router: routes.router(),
-            server: .http1(
-                configuration: .init(idleTimeout: .seconds(settings.idleConnectionSeconds))),
+            server: HTTPServerBuilder { [edge] responder in
+                EdgeChannel(edge: edge, responder: responder)
+            },
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.host, port: settings.port),
-                availableConnectionsDelegate: .maximum(settings.connectionsMax, logger: logger)),
-            onServerRunning: { await onReady($0.localAddress?.port ?? 0) },
+                availableConnectionsDelegate: .maximum(acceptedMax, logger: logger)),
+            onServerRunning: { channel in
+                let port = channel.localAddress?.port ?? 0
+                tellStart(port: port)
+                await onReady(port)
+            },
             logger: logger)
     }
 
-    private func startError(_ error: any Error) -> any Error {
-        let host = settings.host
-        let port = settings.port
-        if error is SocketAddressError || error is SocketAddressError.UnknownHost {
-            return ServerStartError.addressUnusable(
-                host: host, port: port, reason: "it is no address of a machine")
+    /// Some more than may stay, to tell them that they may not; then they wait in the system's
+    /// queue.
+    private var acceptedMax: Int { settings.connectionsMax + Self.refusedMax }
+
+    static let refusedMax = 128
+
+    private func tellStart(port: Int) {
+        logger.notice(
+            "The server has started.",
+            metadata: [
+                "host": "\(settings.host)", "port": "\(port)",
+                "tls": "\(edge.tls == nil ? "no" : "yes")",
+                "connectionsMax": "\(settings.connectionsMax)",
+            ])
+        let now = settings.clock.now() / 1_000
+        if let warning = edge.tls?.warning(now: now) { logger.warning("\(warning).") }
+        if edge.tls == nil, !PlainHTTPRule.isLoopback(settings.host) {
+            logger.warning(
+                "Plain HTTP is spoken on an address that others reach: credentials can be read on the way, unless a proxy with TLS is in front."
+            )
         }
-        guard let error = error as? IOError else { return error }
-        return error.errnoCode == EADDRINUSE
-            ? ServerStartError.portTaken(host: host, port: port)
-            : ServerStartError.addressUnusable(
-                host: host, port: port, reason: DataFolder.systemReason(error.errnoCode))
+    }
+
+    private func metrics(
+        port: Int, onReady: @escaping @Sendable (Int) async -> Void
+    ) -> MetricsService {
+        MetricsService(
+            host: settings.metricsHost, port: port, text: { edge.metrics.text(gauges) },
+            onReady: onReady, logger: logger)
+    }
+
+    private var gauges: ServerMetrics.Gauges {
+        let database = DataFolder(path: settings.dataFolder).databasePath
+        return ServerMetrics.Gauges(
+            connections: edge.census.count, listeners: hub.count,
+            listenerBytes: hub.waitingBytes, answerBytes: edge.answers.bytes,
+            bodyBytes: edge.bodies.bytes,
+            databaseBytes: SystemFigures.bytes(ofFiles: [database, database + "-wal"]),
+            memoryBytes: SystemFigures.memoryBytes, certificateExpires: edge.tls?.expires,
+            isReady: readiness.isReady)
+    }
+
+    private func startError(_ error: any Error) -> any Error {
+        switch error {
+        case is SocketAddressError, is SocketAddressError.UnknownHost, is IOError:
+            ServerStartError(listening: error, host: settings.host, port: settings.port)
+        default: error
+        }
     }
 
     /// To be called when nothing runs any more.

@@ -10,6 +10,8 @@ struct Server: Sendable {
     let readers: BlockingThreads
     let hub: PushHub
     let sightings: SightingLog
+    let edge: Edge
+    let readiness: Readiness
     let routes: Routes
     let housekeeping: Housekeeping
     let logger: Logger
@@ -18,7 +20,7 @@ struct Server: Sendable {
 
     init(
         _ settings: ServerSettings, storage: any ServerStorage, operatorHash: SecretHash,
-        logger: Logger
+        tls: TLSIdentity? = nil, logger: Logger
     ) {
         self.settings = settings
         self.storage = storage
@@ -27,12 +29,15 @@ struct Server: Sendable {
             name: "writer", count: 1, waitingMax: settings.waitingReadsMax)
         readers = BlockingThreads(
             name: "reader", count: Self.readersCount, waitingMax: settings.waitingReadsMax)
-        hub = PushHub(settings: settings)
+        edge = Edge(settings, tls: tls, metrics: ServerMetrics())
+        readiness = Readiness(clock: settings.clock)
+        hub = PushHub(settings: settings, edge: edge)
         sightings = SightingLog(clock: settings.clock)
         let authenticator = Authenticator(
             storage: storage, threads: readers, operatorHash: operatorHash, sightings: sightings)
         let commits = CommitQueue(
-            storage: storage, writer: writer, hub: hub, settings: settings, logger: logger)
+            storage: storage, writer: writer, hub: hub, settings: settings,
+            metrics: edge.metrics, logger: logger)
         let reader = StoreReader(
             storage: storage, threads: readers, sightings: sightings, clock: settings.clock)
         routes = Routes(
@@ -42,15 +47,19 @@ struct Server: Sendable {
                 attempts: RateLimiter(settings.signInAllowance, clock: settings.clock),
                 settings: settings),
             stores: StoreRoutes(
-                reader: reader, authenticator: authenticator, settings: settings),
+                reader: reader, authenticator: authenticator, edge: edge, settings: settings),
             push: PushRoute(
                 commits: commits, threads: readers, authenticator: authenticator,
-                pushes: RateLimiter(settings.allowance, clock: settings.clock),
+                pushes: RateLimiter(settings.allowance, clock: settings.clock), edge: edge,
                 settings: settings),
             stream: StreamRoute(
-                reader: reader, hub: hub, authenticator: authenticator, settings: settings))
+                reader: reader, hub: hub, authenticator: authenticator, edge: edge,
+                settings: settings),
+            health: HealthRoutes(readiness: readiness), edge: edge,
+            requests: RateLimiter(settings.requestAllowance, clock: settings.clock))
         housekeeping = Housekeeping(
             storage: storage, writer: writer, hub: hub, authenticator: authenticator,
-            sightings: sightings, commits: commits, settings: settings, logger: logger)
+            sightings: sightings, commits: commits, readers: readers, edge: edge,
+            readiness: readiness, settings: settings, logger: logger)
     }
 }

@@ -12,11 +12,22 @@ package struct ServerSettings: Sendable {
     /// 0: any free port.
     package var port = 7717
 
+    /// Nil: plain HTTP.
+    package var tls: ServerTLS?
+    /// Whose `X-Forwarded-For` is believed.
+    package var trustedProxies: [AddressRange] = []
+    /// Where the metrics are, for the operator's eyes.
+    package var metricsHost = "127.0.0.1"
+    /// 0: any free port; nil: nowhere.
+    package var metricsPort: Int?
+
     package var limits = StoreLimits()
     /// How often one device may push.
     package var allowance = Allowance()
     /// How often one remote address may try to sign in.
     package var signInAllowance = Allowance(burst: 60, perSecond: 1)
+    /// How often one remote address may ask for anything.
+    package var requestAllowance = Allowance(burst: 6_000, perSecond: 600)
 
     /// How long deletions are remembered at least, as long as there are no more than
     /// ``deletionsPerStoreMax``.
@@ -32,10 +43,33 @@ package struct ServerSettings: Sendable {
     package var listenersPerAccountMax = 64
     /// What waits for one listener that reads slowly; above, it is told to pull again.
     package var listenerBufferBytesMax = 4 << 20
+    /// What waits for all listeners together.
+    package var listenersBytesMax = 256 << 20
     /// An idle listener gets a sign of life so often. At least 1.
     package var keepAliveSeconds = 20
 
     package var connectionsMax = 16_384
+    package var connectionsPerAddressMax = 1_024
+    /// Of a request's address and headers.
+    package var headerBytesMax = 16_384
+    package var headerFieldsMax = 64
+    /// Requests of a connection that may wait for their answers.
+    package var pipelinedRequestsMax = 16
+    /// From a connection, or the first byte of a request, to the end of the headers.
+    package var headSecondsMax: Int64 = 20
+    /// From the end of the headers to that of the body.
+    package var bodySecondsMax: Int64 = 120
+    /// The least of a body that must come, in each ``slowSecondsMax``.
+    package var bodyBytesPerSecondMin = 1_024
+    /// The least of an answer that must be taken, in each ``slowSecondsMax``.
+    package var answerBytesPerSecondMin = 1_024
+    package var slowSecondsMax: Int64 = 20
+    /// Bodies of all requests together, until they are decoded.
+    package var bodiesBytesMax = 128 << 20
+    /// Answers of all connections together that wait for the other side; above, no further store
+    /// is read.
+    package var answersBytesMax = 256 << 20
+    /// A connection on which nothing is asked is closed.
     package var idleConnectionSeconds: Int64 = 120
     /// Pushes that wait for the disk; above, devices are asked to come again.
     package var waitingPushesMax = 4_096

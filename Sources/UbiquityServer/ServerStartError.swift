@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
+internal import NIOCore
+
 /// Why a server cannot start, or an administration cannot begin. One sentence for a person.
 package enum ServerStartError: Error, Equatable, Sendable {
     case portTaken(host: String, port: Int)
@@ -12,6 +15,25 @@ package enum ServerStartError: Error, Equatable, Sendable {
     case databaseNewer(path: String, version: Int, known: Int)
     case diskFull(path: String)
     case fileUnusable(path: String, reason: String)
+}
+
+extension ServerStartError {
+    /// What it means that nobody can be listened to there.
+    init(listening error: any Error, host: String, port: Int) {
+        if let error = error as? ServerStartError {
+            self = error
+        } else if let error = error as? IOError, error.errnoCode == EADDRINUSE {
+            self = .portTaken(host: host, port: port)
+        } else {
+            let isName = error is SocketAddressError || error is SocketAddressError.UnknownHost
+            let reason = isName ? "it is no address of a machine" : Self.reason(error)
+            self = .addressUnusable(host: host, port: port, reason: reason)
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        (error as? IOError).map { DataFolder.systemReason($0.errnoCode) } ?? "\(error)"
+    }
 }
 
 extension ServerStartError: CustomStringConvertible {

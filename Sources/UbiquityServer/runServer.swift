@@ -6,12 +6,16 @@ package import Logging
 ///
 /// Then pushes under way are answered, streams end within about a second, and the database is
 /// closed.
-/// - Parameter onReady: Called once, with the port, when requests are taken.
+/// - Parameters:
+///   - onReady: Called once, with the port, when requests are taken.
+///   - onMetricsReady: The same for the metrics, where the settings ask for them.
 /// - Throws: ``ServerStartError`` if it cannot start.
 package func runServer(
     _ settings: ServerSettings, logger: Logger,
-    onReady: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
+    onReady: @escaping @Sendable (_ port: Int) async -> Void = { _ in },
+    onMetricsReady: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) async throws {
+    let tls = try settings.tls.map(TLSIdentity.init)
     let folder = DataFolder(path: settings.dataFolder)
     try folder.make()
     let lock = try FolderLock(folder)
@@ -19,7 +23,20 @@ package func runServer(
     let storage = try SQLiteServerStorage.openForServer(folder.databasePath)
     let operatorHash = try OperatorCredential.prepare(in: folder, storage: storage)
     let server = Server(
-        settings, storage: storage, operatorHash: operatorHash, logger: logger)
+        withinDescriptors(settings, logger), storage: storage, operatorHash: operatorHash, tls: tls, logger: logger)
     defer { withExtendedLifetime(lock) { server.close() } }
-    try await server.run(onReady: onReady)
+    try await server.run(onReady: onReady, onMetricsReady: onMetricsReady)
+}
+
+/// The system may not let the process have as many connections as the settings do. Then the
+/// server refuses, rather than fails, what is too many.
+private func withinDescriptors(_ settings: ServerSettings, _ logger: Logger) -> ServerSettings {
+    var settings = settings
+    let max = FileDescriptors.raise() - FileDescriptors.reserve - Server.refusedMax
+    guard settings.connectionsMax > max else { return settings }
+    logger.warning(
+        "The system lets this process have fewer connections than the settings: raise its limit of open files.",
+        metadata: ["connectionsMax": "\(max)", "wanted": "\(settings.connectionsMax)"])
+    settings.connectionsMax = Swift.max(1, max)
+    return settings
 }

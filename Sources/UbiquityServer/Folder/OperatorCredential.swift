@@ -29,11 +29,9 @@ enum OperatorCredential {
 
     /// Nil if there is no file.
     private static func read(_ path: String) throws(ServerStartError) -> String? {
-        guard FileManager.default.fileExists(atPath: path) else { return nil }
-        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-            throw .fileUnusable(path: path, reason: "it cannot be read")
-        }
-        let credential = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard let bytes = try PrivateFile.read(path) else { return nil }
+        let credential = String(decoding: bytes, as: UTF8.self)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
         guard credential.hasPrefix(Secret.operatorPrefix), credential.utf8.count >= 24 else {
             throw .fileUnusable(path: path, reason: "it does not hold an operator's credential")
         }

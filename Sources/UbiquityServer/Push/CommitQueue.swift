@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Logging
+internal import NIOCore
 internal import Synchronization
 internal import UbiquityCore
 
@@ -32,18 +33,20 @@ final class CommitQueue: Sendable {
     private let writer: BlockingThreads
     private let hub: PushHub
     private let settings: ServerSettings
+    private let metrics: ServerMetrics
     private let logger: Logger
     /// This run of the server.
     private let epoch = UInt64.random(in: 1 ... .max)
 
     init(
         storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
-        settings: ServerSettings, logger: Logger
+        settings: ServerSettings, metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) {
         self.storage = storage
         self.writer = writer
         self.hub = hub
         self.settings = settings
+        self.metrics = metrics
         self.logger = logger
     }
 
@@ -78,8 +81,10 @@ final class CommitQueue: Sendable {
         let admission = PushAdmission(limits: settings.limits, now: settings.clock.now())
         let rules = CommitRules(
             admission: admission, epoch: epoch, storesPerAccountMax: settings.storesPerAccountMax)
+        let start = NIODeadline.now()
         do throws(StorageError) {
             let outcomes = try storage.commit(group.map(\.push), rules: rules)
+            count(outcomes, since: start)
             for (waiting, outcome) in zip(group, outcomes) {
                 publish(outcome, of: waiting.push.store)
                 waiting.answer(.success(outcome))
@@ -89,6 +94,15 @@ final class CommitQueue: Sendable {
             for waiting in group { waiting.answer(.failure(error)) }
         }
         commitMore()
+    }
+
+    private func count(_ outcomes: [PushOutcome], since start: NIODeadline) {
+        var transactions: [String: Int] = [:]
+        for outcome in outcomes { outcome.count(into: &transactions) }
+        let elapsed = NIODeadline.now() - start
+        metrics.committed(
+            pushes: outcomes.count, transactions: transactions,
+            seconds: Double(elapsed.nanoseconds) / 1e9)
     }
 
     private func takeGroup() -> [Waiting] {
@@ -118,6 +132,22 @@ final class CommitQueue: Sendable {
         hub.publish(commit, of: store)
         if commit.deletions > settings.deletionsPerStoreMax {
             hasTooManyDeletions.store(true, ordering: .relaxed)
+        }
+    }
+}
+
+extension PushOutcome {
+    /// Each transaction, by what became of it.
+    fileprivate func count(into transactions: inout [String: Int]) {
+        guard case .committed(let commit) = self else {
+            transactions[self == .tooManyStores ? "too-many-stores" : "clock-ahead", default: 0] += 1
+            return
+        }
+        for result in commit.results {
+            switch result {
+            case .committed: transactions["committed", default: 0] += 1
+            case .refused(let violation): transactions[violation.code, default: 0] += 1
+            }
         }
     }
 }

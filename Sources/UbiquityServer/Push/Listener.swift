@@ -12,6 +12,8 @@ final class Listener: Sendable {
     let device: DeviceName
     let store: StoreKey
     private let bytesMax: Int
+    /// What all listeners may have waiting.
+    private let budget: ByteBudget
     private let state = Mutex(State.idle)
     private let onEnd = Mutex<(@Sendable (End) -> Void)?>(nil)
 
@@ -28,6 +30,8 @@ final class Listener: Sendable {
         /// Nil: a sign of life.
         var revision: Int64?
         var bytes: ByteBuffer
+        /// When it was committed; nil: a sign of life.
+        var committed: NIODeadline?
     }
 
     enum Delivery: Sendable {
@@ -42,11 +46,14 @@ final class Listener: Sendable {
         case closed
     }
 
-    init(number: UInt64, device: DeviceName, store: StoreKey, bytesMax: Int) {
+    init(
+        number: UInt64, device: DeviceName, store: StoreKey, bytesMax: Int, budget: ByteBudget
+    ) {
         self.number = number
         self.device = device
         self.store = store
         self.bytesMax = bytesMax
+        self.budget = budget
     }
 
     /// Never waits.
@@ -56,17 +63,20 @@ final class Listener: Sendable {
 
     private func accept(_ event: Event) -> Bool {
         state.withLock { state in
+            let size = event.bytes.readableBytes
             switch state {
-            case .idle: state = .buffered([event], bytes: event.bytes.readableBytes)
+            case .idle:
+                guard budget.take(size) else { return false }
+                state = .buffered([event], bytes: size)
             case .waiting(let continuation):
                 state = .idle
                 continuation.resume(returning: .events([event]))
-            case .buffered(_, let bytes) where bytes + event.bytes.readableBytes > bytesMax:
-                return false
+            case .buffered(_, let bytes) where bytes + size > bytesMax: return false
             case .buffered(var events, let bytes):
+                guard budget.take(size) else { return false }
                 state = .idle
                 events.append(event)
-                state = .buffered(events, bytes: bytes + event.bytes.readableBytes)
+                state = .buffered(events, bytes: bytes + size)
             case .ended: break
             }
             return true
@@ -88,8 +98,10 @@ final class Listener: Sendable {
     func end(_ end: End) {
         let isFirst = state.withLock { state in
             if case .ended = state { return false }
-            if case .waiting(let continuation) = state {
-                continuation.resume(returning: .end(end))
+            switch state {
+            case .waiting(let continuation): continuation.resume(returning: .end(end))
+            case .buffered(_, let bytes): budget.give(bytes)
+            case .idle, .ended: break
             }
             state = .ended(end)
             return true
@@ -114,7 +126,8 @@ final class Listener: Sendable {
                 switch state {
                 case .idle: state = .waiting(continuation)
                 case .waiting: preconditionFailure("Two tasks read one listener.")
-                case .buffered(let events, _):
+                case .buffered(let events, let bytes):
+                    budget.give(bytes)
                     state = .idle
                     continuation.resume(returning: .events(events))
                 case .ended(let end): continuation.resume(returning: .end(end))

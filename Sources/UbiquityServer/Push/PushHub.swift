@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import NIOCore
 internal import Synchronization
 internal import UbiquityCore
 
@@ -16,8 +17,18 @@ final class PushHub: Sendable {
 
     private let state = Mutex(State())
     private let settings: ServerSettings
+    private let edge: Edge?
+    private let waiting: ByteBudget
 
-    init(settings: ServerSettings) { self.settings = settings }
+    init(settings: ServerSettings, edge: Edge? = nil) {
+        self.settings = settings
+        self.edge = edge
+        waiting = ByteBudget(max: settings.listenersBytesMax)
+    }
+
+    /// What waits for listeners, in all.
+    var waitingBytes: Int { waiting.bytes }
+    var count: Int { state.withLock { $0.counts.values.reduce(0, +) } }
 
     /// The listener gets every push that is committed from now on.
     /// - Throws: ``HubError``.
@@ -29,7 +40,7 @@ final class PushHub: Sendable {
             state.lastNumber += 1
             let listener = Listener(
                 number: state.lastNumber, device: device, store: store,
-                bytesMax: settings.listenerBufferBytesMax)
+                bytesMax: settings.listenerBufferBytesMax, budget: waiting)
             state.listeners[store, default: [:]][listener.number] = listener
             state.counts[device.account, default: 0] += 1
             return listener
@@ -59,7 +70,8 @@ final class PushHub: Sendable {
             records: commit.writes, cursor: commit.position.cursor,
             serverMilliseconds: commit.serverMilliseconds, isWhole: false)
         let event = Listener.Event(
-            revision: commit.position.revision, bytes: ServerSentEvent.changes(changes))
+            revision: commit.position.revision, bytes: ServerSentEvent.changes(changes),
+            committed: .now())
         for listener in listeners { listener.offer(event) }
     }
 
@@ -72,6 +84,15 @@ final class PushHub: Sendable {
             listener.offerKeepAlive()
         }
     }
+
+    /// A listener was handed what had been committed, or was too slow.
+    func told(_ events: [Listener.Event]) {
+        let now = NIODeadline.now()
+        edge?.metrics.delivered(
+            events.compactMap(\.committed).map { Double((now - $0).nanoseconds) / 1e9 })
+    }
+
+    func overflowed() { edge?.note(.listenerOverflow) }
 
     func devices() -> Set<DeviceName> { Set(all().map(\.device)) }
 

@@ -27,7 +27,10 @@ final class Subscription: Sendable {
             case .events(let events):
                 let isNew: (Listener.Event) -> Bool = { $0.revision ?? .max > start.revision }
                 try await writer.write(contentsOf: events.filter(isNew).map(\.bytes))
-            case .end(.overflow): return try await writer.write(ServerSentEvent.resync)
+                hub.told(events)
+            case .end(.overflow):
+                hub.overflowed()
+                return try await writer.write(ServerSentEvent.resync)
             case .end(.closed): return
             }
         }

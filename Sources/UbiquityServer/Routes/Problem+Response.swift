@@ -9,15 +9,20 @@ internal import UbiquityWire
 extension Problem {
     /// Problem details as of RFC 9457, in JSON whatever the request accepts.
     var response: Response {
+        Response(status: status, headers: headers, body: ResponseBody(byteBuffer: body))
+    }
+
+    var headers: HTTPFields {
         var headers: HTTPFields = [
             .contentType: "application/problem+json", .cacheControl: "no-store",
         ]
         if let retryAfterSeconds { headers[.retryAfter] = "\(retryAfterSeconds)" }
         if let allow { headers[.allow] = allow }
         if status == .unauthorized { headers[.wwwAuthenticate] = "Bearer" }
-        let body = ByteBuffer(bytes: WireFormat.json.encode(message))
-        return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: body))
+        return headers
     }
+
+    var body: ByteBuffer { ByteBuffer(bytes: WireFormat.json.encode(message)) }
 
     private var message: WireProblem {
         .with {

@@ -18,6 +18,8 @@ struct Problem: Error, Sendable {
     var serverMilliseconds: Int64?
     /// The methods that the path has, for 405.
     var allow: String?
+    /// The limit that this is the answer to; nil: it is another matter, or was counted already.
+    var limit: EdgeLimit?
 
     init(_ status: HTTPResponse.Status, _ code: String, _ detail: String) {
         self.status = status
@@ -87,6 +89,24 @@ extension Problem {
     static let notAcceptable = Problem(
         .notAcceptable, "not-acceptable",
         "The answer can be application/json or application/x-protobuf only.")
+    static let headerTooLarge = Problem(
+        HTTPResponse.Status(code: 431, reasonPhrase: "Request Header Fields Too Large"),
+        "header-too-large", "The request's address and headers are too large, or too many.")
+    static let notHTTP = malformed("The request is no HTTP/1.1.")
+    static let requestTooSlow = Problem(
+        .requestTimeout, "request-too-slow",
+        "The request came too slowly. Send it again over a better connection.")
+    static let tooManyConnections = unavailable(
+        "The server has as many connections as it may have. Try again soon.", seconds: 5)
+    static let tooManyConnectionsFromThere = Problem(
+        tooMany: "There are too many connections from this address. Close some.", 5)
+    static let notReady = unavailable("The server is not ready. Try again soon.")
+    static let answersInMemory = unavailable(
+        "The server has too many answers under way. Try again soon."
+    ).at(.answersInMemory)
+    static let bodiesInMemory = unavailable(
+        "The server has too many requests under way. Try again soon."
+    ).at(.bodiesInMemory)
     static let cursorOtherHistory = Problem(
         .gone, "cursor-other-history",
         "The cursor belongs to another history of this store. Pull the whole store.")
@@ -98,7 +118,8 @@ extension Problem {
     static let tooManyStores = Problem(
         .contentTooLarge, "too-many", "The account has as many stores as it may have.")
     static let tooManyListeners = Problem(
-        tooMany: "The account has too many open streams. Close some, or try again later.", 30)
+        tooMany: "The account has too many open streams. Close some, or try again later.", 30
+    ).at(.listenersPerAccount)
 
     static func malformed(_ detail: String) -> Problem {
         Problem(.badRequest, "malformed", detail)
@@ -122,6 +143,7 @@ extension Problem {
     static func bodyTooLarge(max: Int? = nil) -> Problem {
         let limit = max.map { " It may have at most \($0) bytes." } ?? ""
         return Problem(.contentTooLarge, "body-too-large", "The body is too large.\(limit)")
+            .at(.bodyTooLarge)
     }
 
     static func tooManyRequests(afterMilliseconds milliseconds: Int64) -> Problem {
@@ -130,9 +152,16 @@ extension Problem {
             max(1, (milliseconds + 999) / 1_000))
     }
 
-    static func unavailable(_ detail: String) -> Problem {
+    static func unavailable(_ detail: String, seconds: Int64 = 1) -> Problem {
         var problem = Problem(.serviceUnavailable, "unavailable", detail)
-        problem.retryAfterSeconds = 1
+        problem.retryAfterSeconds = seconds
+        return problem
+    }
+
+    /// The same as the answer to a limit.
+    func at(_ limit: EdgeLimit) -> Problem {
+        var problem = self
+        problem.limit = limit
         return problem
     }
 

@@ -7,16 +7,20 @@ internal import Logging
 struct ProblemMiddleware: RouterMiddleware {
     typealias Context = ServerContext
 
+    let edge: Edge
+
     func handle(
         _ request: Request, context: ServerContext,
         next: @concurrent (Request, ServerContext) async throws -> Response
     ) async throws -> Response {
         do { return try await next(request, context) } catch {
             let problem = Problem(error)
-            if problem.status.kind == .serverError {
+            edge.metrics.refused(problem)
+            if let limit = problem.limit { edge.note(limit) }
+            if problem.status.kind == .serverError, problem.limit == nil {
                 context.logger.error(
                     "A request failed.",
-                    metadata: ["path": "\(context.endpointPath ?? "")", "code": "\(problem.code)"])
+                    metadata: ["route": "\(context.endpointPath ?? "")", "code": "\(problem.code)"])
             }
             return problem.response
         }

@@ -10,6 +10,7 @@ struct PushRoute: Sendable {
     let threads: BlockingThreads
     let authenticator: Authenticator
     let pushes: RateLimiter<DeviceName>
+    let edge: Edge
     let settings: ServerSettings
 
     /// A value in so few bytes cannot nest deeply enough to need a thread with a deep stack.
@@ -17,16 +18,26 @@ struct PushRoute: Sendable {
 
     @Sendable func commit(_ request: Request, _ context: ServerContext) async throws -> Response {
         let device = try await authenticator.device(request.bearer)
-        try pushes.take(device)
+        do { try pushes.take(device) } catch { throw error.at(.pushesPerDevice) }
         let format = try request.answerFormat
         let store = try StoreKey(context, of: device.account)
         let bodyFormat = try request.bodyFormat
-        let body = try await request.readBody(bytesMax: settings.limits.pushBytesMax).bytes
-        let push = try await onFittingThread(isShallow: body.count <= Self.shallowBytesMax) {
-            try PushBody.decode(body, bodyFormat, author: device.id)
-        }
+        let (push, bytes) = try await read(request, bodyFormat, author: device.id)
         let waiting = WaitingPush(store: store, push: push)
-        return try await answer(try await commits.commit(waiting, bytes: body.count), format)
+        return try await answer(try await commits.commit(waiting, bytes: bytes), format)
+    }
+
+    private func read(
+        _ request: Request, _ format: WireFormat, author: DeviceID
+    ) async throws -> (Push, bytes: Int) {
+        let body = try await request.readBody(
+            bytesMax: settings.limits.pushBytesMax, budget: edge.bodies)
+        defer { edge.bodies.give(body.readableBytes) }
+        let bytes = body.bytes
+        let push = try await onFittingThread(isShallow: bytes.count <= Self.shallowBytesMax) {
+            try PushBody.decode(bytes, format, author: author)
+        }
+        return (push, bytes.count)
     }
 
     private func answer(_ outcome: PushOutcome, _ format: WireFormat) async throws -> Response {

@@ -41,6 +41,29 @@ extension Request {
         }
     }
 
+    /// The same, out of what the bodies of all requests may have together. What was read is to be
+    /// given back to the budget.
+    /// - Throws: ``Problem``.
+    func readBody(bytesMax: Int, budget: ByteBudget) async throws -> ByteBuffer {
+        if let length = headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
+            throw Problem.bodyTooLarge(max: bytesMax)
+        }
+        var whole = ByteBuffer()
+        do {
+            for try await part in body {
+                guard whole.readableBytes + part.readableBytes <= bytesMax else {
+                    throw Problem.bodyTooLarge(max: bytesMax)
+                }
+                guard budget.take(part.readableBytes) else { throw Problem.bodiesInMemory }
+                whole.writeImmutableBuffer(part)
+            }
+        } catch {
+            budget.give(whole.readableBytes)
+            throw error
+        }
+        return whole
+    }
+
     /// A small message that does not nest.
     /// - Throws: ``Problem``, ``WireError``.
     func readMessage<M: Message>(_ type: M.Type) async throws -> M {

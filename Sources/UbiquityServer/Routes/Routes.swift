@@ -9,12 +9,19 @@ struct Routes: Sendable {
     let stores: StoreRoutes
     let push: PushRoute
     let stream: StreamRoute
+    let health: HealthRoutes
+    let edge: Edge
+    let requests: RateLimiter<String>
 
     typealias Answer = @Sendable (Request, ServerContext) async throws -> Response
 
     func router() -> Router<ServerContext> {
         let router = Router(context: ServerContext.self)
-        router.add(middleware: ProblemMiddleware())
+        router.add(middleware: EdgeMiddleware(edge: edge))
+        router.add(middleware: ProblemMiddleware(edge: edge))
+        router.add(middleware: RateMiddleware(edge: edge, requests: requests))
+        on(router, "/health/live", [.get: health.live])
+        on(router, "/health/ready", [.get: health.ready])
         on(router, "/v1/config", [.get: stores.config])
         on(router, "/v1/sign-in", [.post: accounts.signIn])
         on(router, "/v1/accounts", [.post: accounts.create])

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import HummingbirdCore
+internal import Logging
+internal import NIOCore
+internal import NIOHTTPTypes
+internal import NIOSSL
+internal import UbiquityCore
+
+/// How a connection is set up: its watches, TLS where there is any, and HTTP/1.1. One too many is
+/// answered, and closed.
+struct EdgeChannel: ServerChildChannel {
+    typealias Parts = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
+
+    /// A connection, and whether it may stay.
+    struct Connection: ServerChildChannelValue {
+        var parts: Parts
+        var http: HTTP1Channel
+        var entry: ConnectionCensus.Entry
+        var channel: any Channel { parts.channel }
+    }
+
+    let edge: Edge
+    let responder: HTTPChannelHandler.Responder
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Connection> {
+        let address = channel.remoteIPAddress
+        let entry = edge.census.enter(address)
+        edge.metrics.connected()
+        channel.closeFuture.whenComplete { [edge] _ in edge.census.leave(address) }
+        return channel.eventLoop.makeCompletedFuture {
+            let rules = entry == .welcome ? edge.requestRules : edge.refusalRules
+            let requests = RequestWatch(edge, rules, now: channel.eventLoop.milliseconds)
+            try addHandlers(to: channel, requests)
+            return http(requests, on: channel.eventLoop)
+        }.flatMap { http in
+            let parts = http.setup(channel: channel, logger: logger)
+            return parts.map { @Sendable in Connection(parts: $0, http: http, entry: entry) }
+        }
+    }
+
+    private func addHandlers(to channel: any Channel, _ requests: RequestWatch) throws {
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(SocketWatch(edge))
+        if let tls = edge.tls {
+            try pipeline.addHandler(NIOSSLServerHandler(context: tls.context))
+        }
+        try pipeline.addHandler(ByteWatch(requests))
+    }
+
+    private func http(_ requests: RequestWatch, on loop: any EventLoop) -> HTTP1Channel {
+        let bound = NIOLoopBound(requests, eventLoop: loop)
+        let settings = edge.settings
+        return HTTP1Channel(
+            responder: responder,
+            configuration: .init(
+                additionalChannelHandlers: [bound.value],
+                httpDecoderConfiguration: .init(
+                    maxHeaderFieldSize: settings.headerBytesMax,
+                    maxHeaderListSize: settings.headerBytesMax,
+                    maxHeaderFieldCount: settings.headerFieldsMax)))
+    }
+
+    func handle(value: Connection, logger: Logger) async {
+        switch value.entry {
+        case .welcome: await value.http.handle(value: value.parts, logger: logger)
+        case .tooMany: await refuse(value.parts, .tooManyConnections, .connections)
+        case .tooManyFromThere:
+            await refuse(value.parts, .tooManyConnectionsFromThere, .connectionsPerAddress)
+        }
+    }
+
+    /// Answers the first request, and hangs up.
+    private func refuse(_ parts: Parts, _ problem: Problem, _ limit: EdgeLimit) async {
+        edge.note(limit)
+        edge.metrics.refused(problem)
+        try? await parts.executeThenClose { inbound, outbound in
+            for try await part in inbound {
+                guard case .head = part else { continue }
+                try await outbound.write(contentsOf: answer(problem))
+                break
+            }
+            outbound.finish()
+            // What was read and not answered would have the system forget the answer.
+            for try await _ in inbound {}
+        }
+    }
+
+    private func answer(_ problem: Problem) -> [HTTPResponsePart] {
+        var head = HTTPResponse(status: problem.status, headerFields: problem.headers)
+        let body = problem.body
+        head.headerFields[.connection] = "close"
+        head.headerFields[.contentLength] = "\(body.readableBytes)"
+        return [.head(head), .body(body), .end(nil)]
+    }
+}
+
+extension Channel {
+    /// Nil where the other side has none.
+    var remoteIPAddress: IPAddress? {
+        remoteAddress?.ipAddress.flatMap { IPAddress($0) }
+    }
+}

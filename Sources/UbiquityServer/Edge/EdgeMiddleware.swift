@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import Logging
+internal import NIOCore
+internal import UbiquityCore
+
+/// Finds out where a request comes from, and tells log and metrics what became of it.
+struct EdgeMiddleware: RouterMiddleware {
+    typealias Context = ServerContext
+
+    let edge: Edge
+
+    func handle(
+        _ request: Request, context: ServerContext,
+        next: @concurrent (Request, ServerContext) async throws -> Response
+    ) async throws -> Response {
+        var context = context
+        context.origin = origin(of: request, context)
+        let start = NIODeadline.now()
+        let response = try await next(request, context)
+        let elapsed = NIODeadline.now() - start
+        record(request, response, context, seconds: Double(elapsed.nanoseconds) / 1e9)
+        return response
+    }
+
+    private func origin(of request: Request, _ context: ServerContext) -> IPAddress? {
+        context.channel.remoteIPAddress.map {
+            edge.proxies.origin(peer: $0, forwarded: request.headers[values: .forwardedFor])
+        }
+    }
+
+    private func record(
+        _ request: Request, _ response: Response, _ context: ServerContext, seconds: Double
+    ) {
+        // A path that is none of ours, and a method that is nobody's, are the stranger's words.
+        let route = context.endpointPath ?? "none"
+        let method = Self.methods.contains(request.method) ? request.method.rawValue : "other"
+        edge.metrics.answered(
+            ServerMetrics.Request(
+                method: method, route: route, status: response.status.code),
+            seconds: seconds)
+        context.logger.info(
+            "Request.",
+            metadata: [
+                "method": "\(method)", "route": "\(route)", "status": "\(response.status.code)",
+                "milliseconds": "\(Int((seconds * 1_000).rounded()))",
+                "remote": "\(context.origin.map { "\($0)" } ?? "local")",
+            ])
+    }
+
+    private static let methods: [HTTPRequest.Method] = [
+        .get, .head, .post, .put, .patch, .delete, .options,
+    ]
+}
+
+/// Lets an address send so many requests a time.
+struct RateMiddleware: RouterMiddleware {
+    typealias Context = ServerContext
+
+    let edge: Edge
+    let requests: RateLimiter<String>
+
+    func handle(
+        _ request: Request, context: ServerContext,
+        next: @concurrent (Request, ServerContext) async throws -> Response
+    ) async throws -> Response {
+        do { try requests.take(context.remoteAddress) } catch {
+            edge.note(.requestsPerAddress)
+            throw error
+        }
+        return try await next(request, context)
+    }
+}
+
+extension HTTPField.Name {
+    fileprivate static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
+}

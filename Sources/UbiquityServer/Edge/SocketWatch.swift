@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+
+/// What leaves a connection: ends one whose other side does not read, and counts what waits.
+///
+/// The outermost handler. State: on the connection's event loop only.
+final class SocketWatch: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    typealias OutboundIn = IOData
+    typealias OutboundOut = IOData
+
+    private let edge: Edge
+    /// Whether the first byte must be one of TLS.
+    private var expectsTLS: Bool
+    private var written = 0
+    private var pending = 0
+    /// Nil: nothing waits.
+    private var pace: TrafficPace?
+    private var timer: Scheduled<Void>?
+
+    init(_ edge: Edge) {
+        self.edge = edge
+        expectsTLS = edge.tls != nil
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        written += unwrapOutboundIn(data).readableBytes
+        context.write(data, promise: promise)
+    }
+
+    func flush(context: ChannelHandlerContext) {
+        context.flush()
+        look(context)
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        look(context)
+        context.fireChannelWritabilityChanged()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if expectsTLS, let first = unwrapInboundIn(data).readableBytesView.first {
+            expectsTLS = false
+            if first != Self.handshakeRecord { return refusePlain(context) }
+        }
+        context.fireChannelRead(data)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        timer?.cancel()
+        edge.answers.give(pending)
+        pending = 0
+    }
+
+    /// Somebody speaks HTTP where TLS is spoken: a person with a wrong address, as a rule.
+    private func refusePlain(_ context: ChannelHandlerContext) {
+        edge.note(.handshake)
+        let answer = context.channel.allocator.buffer(string: Self.plainAnswer)
+        context.writeAndFlush(NIOAny(IOData.byteBuffer(answer)), promise: nil)
+        context.close(mode: .all, promise: nil)
+    }
+
+    private static let handshakeRecord: UInt8 = 0x16
+    private static let plainAnswer =
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 42\r\n"
+        + "Connection: close\r\n\r\nThis server speaks TLS. Begin with https.\n"
+
+    private func look(_ context: ChannelHandlerContext) {
+        let waiting = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+        let now = context.eventLoop.milliseconds
+        edge.answers.note(waiting - pending)
+        pace?.move(written - waiting - gone)
+        (gone, pending) = (written - waiting, waiting)
+        guard waiting > 0 else {
+            pace = nil
+            return
+        }
+        if pace == nil { pace = TrafficPace(edge.answerPace, now: now) }
+        if timer == nil { check(context, now) }
+    }
+
+    /// What was taken from here, as of the last look.
+    private var gone = 0
+
+    private func check(_ context: ChannelHandlerContext, _ now: Int64) {
+        switch pace?.check(now: now) {
+        case nil: break
+        case .fine(let until):
+            timer = context.after(until - now) { [self] in
+                timer = nil
+                look(context)
+            }
+        case .tooSlow:
+            edge.note(.slowReader)
+            context.close(mode: .all, promise: nil)
+        }
+    }
+}
+
+extension EventLoop {
+    /// Of a clock that is never set.
+    var milliseconds: Int64 { Int64(now.uptimeNanoseconds / 1_000_000) }
+}
+
+extension ChannelHandlerContext {
+    /// On this event loop.
+    func after(_ milliseconds: Int64, _ body: @escaping () -> Void) -> Scheduled<Void> {
+        eventLoop.assumeIsolated().scheduleTask(
+            in: .milliseconds(max(1, milliseconds)), body)
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Numbers in the text form that Prometheus reads, version 0.0.4.
+struct PrometheusText {
+    private(set) var text = ""
+
+    typealias Labels = KeyValuePairs<String, String>
+
+    enum Kind: String {
+        case counter, gauge, histogram
+    }
+
+    /// What follows belongs to this name.
+    mutating func begin(_ name: String, _ kind: Kind, _ help: String) {
+        text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
+    }
+
+    mutating func value(_ name: String, _ value: Int, _ labels: Labels = [:]) {
+        text += "\(name)\(Self.list(labels.map { ($0, $1) })) \(value)\n"
+    }
+
+    mutating func histogram(_ name: String, _ histogram: Histogram, _ labels: Labels = [:]) {
+        let labels = labels.map { ($0, $1) }
+        var count = 0
+        for (index, bound) in histogram.bounds.enumerated() {
+            count += histogram.counts[index]
+            text += "\(name)_bucket\(Self.list(labels + [("le", "\(bound)")])) \(count)\n"
+        }
+        text += "\(name)_bucket\(Self.list(labels + [("le", "+Inf")])) \(histogram.count)\n"
+        text += "\(name)_sum\(Self.list(labels)) \(histogram.sum)\n"
+        text += "\(name)_count\(Self.list(labels)) \(histogram.count)\n"
+    }
+
+    private static func list(_ labels: [(String, String)]) -> String {
+        labels.isEmpty
+            ? "" : "{" + labels.map { "\($0)=\"\(escaped($1))\"" }.joined(separator: ",") + "}"
+    }
+
+    private static func escaped(_ text: String) -> String {
+        var result = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "\\": result += "\\\\"
+            case "\"": result += "\\\""
+            case "\n": result += "\\n"
+            default: result.unicodeScalars.append(character)
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension ServerMetrics {
+    /// What is not counted, but is at this moment.
+    struct Gauges: Sendable {
+        var connections: Int
+        var listeners: Int
+        var listenerBytes: Int
+        var answerBytes: Int
+        var bodyBytes: Int
+        var databaseBytes: Int
+        /// Nil: the system does not tell.
+        var memoryBytes: Int?
+        /// Seconds since 1970; nil: no TLS.
+        var certificateExpires: Int64?
+        var isReady: Bool
+    }
+
+    /// All of it, for Prometheus.
+    func text(_ gauges: Gauges) -> String {
+        let state = current
+        var text = PrometheusText()
+        state.addRequests(to: &text)
+        state.addPushes(to: &text)
+        gauges.add(to: &text)
+        return text.text
+    }
+}
+
+extension ServerMetrics.State {
+    fileprivate func addRequests(to text: inout PrometheusText) {
+        text.begin("ubiquity_requests_total", .counter, "Requests that were answered.")
+        let requests = requests.sorted {
+            ($0.key.route, $0.key.method, $0.key.status)
+                < ($1.key.route, $1.key.method, $1.key.status)
+        }
+        for (request, count) in requests {
+            text.value(
+                "ubiquity_requests_total", count,
+                [
+                    "method": request.method, "route": request.route,
+                    "status": "\(request.status)",
+                ])
+        }
+        text.begin(
+            "ubiquity_request_seconds", .histogram,
+            "From a request's head to its answer; of a stream, to its beginning.")
+        for (route, histogram) in requestSeconds.sorted(by: { $0.key < $1.key }) {
+            text.histogram("ubiquity_request_seconds", histogram, ["route": route])
+        }
+        text.begin("ubiquity_problems_total", .counter, "Requests that were refused, by code.")
+        for (code, count) in problems.sorted(by: { $0.key < $1.key }) {
+            text.value("ubiquity_problems_total", count, ["code": code])
+        }
+        text.begin("ubiquity_limits_total", .counter, "Limits that somebody ran into.")
+        for limit in EdgeLimit.allCases {
+            text.value(
+                "ubiquity_limits_total", limits[limit, default: 0], ["limit": limit.rawValue])
+        }
+    }
+
+    fileprivate func addPushes(to text: inout PrometheusText) {
+        text.begin("ubiquity_pushes_total", .counter, "Pushes that were decided.")
+        text.value("ubiquity_pushes_total", pushes)
+        text.begin("ubiquity_transactions_total", .counter, "Their transactions, by outcome.")
+        for (outcome, count) in transactions.sorted(by: { $0.key < $1.key }) {
+            text.value("ubiquity_transactions_total", count, ["outcome": outcome])
+        }
+        text.begin("ubiquity_commit_pushes", .histogram, "Pushes that went to disk together.")
+        text.histogram("ubiquity_commit_pushes", commitPushes)
+        text.begin(
+            "ubiquity_commit_seconds", .histogram, "A commit, with its flush to the disk.")
+        text.histogram("ubiquity_commit_seconds", commitSeconds)
+        text.begin(
+            "ubiquity_delivery_seconds", .histogram,
+            "From a commit to the connection of a listener.")
+        text.histogram("ubiquity_delivery_seconds", deliverySeconds)
+        text.begin("ubiquity_connections_total", .counter, "Connections that were made.")
+        text.value("ubiquity_connections_total", connections)
+    }
+}
+
+extension ServerMetrics.Gauges {
+    fileprivate func add(to text: inout PrometheusText) {
+        func gauge(_ name: String, _ help: String, _ value: Int?) {
+            guard let value else { return }
+            text.begin(name, .gauge, help)
+            text.value(name, value)
+        }
+        gauge("ubiquity_connections", "Connections that are open.", connections)
+        gauge("ubiquity_listeners", "Streams that are open.", listeners)
+        gauge("ubiquity_listener_bytes", "What waits for listeners.", listenerBytes)
+        gauge("ubiquity_answer_bytes", "What waits in connections.", answerBytes)
+        gauge("ubiquity_body_bytes", "Bodies that are being read.", bodyBytes)
+        gauge("ubiquity_database_bytes", "The database and its log.", databaseBytes)
+        gauge("ubiquity_ready", "1 if /health/ready says so.", isReady ? 1 : 0)
+        gauge(
+            "ubiquity_certificate_expires_seconds", "When the certificate does, since 1970.",
+            certificateExpires.map { Int($0) })
+        gauge("process_resident_memory_bytes", "Memory of the process.", memoryBytes)
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+
+/// What a server has done since it started, in numbers. No number says whose.
+///
+/// State: `state`, guarded by its lock, which is held for a few additions.
+final class ServerMetrics: Sendable {
+    /// What one request was, and became. The route is a pattern, never the path that was asked for.
+    struct Request: Hashable, Sendable {
+        var method: String
+        var route: String
+        var status: Int
+    }
+
+    struct State: Sendable {
+        var requests: [Request: Int] = [:]
+        var requestSeconds: [String: Histogram] = [:]
+        var problems: [String: Int] = [:]
+        var limits: [EdgeLimit: Int] = [:]
+        var pushes = 0
+        var transactions: [String: Int] = [:]
+        var commitPushes = Histogram.group
+        var commitSeconds = Histogram.seconds
+        var deliverySeconds = Histogram.seconds
+        var connections = 0
+    }
+
+    private let state = Mutex(State())
+
+    var current: State { state.withLock { $0 } }
+
+    func answered(_ request: Request, seconds: Double) {
+        state.withLock { state in
+            state.requests[request, default: 0] += 1
+            state.requestSeconds[request.route, default: .seconds].record(seconds)
+        }
+    }
+
+    func refused(_ problem: Problem) {
+        state.withLock { $0.problems[problem.code, default: 0] += 1 }
+    }
+
+    func limited(_ limit: EdgeLimit) {
+        state.withLock { $0.limits[limit, default: 0] += 1 }
+    }
+
+    func connected() { state.withLock { $0.connections += 1 } }
+
+    /// A group of pushes is on stable storage, or was refused.
+    func committed(pushes: Int, transactions: [String: Int], seconds: Double) {
+        state.withLock { state in
+            state.pushes += pushes
+            for (outcome, count) in transactions {
+                state.transactions[outcome, default: 0] += count
+            }
+            state.commitPushes.record(Double(pushes))
+            state.commitSeconds.record(seconds)
+        }
+    }
+
+    /// Events were handed to a listener's connection, so long after their commit.
+    func delivered(_ seconds: [Double]) {
+        state.withLock { state in
+            for seconds in seconds { state.deliverySeconds.record(seconds) }
+        }
+    }
+}

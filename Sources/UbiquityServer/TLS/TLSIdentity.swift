@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Logging
+internal import NIOSSL
+internal import Synchronization
+
+/// The certificate and key that new connections get, read again when their files change.
+///
+/// State: `state`, guarded by its lock. Files are read outside of it.
+final class TLSIdentity: Sendable {
+    private struct State {
+        var loaded: Loaded
+        /// What the files were when they were last read, with or without success.
+        var seen: [FileStatus?]
+    }
+
+    private struct Loaded {
+        var context: NIOSSLContext
+        /// Seconds since 1970.
+        var expires: Int64
+    }
+
+    private let files: ServerTLS
+    private let state: Mutex<State>
+
+    /// - Throws: ``ServerStartError/fileUnusable(path:reason:)``.
+    init(_ files: ServerTLS) throws(ServerStartError) {
+        self.files = files
+        let seen = Self.look(at: files)
+        state = Mutex(State(loaded: try Self.load(files), seen: seen))
+    }
+
+    var context: NIOSSLContext { state.withLock(\.loaded.context) }
+    /// Of the server's certificate, in seconds since 1970.
+    var expires: Int64 { state.withLock(\.loaded.expires) }
+
+    /// Reads the files if they changed. New ones that do not fit leave the old ones in use.
+    /// - Parameter isAsked: Reads them in any case.
+    func refresh(isAsked: Bool = false, logger: Logger) {
+        let seen = Self.look(at: files)
+        let isChanged = state.withLock { state in
+            defer { state.seen = seen }
+            return state.seen != seen
+        }
+        guard isChanged || isAsked else { return }
+        do throws(ServerStartError) {
+            let loaded = try Self.load(files)
+            state.withLock { $0.loaded = loaded }
+            logger.notice(
+                "The TLS certificate was read again.",
+                metadata: ["expires": "\(Self.day(loaded.expires))"])
+        } catch {
+            logger.error(
+                "The TLS certificate in use stays: the new one cannot be used.",
+                metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// One sentence where the certificate is no good to anybody, or soon will not be.
+    func warning(now: Int64) -> String? {
+        let days = (expires - now) / 86_400
+        if expires <= now { return "the TLS certificate expired on \(Self.day(expires))" }
+        return days < 14 ? "the TLS certificate expires on \(Self.day(expires))" : nil
+    }
+
+    private static func day(_ seconds: Int64) -> String {
+        Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601.year().month().day())
+    }
+
+    private static func load(_ files: ServerTLS) throws(ServerStartError) -> Loaded {
+        let chain = try certificates(files.certificatePath)
+        guard let bytes = try PrivateFile.read(files.keyPath) else {
+            throw .fileUnusable(path: files.keyPath, reason: "there is no such file")
+        }
+        let key: NIOSSLPrivateKey
+        do { key = try NIOSSLPrivateKey(bytes: bytes, format: .pem) } catch {
+            throw .fileUnusable(
+                path: files.keyPath, reason: "it has no private key in PEM without a passphrase")
+        }
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+        configuration.minimumTLSVersion = .tlsv12
+        configuration.applicationProtocols = ["http/1.1"]
+        do {
+            return Loaded(
+                context: try NIOSSLContext(configuration: configuration),
+                expires: Int64(chain[0].notValidAfter))
+        } catch {
+            throw .fileUnusable(
+                path: files.keyPath,
+                reason: "it is not the key of the certificate in \(files.certificatePath)")
+        }
+    }
+
+    private static func certificates(
+        _ path: String
+    ) throws(ServerStartError) -> [NIOSSLCertificate] {
+        guard let bytes = FileManager.default.contents(atPath: path) else {
+            throw .fileUnusable(path: path, reason: "it cannot be read")
+        }
+        guard let chain = try? NIOSSLCertificate.fromPEMBytes([UInt8](bytes)), !chain.isEmpty
+        else { throw .fileUnusable(path: path, reason: "it has no certificate in PEM") }
+        return chain
+    }
+
+    private static func look(at files: ServerTLS) -> [FileStatus?] {
+        [FileStatus(path: files.certificatePath), FileStatus(path: files.keyPath)]
+    }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Logging
+internal import ServiceLifecycle
+internal import UnixSignals
+
+/// Reads the TLS files again at each SIGHUP.
+struct TLSReloading: Service {
+    let identity: TLSIdentity
+    let logger: Logger
+
+    func run() async throws {
+        let signals = await UnixSignalsSequence(trapping: .sighup)
+        for await _ in signals.cancelOnGracefulShutdown() {
+            identity.refresh(isAsked: true, logger: logger)
+        }
+    }
+}
