@@ -35,20 +35,28 @@ public struct UbiquityAccount: Hashable, Sendable {
     ///   - server: Such as `https://ubiquity.example`.
     ///   - code: Such as `7KQ2-M9XD-4TRW`.
     ///   - deviceName: What the account's owner sees this device as; nil: the host's name.
+    ///   - certificates: The only certificates that the server may be known by, as the text of a PEM
+    ///     file: its own, or those of who signed it. They are kept with the sign-in. Nil: those that
+    ///     the system trusts.
+    ///   - allowsPlainHTTP: Whether the code and the credential may travel without encryption to
+    ///     another machine, where anybody on the way can read them.
     ///   - home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` for a code that is wrong,
     ///   used or too old, ``UbiquityError/Code/unreachable``, ``UbiquityError/Code/refused`` or
     ///   ``UbiquityError/Code/storage``.
     @discardableResult
     public static func signIn(
-        server: String, code: String, deviceName: String? = nil, home: String? = nil
+        server: String, code: String, deviceName: String? = nil, certificates: String? = nil,
+        allowsPlainHTTP: Bool = false, home: String? = nil
     ) async throws -> UbiquityAccount {
         let home = try storageErrors { try DeviceHome(path: home) }
         do {
             return UbiquityAccount(
                 try await home.signIn(
                     server: server, code: code,
-                    deviceName: deviceName ?? ProcessInfo.processInfo.hostName
+                    deviceName: deviceName ?? ProcessInfo.processInfo.hostName,
+                    security: ConnectionSecurity(
+                        certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
                 ).account)
         } catch { throw UbiquityError(signIn: error) }
     }

@@ -68,6 +68,12 @@ extension Failure {
     static func checkAddress(_ server: String) throws(Failure) {
         do { _ = try ServerAddress(server) } catch { throw Failure(.usage, error.detail) }
     }
+
+    /// The same for plain HTTP to another machine that was not allowed, and for certificates that
+    /// are none.
+    static func checkAddress(_ server: String, _ security: ConnectionSecurity) throws(Failure) {
+        do { _ = try ServerAddress(server, security) } catch { throw Failure(.usage, error.detail) }
+    }
 }
 
 extension Failure.Status {

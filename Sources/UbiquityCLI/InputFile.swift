@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Ubiquity
 
 /// Files that a person names; "-" is the standard input.
 enum InputFile {
@@ -14,6 +15,27 @@ enum InputFile {
         }
         do { return try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
             throw Failure(.noInput, (error as? CocoaError)?.sentence(about: path) ?? "\(error)")
+        }
+    }
+
+    /// A file with a secret, which must be nobody else's to read.
+    /// - Throws: ``Failure``.
+    static func readSecret(_ path: String) throws(Failure) -> Data {
+        if path == "-" { return try readStandardInput() }
+        do {
+            guard let bytes = try PrivateFiles.read(path) else {
+                throw Failure(.noInput, "there is no file \(path)")
+            }
+            return bytes
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            guard error as? SystemError == .readableByOthers else {
+                throw Failure(.noInput, "\(path): \(error)")
+            }
+            throw Failure(
+                .noPermission,
+                "\(path) has a secret and other users can read it; run `chmod 600 \(path)`")
         }
     }
 

@@ -17,6 +17,11 @@ struct DataOptions: ParsableArguments {
 
     var folder: String { data ?? Self.standard(ProcessInfo.processInfo.environment) }
 
+    /// Without the tilde that some shells leave.
+    static func expanded(_ path: String) -> String {
+        URL(fileURLWithPath: (path as NSString).expandingTildeInPath).standardizedFileURL.path
+    }
+
     static func standard(_ environment: [String: String]) -> String {
         func variable(_ name: String) -> String? {
             environment[name].flatMap { $0.isEmpty ? nil : $0 }
@@ -42,6 +47,8 @@ struct OperatorOptions: ParsableArguments {
             valueName: "file"))
     var operatorCredential: String?
 
+    @OptionGroup(title: "Connection") var connection: ConnectionOptions
+
     func validate() throws {
         guard operatorCredential != nil else { return }
         if server == nil { throw ValidationError("--operator-credential needs --server URL.") }
@@ -54,28 +61,31 @@ struct OperatorOptions: ParsableArguments {
     var serverForDevices: String { server ?? "http://127.0.0.1:7717" }
 
     func authority() throws -> Authority {
-        if let server { try Failure.checkAddress(server) }
+        if let server, operatorCredential == nil { try Failure.checkAddress(server) }
         guard let server, let operatorCredential else {
             return .folder(try Administration(dataFolder: data.folder))
         }
-        let text = String(decoding: try InputFile.read(operatorCredential), as: UTF8.self)
+        let security = try connection.security()
+        try Failure.checkAddress(server, security)
+        let text = String(decoding: try InputFile.readSecret(operatorCredential), as: UTF8.self)
         let credential = text.trimmingCharacters(in: .whitespacesAndNewlines)
-        return .credential(server: server, credential)
+        return .credential(server: server, credential, security)
     }
 
     /// Makes accounts, one way or the other.
     enum Authority {
         case folder(Administration)
-        case credential(server: String, String)
+        case credential(server: String, String, ConnectionSecurity)
 
         func createAccount(_ name: String) async throws -> DeviceCode {
             switch self {
             case .folder(let administration):
                 DeviceCode(try administration.createAccount(name: name))
-            case .credential(let server, let credential):
+            case .credential(let server, let credential, let security):
                 DeviceCode(
                     try await AccountClient.createAccount(
-                        server: server, operatorCredential: credential, name: name))
+                        server: server, operatorCredential: credential, name: name,
+                        security: security))
             }
         }
 
@@ -83,10 +93,11 @@ struct OperatorOptions: ParsableArguments {
             switch self {
             case .folder(let administration):
                 DeviceCode(try administration.newCode(accountName: name))
-            case .credential(let server, let credential):
+            case .credential(let server, let credential, let security):
                 DeviceCode(
                     try await AccountClient.newCode(
-                        server: server, operatorCredential: credential, accountName: name))
+                        server: server, operatorCredential: credential, accountName: name,
+                        security: security))
             }
         }
     }

@@ -27,7 +27,16 @@ struct StatusReport {
         return [
             ("Account", "\(account.accountName) at \(account.server)"),
             ("Device", "\(account.deviceName) (\(account.device))"),
-        ]
+        ] + (security(of: account).map { [("Encryption", $0)] } ?? [])
+    }
+
+    /// Nil where it is as it should be.
+    private func security(of account: SignedInAccount) -> String? {
+        guard let address = try? ServerAddress(account.server) else { return nil }
+        if !address.isPrivate {
+            return "none: anybody on the way can read the credential; sign in again by https"
+        }
+        return account.certificates == nil ? nil : "by the certificate given at the sign-in"
     }
 
     private var storeRows: [(String, String)] {

@@ -90,7 +90,7 @@ final class DeviceAccount: StoreDevice {
         TransportLink(
             transport: HTTPTransport(
                 server: account.server, store: store, credential: account.credential,
-                device: device))
+                device: device, certificates: account.certificates))
     }
 
     private func look() {

@@ -16,10 +16,11 @@ extension DeviceHome {
     /// - Throws: ``LinkFailure`` if the server does not take the code, ``HomeError`` if the sign-in
     ///   cannot be kept.
     package func signIn(
-        server: String, code: String, deviceName: String
+        server: String, code: String, deviceName: String,
+        security: ConnectionSecurity = ConnectionSecurity()
     ) async throws -> (account: SignedInAccount, old: GivenUp?) {
         let account = try await AccountClient.signIn(
-            server: server, code: code, deviceName: deviceName)
+            server: server, code: code, deviceName: deviceName, security: security)
         var old: SignedInAccount?
         try update { state in
             old = state.signedIn

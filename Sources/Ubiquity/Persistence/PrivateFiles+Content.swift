@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
+package import Foundation
 
 #if canImport(Darwin)
 internal import Darwin
@@ -17,7 +17,7 @@ internal import ucrt
 extension PrivateFiles {
     /// - Returns: Nil if there is no file.
     /// - Throws: ``SystemError``, ``SystemError/readableByOthers`` included.
-    static func read(_ path: String) throws(SystemError) -> Data? {
+    package static func read(_ path: String) throws(SystemError) -> Data? {
         #if os(Windows)
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         #else
@@ -78,5 +78,5 @@ private func systemWrite(_ file: CInt, _ bytes: UnsafeRawPointer, _ count: Int) 
 
 extension SystemError {
     /// The file's rights let users read it whom it does not belong to.
-    static let readableByOthers = SystemError("other users can read it")
+    package static let readableByOthers = SystemError("other users can read it")
 }

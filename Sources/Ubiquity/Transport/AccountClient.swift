@@ -17,9 +17,10 @@ package enum AccountClient {
 
     /// Exchanges a code for a credential of this device's own. A code works once.
     package static func signIn(
-        server: String, code: String, deviceName: String
+        server: String, code: String, deviceName: String,
+        security: ConnectionSecurity = ConnectionSecurity()
     ) async throws(LinkFailure) -> SignedInAccount {
-        let address = try ServerAddress(server)
+        let address = try ServerAddress(server, security)
         var body = WireSignIn()
         body.code = code
         body.deviceName = deviceName
@@ -35,12 +36,14 @@ package enum AccountClient {
         }
         return SignedInAccount(
             server: address.text, account: answer.account, accountName: answer.accountName,
-            device: answer.device, deviceName: deviceName, credential: answer.credential)
+            device: answer.device, deviceName: deviceName, credential: answer.credential,
+            certificates: security.certificates)
     }
 
     /// Has the server forget this device's credential.
     package static func signOut(_ account: SignedInAccount) async throws(LinkFailure) {
-        let address = try ServerAddress(account.server)
+        let address = try ServerAddress(
+            account.server, certificates: account.certificates)
         _ = try await ServerRequest(
             address: address, method: .DELETE, url: address.url("devices", account.device),
             credential: account.credential
@@ -49,9 +52,10 @@ package enum AccountClient {
 
     /// Makes an account. The operator's.
     package static func createAccount(
-        server: String, operatorCredential: String, name: String
+        server: String, operatorCredential: String, name: String,
+        security: ConnectionSecurity = ConnectionSecurity()
     ) async throws(LinkFailure) -> SignInCode {
-        let address = try ServerAddress(server)
+        let address = try ServerAddress(server, security)
         var body = WireNewAccount()
         body.name = name
         return try await ServerRequest(
@@ -62,9 +66,10 @@ package enum AccountClient {
 
     /// A code for one more device of an account. The operator's.
     package static func newCode(
-        server: String, operatorCredential: String, accountName: String
+        server: String, operatorCredential: String, accountName: String,
+        security: ConnectionSecurity = ConnectionSecurity()
     ) async throws(LinkFailure) -> SignInCode {
-        let address = try ServerAddress(server)
+        let address = try ServerAddress(server, security)
         return try await ServerRequest(
             address: address, method: .POST,
             url: address.url("accounts", accountName, "codes"), credential: operatorCredential

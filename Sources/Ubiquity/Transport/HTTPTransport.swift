@@ -19,8 +19,14 @@ package struct HTTPTransport: Transport {
     ///   - server: An address such as `http://127.0.0.1:7717`. For a text that is none, every
     ///     request fails and says so.
     ///   - device: The author of writes that need not name theirs.
-    package init(server: String, store: StoreIdentifier, credential: String, device: DeviceID) {
-        address = Result { () throws(LinkFailure) in try ServerAddress(server) }
+    ///   - certificates: The only ones that the server may be known by, in PEM; nil: the system's.
+    package init(
+        server: String, store: StoreIdentifier, credential: String, device: DeviceID,
+        certificates: String? = nil
+    ) {
+        address = Result { () throws(LinkFailure) in
+            try ServerAddress(server, certificates: certificates)
+        }
         self.store = store
         self.credential = credential
         self.device = device

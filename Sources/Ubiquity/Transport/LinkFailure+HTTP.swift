@@ -72,6 +72,11 @@ extension LinkFailure {
         case let error as IOError where [ECONNRESET, ECONNABORTED, EPIPE].contains(error.errnoCode):
             self.init(
                 .unreachable, "the connection to \(address) broke (\(Self.words(for: error)))")
+        case let error where CertificateDiagnosis.isNoTLS(error):
+            self.init(
+                .unreachable,
+                "what answers at \(address) speaks no TLS; see whether the address is right, and "
+                    + "is to begin with https")
         default: self.init(.unreachable, Self.detail(error, address))
         }
     }

@@ -59,7 +59,8 @@ struct ServerRequest {
         if body != nil { headers.add(name: "content-type", value: WireFormat.protobuf.rawValue) }
         do {
             return try HTTPClient.Request(
-                url: url, method: method, headers: headers, body: body.map { .bytes($0) })
+                url: url, method: method, headers: headers, body: body.map { .bytes($0) },
+                tlsConfiguration: address.certificates.map(TrustedCertificates.configuration))
         } catch { throw LinkFailure(error, address) }
     }
 
@@ -72,6 +73,10 @@ struct ServerRequest {
             } onCancel: {
                 task.cancel()
             }
-        } catch { throw LinkFailure(error, address) }
+        } catch {
+            guard CertificateDiagnosis.concerns(error) else { throw LinkFailure(error, address) }
+            throw LinkFailure(
+                .unreachable, await CertificateDiagnosis.sentence(of: error, address))
+        }
     }
 }

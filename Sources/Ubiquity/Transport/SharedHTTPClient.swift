@@ -15,6 +15,7 @@ enum SharedHTTPClient {
 
     private static var configuration: HTTPClient.Configuration {
         var configuration = HTTPClient.Configuration(
+            tlsConfiguration: TrustedCertificates.system,
             // A redirection would carry the credential to an address nobody chose.
             redirectConfiguration: .disallow,
             timeout: .init(

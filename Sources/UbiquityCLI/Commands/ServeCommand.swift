@@ -15,10 +15,13 @@ struct ServeCommand: AsyncParsableCommand {
             Prints one line when it takes requests, and runs until Ctrl-C or SIGTERM. The log goes to \
             the standard error. The limits and the allowance are made known to the devices.
 
-            A server speaks plain HTTP: on other addresses than 127.0.0.1, put a proxy with TLS in \
-            front of it.
+            With --tls-certificate and --tls-key the server speaks HTTPS, and plain HTTP without. On \
+            other addresses than 127.0.0.1 plain HTTP needs a proxy with TLS in front; name it with \
+            --trusted-proxy, so that limits tell its clients apart. What each limit does when it is \
+            reached is in docs/SETTINGS.md.
 
-            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}.
+            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, and \
+            {"metrics"} with --metrics-port, on a line of its own.
             """)
 
     @OptionGroup var data: DataOptions
@@ -32,10 +35,15 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How much is logged.", valueName: "level"))
     var logLevel = LogLevel.notice
 
+    @Option(help: ArgumentHelp("The form of the log: lines for people, or JSON.", valueName: "form"))
+    var logFormat = LogFormat.text
+
     @Flag(help: ArgumentHelp("End when the standard input does.", visibility: .hidden))
     var endWithInput = false
 
+    @OptionGroup(title: "Connections") var edge: ServerEdgeOptions
     @OptionGroup(title: "Limits") var limits: ServerLimitOptions
+    @OptionGroup(title: "Limits of traffic") var traffic: ServerTrafficOptions
     @OptionGroup var json: JSONOption
 
     func validate() throws {
@@ -49,11 +57,30 @@ struct ServeCommand: AsyncParsableCommand {
         let settings = settings
         let ready = ServerReadiness(
             host: host, data: settings.dataFolder, credential: settings.operatorCredentialPath,
-            isJSON: json.isOn,
+            isJSON: json.isOn, isTLS: settings.tls != nil,
             isFirstStart: !FileManager.default.fileExists(atPath: settings.operatorCredentialPath))
-        var logger = Logger(label: "ubiquity.server") { StreamLogHandler.standardError(label: $0) }
+        if settings.tls == nil, !PlainHTTPRule.isLoopback(host) { Self.warnOfPlainHTTP(host) }
+        try await runServer(
+            settings, logger: logger,
+            onReady: { port in ready.announce(port: port) },
+            onMetricsReady: { port in ready.announceMetrics(settings.metricsHost, port: port) })
+    }
+
+    private var logger: Logger {
+        var logger = Logger(label: "ubiquity.server") { label in
+            switch logFormat {
+            case .text: StreamLogHandler.standardError(label: label)
+            case .json: JSONLogHandler()
+            }
+        }
         logger.logLevel = logLevel.level
-        try await runServer(settings, logger: logger) { port in ready.announce(port: port) }
+        return logger
+    }
+
+    private static func warnOfPlainHTTP(_ host: String) {
+        Output.note(
+            "Warning: plain HTTP on \(host), which others reach: credentials can be read on the way. "
+                + "Give --tls-certificate and --tls-key, or put a proxy with TLS in front.")
     }
 
     /// For a program that starts a server, and must not leave it behind when it is killed.
@@ -70,6 +97,8 @@ struct ServeCommand: AsyncParsableCommand {
         settings.host = host
         settings.port = port
         limits.apply(to: &settings)
+        traffic.apply(to: &settings)
+        edge.apply(to: &settings)
         return settings
     }
 }
@@ -81,6 +110,8 @@ enum LogLevel: String, CaseIterable, ExpressibleByArgument {
     var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
 }
 
+extension LogFormat: ExpressibleByArgument {}
+
 /// What a server says when it takes requests.
 private struct ServerReadiness: Sendable {
     var host: String
@@ -88,11 +119,11 @@ private struct ServerReadiness: Sendable {
     /// The operator's, a file.
     var credential: String
     var isJSON: Bool
+    var isTLS: Bool
     var isFirstStart: Bool
 
     func announce(port: Int) {
-        let host = host.contains(":") ? "[\(host)]" : host
-        let url = "http://\(host):\(port)"
+        let url = "\(isTLS ? "https" : "http")://\(Self.bracketed(host)):\(port)"
         if isJSON {
             return Output.print(
                 .object([
@@ -107,5 +138,14 @@ private struct ServerReadiness: Sendable {
             The operator's credential is in \(credential).
             Make an account with: ubiquity account create NAME --data \(data) --server \(url)
             """)
+    }
+
+    func announceMetrics(_ host: String, port: Int) {
+        let url = "http://\(Self.bracketed(host)):\(port)/metrics"
+        Output.print(isJSON ? JSON.object([("metrics", .string(url))]).text : "Metrics on \(url)")
+    }
+
+    private static func bracketed(_ host: String) -> String {
+        host.contains(":") ? "[\(host)]" : host
     }
 }

@@ -19,6 +19,10 @@ struct SignInCommand: AsyncParsableCommand {
             account's values; what the first one had not yet sent waits, and is sent when it is \
             signed in again.
 
+            With https the server must show a certificate that the system trusts, or one of \
+            --certificate, which is kept with the sign-in. Plain HTTP is for this machine alone, \
+            unless --allow-plain-http is given.
+
             A device that is signed in is not signed in again unless --replace is given: then the old \
             credential is given up once the new one works.
 
@@ -40,17 +44,19 @@ struct SignInCommand: AsyncParsableCommand {
     @Flag(help: "Give up the present sign-in for this one.")
     var replace = false
 
+    @OptionGroup(title: "Connection") var connection: ConnectionOptions
     @OptionGroup var home: HomeOptions
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-        try Failure.checkAddress(server)
+        let security = try connection.security()
+        try Failure.checkAddress(server, security)
         let home = try home.open()
         let old = try home.load().signedIn
         if let old, !replace { throw refusal(old) }
         let name = deviceName ?? ProcessInfo.processInfo.hostName
         let (account, given) = try await home.signIn(
-            server: server, code: code, deviceName: name)
+            server: server, code: code, deviceName: name, security: security)
         if let given { report(given) }
         report(account)
     }

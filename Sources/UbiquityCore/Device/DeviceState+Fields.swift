@@ -21,6 +21,7 @@ extension SignedInAccount {
         self.init(
             server: try string("server"), account: try string("account"),
             accountName: try string("accountName"), device: try string("device"),
-            deviceName: try string("deviceName"), credential: try string("credential"))
+            deviceName: try string("deviceName"), credential: try string("credential"),
+            certificates: try fields.string("certificates"))
     }
 }

@@ -11,10 +11,12 @@ package struct SignedInAccount: Hashable, Sendable, Encodable {
     package var device: String
     package var deviceName: String
     package var credential: String
+    /// The only certificates that the server may be known by, in PEM; nil: the system's.
+    package var certificates: String?
 
     package init(
         server: String, account: String, accountName: String, device: String, deviceName: String,
-        credential: String
+        credential: String, certificates: String? = nil
     ) {
         self.server = server
         self.account = account
@@ -22,5 +24,6 @@ package struct SignedInAccount: Hashable, Sendable, Encodable {
         self.device = device
         self.deviceName = deviceName
         self.credential = credential
+        self.certificates = certificates
     }
 }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import NIOCore
+internal import NIOPosix
+internal import NIOSSL
+internal import Synchronization
+internal import UbiquityCore
+
+/// Why a server's certificate was not accepted: TLS itself says only that it was not. Asked with
+/// a connection of its own, that ends with the certificate, before anything is sent.
+enum CertificateDiagnosis {
+    /// Whether an error is about the server's certificate.
+    static func concerns(_ error: any Error) -> Bool {
+        switch error {
+        case let error as NIOSSLExtraError: error == .failedToValidateHostname
+        case NIOSSLError.unableToValidateCertificate, NIOSSLError.noCertificateToValidate: true
+        case NIOSSLError.handshakeFailed(let cause):
+            "\(cause)".contains("CERTIFICATE_VERIFY_FAILED")
+        default: false
+        }
+    }
+
+    /// Whether what answers does not speak TLS.
+    static func isNoTLS(_ error: any Error) -> Bool {
+        guard case NIOSSLError.handshakeFailed(let cause) = error else { return false }
+        return "\(cause)".contains("WRONG_VERSION_NUMBER") || "\(cause)".contains("HTTP_REQUEST")
+    }
+
+    /// A sentence, and what to do.
+    static func sentence(of error: any Error, _ address: ServerAddress) async -> String {
+        if error as? NIOSSLExtraError == .failedToValidateHostname {
+            return "the certificate of the server at \(address) is for another name; use the name "
+                + "that it was made for, or have its operator get one for this"
+        }
+        let leaf = await leaf(of: address)
+        if let leaf, leaf.notValidAfter < now {
+            return "the certificate of the server at \(address) expired on "
+                + "\(day(leaf.notValidAfter)); its operator must renew it"
+        }
+        if let leaf, leaf.notValidBefore > now {
+            return "the certificate of the server at \(address) is valid from "
+                + "\(day(leaf.notValidBefore)) only; see whether this device's clock is right"
+        }
+        return address.certificates == nil
+            ? "the certificate of the server at \(address) was signed by nobody whom this system "
+                + "trusts; if it is the operator's own, get it from them and sign in with it "
+                + "(--certificate FILE)"
+            : "the certificate of the server at \(address) is not the one that this device was "
+                + "told to trust; if the operator changed it, sign in again with the new one"
+    }
+
+    private static var now: Int64 { Int64(Date().timeIntervalSince1970) }
+
+    private static func day(_ seconds: some BinaryInteger) -> String {
+        Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601.year().month().day())
+    }
+
+    /// Nil if it does not come.
+    private static func leaf(of address: ServerAddress) async -> NIOSSLCertificate? {
+        guard let (host, port) = address.endpoint else { return nil }
+        let result = Found()
+        let connection = try? await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connectTimeout(.seconds(SharedHTTPClient.connectSecondsMax))
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(handler(host, result))
+                }
+            }
+            .connect(host: host, port: port).get()
+        guard let connection else { return nil }
+        let end = connection.eventLoop.scheduleTask(in: .seconds(5)) {
+            connection.close(promise: nil)
+        }
+        try? await connection.closeFuture.get()
+        end.cancel()
+        return result.found.withLock { $0 }
+    }
+
+    /// What the handshake brings. Shared state: `found`, by its mutex.
+    private final class Found: Sendable {
+        let found = Mutex<NIOSSLCertificate?>(nil)
+    }
+
+    private static func handler(_ host: String, _ result: Found) throws -> NIOSSLClientHandler {
+        let context = try NIOSSLContext(configuration: TrustedCertificates.system)
+        let isName = IPAddress(host) == nil
+        return try NIOSSLClientHandler(
+            context: context, serverHostname: isName ? host : nil,
+            customVerificationCallback: { certificates, promise in
+                result.found.withLock { $0 = certificates.first }
+                promise.succeed(.failed)
+            })
+    }
+}

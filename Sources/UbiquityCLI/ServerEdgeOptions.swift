@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import UbiquityCore
+import UbiquityServer
+
+/// How a server meets the world: its TLS identity, the proxies before it, and its metrics.
+struct ServerEdgeOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "A PEM file with the server's certificate, and those between it and a root.",
+            discussion: "It and the key are read again when they change, and on SIGHUP.",
+            valueName: "file"))
+    var tlsCertificate: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A PEM file with the certificate's key, for the server's user alone (chmod 600).",
+            valueName: "file"))
+    var tlsKey: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A proxy whose X-Forwarded-For is believed: an address, or a range such as 10.0.0.0/8.",
+            discussion: "May be given several times.", valueName: "address"))
+    var trustedProxy: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The port of GET /metrics, for Prometheus; 0: any free one. (default: none)",
+            valueName: "number"))
+    var metricsPort: Int?
+
+    @Option(help: ArgumentHelp("The address of the metrics.", valueName: "address"))
+    var metricsHost = "127.0.0.1"
+
+    func validate() throws {
+        guard (tlsCertificate == nil) == (tlsKey == nil) else {
+            throw ValidationError("Give --tls-certificate and --tls-key, both or neither.")
+        }
+        for text in trustedProxy where AddressRange(text) == nil {
+            throw ValidationError(
+                "--trusted-proxy needs an address or a range such as 10.0.0.0/8, not \(text).")
+        }
+        guard metricsPort.map({ (0...65_535).contains($0) }) ?? true else {
+            throw ValidationError("--metrics-port needs a number from 0 to 65535.")
+        }
+    }
+
+    func apply(to settings: inout ServerSettings) {
+        if let tlsCertificate, let tlsKey {
+            settings.tls = ServerTLS(
+                certificatePath: DataOptions.expanded(tlsCertificate),
+                keyPath: DataOptions.expanded(tlsKey))
+        }
+        settings.trustedProxies = trustedProxy.compactMap(AddressRange.init)
+        settings.metricsPort = metricsPort
+        settings.metricsHost = metricsHost
+    }
+}
