@@ -134,19 +134,21 @@ let package = Package(
         .testTarget(
             name: "UbiquityCLITests",
             dependencies: [
-                "Ubiquity", "UbiquityCLI", "UbiquityCore",
+                "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
             ]),
         // Needs the programs too, and starts them.
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "SyncMe", "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityTestWorker",
+                "ClientTestSupport", "SyncMe", "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityTestWorker",
                 "UbiquityTorture", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         // An app for the end-to-end tests to start several of.
         .executableTarget(
@@ -182,7 +184,7 @@ let package = Package(
         .testTarget(
             name: "UbiquityServerTests",
             dependencies: [
-                "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "ClientTestSupport", "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),

@@ -98,6 +98,7 @@ extension Server {
             bodyBytes: edge.bodies.bytes,
             databaseBytes: SystemFigures.bytes(ofFiles: [database, database + "-wal"]),
             memoryBytes: SystemFigures.memoryBytes, certificateExpires: edge.tls?.expires,
+            certificateFailures: edge.tls?.failures,
             isReady: readiness.isReady)
     }
 

@@ -5,6 +5,7 @@ internal import Foundation
 internal import Logging
 internal import NIOCore
 internal import NIOHTTP1
+internal import Synchronization
 internal import SwiftProtobuf
 internal import UbiquityCore
 internal import UbiquityServer
@@ -14,6 +15,8 @@ internal import UbiquityWire
 struct TestServer: Sendable {
     let folder: TemporaryFolder
     let port: Int
+    /// Of the metrics, where the settings ask for them.
+    private let metricsPort: PortBox
     private let running: Task<Void, any Error>
 
     static func start(
@@ -24,13 +27,19 @@ struct TestServer: Sendable {
         var settings = ServerSettings(dataFolder: folder.file("data"))
         settings.port = 0
         configure(&settings)
+        let metricsPort = PortBox()
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         let running = Task { [settings] in
             defer { port.finish() }
             let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            try await runServer(settings, logger: log?.logger ?? silent) { port.yield($0) }
+            try await runServer(
+                settings, logger: log?.logger ?? silent, onReady: { port.yield($0) },
+                onMetricsReady: { metricsPort.set($0) })
         }
-        for await port in ports { return TestServer(folder: folder, port: port, running: running) }
+        for await port in ports {
+            return TestServer(
+                folder: folder, port: port, metricsPort: metricsPort, running: running)
+        }
         try await running.value
         throw CancellationError()
     }
@@ -54,6 +63,22 @@ struct TestServer: Sendable {
         var problem: WireProblem {
             get throws { try message(WireProblem.self) }
         }
+    }
+
+    /// What Prometheus would get.
+    func metrics() async throws -> String {
+        let port = try await metricsPort.wait()
+        let response = try await HTTPClient.shared.execute(
+            HTTPClientRequest(url: "http://127.0.0.1:\(port)/metrics"),
+            timeout: TestPatience.answer)
+        return String(buffer: try await response.body.collect(upTo: 1 << 20))
+    }
+
+    /// How often a limit was reached.
+    func count(of limit: String) async throws -> Int {
+        let prefix = "ubiquity_limits_total{limit=\"\(limit)\"} "
+        let line = try await metrics().split(separator: "\n").first { $0.hasPrefix(prefix) }
+        return Int(line?.dropFirst(prefix.count) ?? "") ?? 0
     }
 
     func send(
@@ -121,6 +146,18 @@ struct TestServer: Sendable {
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
         return request
+    }
+}
+
+/// A port that is known later. Shared state: `port`, by its mutex.
+final class PortBox: Sendable {
+    private let port = Mutex<Int?>(nil)
+
+    func set(_ port: Int) { self.port.withLock { $0 = port } }
+
+    func wait() async throws -> Int {
+        try await until("the port of the metrics") { self.port.withLock { $0 != nil } }
+        return port.withLock { $0 ?? 0 }
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import HTTPTypes
 internal import NIOCore
 
 /// What leaves a connection: ends one whose other side does not read, and counts what waits.
@@ -57,15 +58,22 @@ final class SocketWatch: ChannelDuplexHandler {
     /// Somebody speaks HTTP where TLS is spoken: a person with a wrong address, as a rule.
     private func refusePlain(_ context: ChannelHandlerContext) {
         edge.note(.handshake)
-        let answer = context.channel.allocator.buffer(string: Self.plainAnswer)
-        context.writeAndFlush(NIOAny(IOData.byteBuffer(answer)), promise: nil)
+        context.writeAndFlush(NIOAny(IOData.byteBuffer(Self.plainAnswer)), promise: nil)
         context.close(mode: .all, promise: nil)
     }
 
     private static let handshakeRecord: UInt8 = 0x16
-    private static let plainAnswer =
-        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 42\r\n"
-        + "Connection: close\r\n\r\nThis server speaks TLS. Begin with https.\n"
+
+    /// Written by hand, for no HTTP is spoken here.
+    private static let plainAnswer: ByteBuffer = {
+        let problem = Problem.malformed("This port speaks TLS. Begin the address with https.")
+        var answer = ByteBuffer(string: "HTTP/1.1 \(problem.status)\r\nConnection: close\r\n")
+        answer.writeString("Content-Length: \(problem.body.readableBytes)\r\n")
+        for field in problem.headers { answer.writeString("\(field.name): \(field.value)\r\n") }
+        answer.writeString("\r\n")
+        answer.writeImmutableBuffer(problem.body)
+        return answer
+    }()
 
     private func look(_ context: ChannelHandlerContext) {
         let waiting = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0

@@ -28,6 +28,10 @@ struct DataFolder: Sendable {
         guard access(path, R_OK | W_OK | X_OK) == 0 else {
             throw .folderUnusable(path: path, reason: "it is not writable")
         }
+        if FileStatus(path: path)?.isWritableForOthers ?? false {
+            throw .folderUnusable(
+                path: path, reason: "other users can write to it; run `chmod go-w \(path)`")
+        }
     }
 
     /// Makes the database's file, empty and for its owner alone, unless it is there. The files
@@ -38,6 +42,7 @@ struct DataFolder: Sendable {
             throw .fileUnusable(path: databasePath, reason: Self.systemReason())
         }
         close(file)
+        try PrivateFile.requirePrivate(databasePath)
     }
 
     /// What the system says to its error, the last one by default.

@@ -1,50 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Where `stat` is declared depends on the platform; in Swift also on what else the module imports, for
-// each C module that is read first has the declarations of those that it includes.
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import CDispatch
-internal import Dispatch
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
+internal import Foundation
 
 /// What the system says of a file: its rights, and what tells one content from another.
+///
+/// Asked through Foundation: which module declares the system's `stat` differs from build to build.
 struct FileStatus: Hashable, Sendable {
     /// Anybody but the owner may do something with it.
     var isOpenToOthers: Bool
+    var isWritableForOthers: Bool
     var bytes: Int
-    private var inode: UInt64
-    private var seconds: Int64
-    private var nanoseconds: Int64
+    private var inode: Int
+    private var modified: Date?
 
     /// Nil if there is no such file, or it cannot be asked for.
     init?(path: String) {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return nil }
-        self.init(status)
-    }
-
-    /// Of an open file.
-    init?(file: Int32) {
-        var status = stat()
-        guard fstat(file, &status) == 0 else { return nil }
-        self.init(status)
-    }
-
-    private init(_ status: stat) {
-        isOpenToOthers = status.st_mode & 0o077 != 0
-        bytes = Int(status.st_size)
-        inode = UInt64(status.st_ino)
-        #if canImport(Darwin)
-        let time = status.st_mtimespec
-        #else
-        let time = status.st_mtim
-        #endif
-        seconds = Int64(time.tv_sec)
-        nanoseconds = Int64(time.tv_nsec)
+        // Links are followed: what matters is what is read.
+        let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        guard let status = try? FileManager.default.attributesOfItem(atPath: path) else {
+            return nil
+        }
+        func number(_ key: FileAttributeKey) -> Int { (status[key] as? NSNumber)?.intValue ?? 0 }
+        let rights = number(.posixPermissions)
+        isOpenToOthers = rights & 0o077 != 0
+        isWritableForOthers = rights & 0o022 != 0
+        bytes = number(.size)
+        inode = number(.systemFileNumber)
+        modified = status[.modificationDate] as? Date
     }
 }

@@ -13,6 +13,7 @@ extension ServerMetrics {
         var memoryBytes: Int?
         /// Seconds since 1970; nil: no TLS.
         var certificateExpires: Int64?
+        var certificateFailures: Int?
         var isReady: Bool
     }
 
@@ -97,6 +98,11 @@ extension ServerMetrics.Gauges {
         gauge(
             "ubiquity_certificate_expires_seconds", "When the certificate does, since 1970.",
             certificateExpires.map { Int($0) })
+        if let certificateFailures {
+            let name = "ubiquity_certificate_reloads_failed_total"
+            text.begin(name, .counter, "Changed TLS files that could not be used.")
+            text.value(name, certificateFailures)
+        }
         gauge("process_resident_memory_bytes", "Memory of the process.", memoryBytes)
     }
 }

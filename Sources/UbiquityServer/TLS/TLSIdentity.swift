@@ -13,6 +13,8 @@ final class TLSIdentity: Sendable {
         var loaded: Loaded
         /// What the files were when they were last read, with or without success.
         var seen: [FileStatus?]
+        /// How often new files could not be used.
+        var failures = 0
     }
 
     private struct Loaded {
@@ -32,6 +34,8 @@ final class TLSIdentity: Sendable {
     }
 
     var context: NIOSSLContext { state.withLock(\.loaded.context) }
+    /// How often new files could not be used.
+    var failures: Int { state.withLock(\.failures) }
     /// Of the server's certificate, in seconds since 1970.
     var expires: Int64 { state.withLock(\.loaded.expires) }
 
@@ -51,6 +55,7 @@ final class TLSIdentity: Sendable {
                 "The TLS certificate was read again.",
                 metadata: ["expires": "\(Self.day(loaded.expires))"])
         } catch {
+            state.withLock { $0.failures += 1 }
             logger.error(
                 "The TLS certificate in use stays: the new one cannot be used.",
                 metadata: ["reason": "\(error)"])

@@ -20,6 +20,11 @@ struct Device: Sendable {
         store = try UbiquitousKeyValueStore(configuration: configuration)
     }
 
+    /// The device's own.
+    var credential: String? {
+        get throws { try DeviceHome(path: home).load().signedIn?.credential }
+    }
+
     var isSettled: Bool { store.engineStatus.pendingKeys.isEmpty }
     var isConnected: Bool { store.engineStatus.link.state == .connected }
 

@@ -26,6 +26,9 @@ struct ServerProcess {
 
     var url: String { "http://127.0.0.1:\(port)" }
 
+    /// The process's; nil: it does not run.
+    var number: Int32? { child?.number }
+
     var operatorCredential: String {
         get throws {
             try String(contentsOfFile: data + "/operator-credential", encoding: .utf8)

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Foundation
+internal import Testing
+internal import Ubiquity
+internal import UbiquityCore
+
+extension EndToEndTests {
+    /// Whom a device shows its credential to.
+    @Suite struct CertificateTests {
+        /// A server with an identity, in files of the stage's.
+        private func server(
+            _ stage: Stage, _ identity: TestIdentity
+        ) async throws -> ServerProcess {
+            try Self.write(identity, stage)
+            return try await ServerProcess.started(
+                stage,
+                options: [
+                    "--tls-certificate", stage.path("certificate.pem"), "--tls-key",
+                    stage.path("key.pem"),
+                ])
+        }
+
+        private static func write(_ identity: TestIdentity, _ stage: Stage) throws {
+            try identity.write(
+                certificate: stage.path("certificate.pem"), key: stage.path("key.pem"))
+        }
+
+        private func url(_ server: ServerProcess) -> String { "https://127.0.0.1:\(server.port)" }
+
+        @Test func `a device that was given the authority's certificate syncs, and through a renewal`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await server(stage, .local)
+                let home = stage.path("home")
+                let account = try await UbiquityAccount.signIn(
+                    server: url(server), code: server.newCode(isFirst: true),
+                    certificates: TestIdentity.authority, home: home)
+                #expect(account.server == url(server))
+                let device = try Device(home: home)
+                defer { device.close() }
+                device.store.set("1", forKey: "a")
+                try await device.store.synchronizeNow()
+                #expect(device.store.status.connection == .connected)
+
+                try Self.write(.renewed, stage)
+                // A further device meets the new certificate, and the first one goes on.
+                try await until("the new certificate") {
+                    (try? await signIn(server, trusting: TestIdentity.renewed.certificate)) != nil
+                }
+                device.store.set("2", forKey: "a")
+                try await device.store.synchronizeNow()
+            }
+        }
+
+        private func signIn(_ server: ServerProcess, trusting certificates: String?) async throws {
+            let home = NSTemporaryDirectory() + "ubiquity-home-" + UUID().uuidString
+            defer { try? FileManager.default.removeItem(atPath: home) }
+            try await UbiquityAccount.signIn(
+                server: url(server), code: server.newCode(isFirst: false),
+                certificates: certificates, home: home)
+        }
+
+        @Test func `the file of a certificate may go once the device is signed in`() async throws {
+            try await onStage { stage in
+                let server = try await server(stage, .local)
+                let file = stage.path("trusted.pem")
+                try Data(TestIdentity.local.certificate.utf8).write(
+                    to: URL(fileURLWithPath: file))
+                let home = stage.path("home")
+                try await stage.succeed(
+                    "sign-in", "--server", url(server), "--code", server.newCode(isFirst: true),
+                    "--certificate", file, "--home", home)
+                try FileManager.default.removeItem(atPath: file)
+                try await stage.succeed("set", "a", "1", "--store", "a.b", "--home", home)
+                let status = try await stage.succeed("status", "--home", home)
+                #expect(status.contains("by the certificate given at the sign-in"))
+
+                try Self.write(.renewed, stage)
+                try await until("the other certificate") {
+                    let run = try await stage.run("sync", "--store", "a.b", "--home", home)
+                    return run.status == 69
+                        && run.errors.contains("is not the one that this device was told to trust")
+                }
+            }
+        }
+
+        @Test(arguments: [
+            (TestIdentity.local, nil, "signed by nobody whom this system trusts"),
+            (.elsewhere, TestIdentity.authority, "is for another name"),
+            (.expired, TestIdentity.authority, "expired on 2021-01-01"),
+            (.local, TestIdentity.renewed.certificate, "is not the one"),
+        ])
+        func `a certificate that is not accepted is told from the others, and what to do`(
+            identity: TestIdentity, trusted: String?, words: String
+        ) async throws {
+            try await onStage { stage in
+                let server = try await server(stage, identity)
+                let code = try await server.newCode(isFirst: true)
+                let error = await #expect(throws: UbiquityError.self) {
+                    try await UbiquityAccount.signIn(
+                        server: url(server), code: code, certificates: trusted,
+                        home: stage.path("home"))
+                }
+                let found = try #require(error)
+                #expect(found.description.contains(words), "\(found)")
+                #expect(found.code == .unreachable)
+                #expect(try UbiquityAccount.current(home: stage.path("home")) == nil)
+            }
+        }
+
+        @Test func `https to a server that speaks plain HTTP says so, and the other way round`()
+            async throws
+        {
+            try await onStage { stage in
+                let plain = try await ServerProcess.started(stage)
+                let run = try await stage.run(
+                    "sign-in", "--server", url(plain), "--code", "AAAA-BBBB-CCCC", "--home",
+                    stage.path("home"))
+                #expect(run.status == 69)
+                #expect(run.errors.contains("speaks no TLS"))
+            }
+            try await onStage { stage in
+                let server = try await server(stage, .local)
+                let run = try await stage.run(
+                    "sign-in", "--server", server.url, "--code", "AAAA-BBBB-CCCC", "--home",
+                    stage.path("home"))
+                #expect(run.status != 0)
+                #expect(run.errors.contains("This port speaks TLS"))
+            }
+        }
+
+        @Test(arguments: [
+            "http://192.0.2.1:7717", "http://127.0.0.1.evil.example", "http://localhost.",
+            "http://2130706433", "http://[::2]:7717",
+        ])
+        func `a code does not leave the machine in plain HTTP`(server: String) async throws {
+            try await onStage { stage in
+                let home = stage.path("home")
+                let error = await #expect(throws: UbiquityError.self) {
+                    try await UbiquityAccount.signIn(
+                        server: server, code: "AAAA-BBBB-CCCC", home: home)
+                }
+                #expect(error?.code == .refused)
+                let run = try await stage.run(
+                    "sign-in", "--server", server, "--code", "AAAA-BBBB-CCCC", "--home", home)
+                #expect(run.status == 64)
+                #expect(run.errors.contains("--allow-plain-http"))
+                let credential = stage.path("credential")
+                try Data("ubo_0123456789012345678901234567".utf8).write(
+                    to: URL(fileURLWithPath: credential))
+                let create = try await stage.run(
+                    "account", "create", "ada", "--server", server, "--operator-credential",
+                    credential)
+                #expect(create.status == 64)
+                #expect(create.errors.contains("--allow-plain-http"))
+            }
+        }
+
+        @Test func `an operator's credential that others can read is not used`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let file = server.data + "/operator-credential"
+                try FileManager.default.setAttributes(
+                    [.posixPermissions: 0o644], ofItemAtPath: file)
+                let run = try await stage.run(
+                    "account", "create", "ada", "--server", server.url,
+                    "--operator-credential", file)
+                #expect(run.status == 77)
+                #expect(run.errors.contains("chmod 600 \(file)"))
+                try FileManager.default.setAttributes(
+                    [.posixPermissions: 0o600], ofItemAtPath: file)
+                try await stage.succeed(
+                    "account", "create", "ada", "--server", server.url,
+                    "--operator-credential", file)
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import NIOCore
+internal import NIOPosix
+internal import Testing
+
+#if os(Linux)
+extension EndToEndTests {
+    /// What strangers can make a server's process hold.
+    @Suite struct HostileMemoryTests {
+        private static let mebibyte = 1 << 20
+
+        /// The bytes that a process holds in memory.
+        private func memory(of server: ServerProcess) throws -> Int {
+            let number = try #require(server.number)
+            let status = try String(contentsOfFile: "/proc/\(number)/status", encoding: .utf8)
+            let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+            let kilobytes = line?.split(separator: " ").compactMap { Int($0) }.first
+            return try #require(kilobytes) * 1_024
+        }
+
+        private func connect(_ server: ServerProcess, reads: Bool = true) async throws -> any Channel
+        {
+            try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .channelOption(.autoRead, value: reads)
+                .channelOption(.socketOption(.so_rcvbuf), value: 4_096)
+                .connect(host: "127.0.0.1", port: server.port).get()
+        }
+
+        private func isWell(_ server: ServerProcess) async throws -> Bool {
+            try await RawAnswer.to("GET", "\(server.url)/health/live").status == 200
+        }
+
+        @Test func `thousands of unfinished requests cost little, and are let go`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(
+                    stage,
+                    options: [
+                        "--head-seconds-max", "4", "--connections-per-address-max", "2500",
+                    ])
+                #expect(try await isWell(server))
+                let before = try memory(of: server)
+                var connections: [any Channel] = []
+                let head = "GET /v1/config HTTP/1.1\r\nX: " + String(repeating: "a", count: 8_000)
+                for _ in 0..<2_000 {
+                    let connection = try await connect(server)
+                    try await connection.writeAndFlush(ByteBuffer(string: head)).get()
+                    connections.append(connection)
+                }
+                #expect(try await isWell(server))
+                let growth = try memory(of: server) - before
+                #expect(growth < 200 * Self.mebibyte, "\(growth / Self.mebibyte) MiB")
+                try await until("the end of all", within: 30) {
+                    connections.allSatisfy { !$0.isActive }
+                }
+                #expect(try await isWell(server))
+            }
+        }
+
+        @Test func `answers that nobody reads have a bound, however many are asked for`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(
+                    stage,
+                    options: [
+                        "--answers-bytes-max", "\(16 << 20)", "--slow-seconds-max", "3",
+                    ])
+                let home = try await server.signIn("a", isFirst: true)
+                let device = try Device(home: home)
+                defer { device.close() }
+                device.store.set(String(repeating: "x", count: 1_000_000), forKey: "a")
+                try await device.store.synchronizeNow()
+                let account = try #require(try device.credential)
+                let pull =
+                    "GET /v1/stores/\(Device.identifier)/changes HTTP/1.1\r\nHost: a\r\n"
+                    + "Authorization: Bearer \(account)\r\n\r\n"
+                let before = try memory(of: server)
+                var connections: [any Channel] = []
+                var growth = 0
+                for _ in 0..<60 {
+                    let connection = try await connect(server, reads: false)
+                    connection.writeAndFlush(
+                        ByteBuffer(string: String(repeating: pull, count: 15)), promise: nil)
+                    connections.append(connection)
+                    growth = max(growth, try memory(of: server) - before)
+                }
+                try await until("the refusal") {
+                    try await RawAnswer.to(
+                        "GET", "\(server.url)/v1/stores/\(Device.identifier)/changes",
+                        headers: [("Authorization", "Bearer \(account)")]
+                    ).status == 503
+                }
+                growth = max(growth, try memory(of: server) - before)
+                // 900 answers of a megabyte were asked for.
+                #expect(growth < 300 * Self.mebibyte, "\(growth / Self.mebibyte) MiB")
+                try await until("the next answer", within: 30) {
+                    try await RawAnswer.to(
+                        "GET", "\(server.url)/v1/stores/\(Device.identifier)/changes",
+                        headers: [("Authorization", "Bearer \(account)")]
+                    ).status == 200
+                }
+                for connection in connections { connection.close(promise: nil) }
+            }
+        }
+    }
+}
+#endif

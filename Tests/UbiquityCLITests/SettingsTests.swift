@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Logging
+import Testing
+import UbiquityCore
+import UbiquityServer
+
+@testable import UbiquityCLI
+
+struct SettingsTests {
+    /// The rows of the tables of docs/SETTINGS.md.
+    private func documented() throws -> [(option: String, fallback: String)] {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../docs/SETTINGS.md")
+        return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").compactMap {
+            let cells = $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            guard cells.count > 3, cells[0].hasPrefix("`--") else { return nil }
+            return (String(cells[0].dropFirst().dropLast()), cells[2])
+        }
+    }
+
+    /// What `serve --help` says of each option.
+    private func offered() -> [String: String] {
+        let help = ServeCommand.helpMessage(columns: 1_000)
+        var offered: [String: String] = [:]
+        for line in help.split(separator: "\n") {
+            let text = line.trimmingCharacters(in: .whitespaces)
+            guard text.hasPrefix("--") else { continue }
+            offered[String(text.prefix { $0 != " " })] = text
+        }
+        return offered
+    }
+
+    @Test func `every option that sets a server is documented, with the default it has`() throws {
+        let documented = try documented()
+        let offered = offered()
+        let others = ["--json", "--version"]
+        #expect(Set(documented.map(\.option)) == Set(offered.keys).subtracting(others))
+        #expect(documented.count == Set(documented.map(\.option)).count)
+        for (option, fallback) in documented where Double(fallback) != nil {
+            let help = try #require(offered[option])
+            #expect(help.contains("(default: \(fallback)"), "\(option)")
+        }
+    }
+
+    @Test func `the defaults that are documented are those of the server`() throws {
+        let documented = Dictionary(uniqueKeysWithValues: try documented())
+        let words = documented.filter { Double($0.value) != nil }
+            .flatMap { option, fallback in [option, fallback] }
+        let command = try ServeCommand.parse(words)
+        var said = ServerSettings(dataFolder: "")
+        command.limits.apply(to: &said)
+        command.traffic.apply(to: &said)
+        command.edge.apply(to: &said)
+        // The clock is a function, and is printed as one.
+        func text(_ settings: ServerSettings) -> String {
+            Mirror(reflecting: settings).children.filter { $0.label != "clock" }
+                .map { "\($0.label ?? "") \($0.value)" }.joined(separator: "\n")
+        }
+        #expect(text(said) == text(ServerSettings(dataFolder: "")))
+        #expect(command.port == said.port)
+    }
+
+    @Test(arguments: [
+        ["--tls-certificate", "a"], ["--tls-key", "a"], ["--trusted-proxy", "example.com"],
+        ["--trusted-proxy", "10.0.0.0/99"], ["--metrics-port", "70000"],
+        ["--connections-max", "0"], ["--header-bytes-max", "-1"],
+        ["--requests-per-second", "0"], ["--log-format", "xml"],
+    ])
+    func `a setting that means nothing is refused`(words: [String]) {
+        #expect(throws: (any Error).self) { try ServeCommand.parse(words) }
+    }
+
+    @Test func `what is said on the command line reaches the server`() throws {
+        let command = try ServeCommand.parse([
+            "--tls-certificate", "/c.pem", "--tls-key", "/k.pem", "--trusted-proxy", "10.0.0.0/8",
+            "--trusted-proxy", "::1", "--metrics-port", "0", "--slow-seconds-max", "7",
+            "--requests-per-second", "0.5", "--device-live-days", "2",
+        ])
+        var settings = ServerSettings(dataFolder: "")
+        command.traffic.apply(to: &settings)
+        command.edge.apply(to: &settings)
+        #expect(settings.tls == ServerTLS(certificatePath: "/c.pem", keyPath: "/k.pem"))
+        #expect(settings.trustedProxies.map(\.description) == ["10.0.0.0/8", "::1/128"])
+        #expect(settings.metricsPort == 0)
+        #expect(settings.slowSecondsMax == 7)
+        #expect(settings.requestAllowance.perSecond == 0.5)
+        #expect(settings.deviceLiveSeconds == 172_800)
+    }
+
+    @Test func `a line of the log is one JSON object whatever is in it`() throws {
+        let line = JSONLogHandler.line(
+            .notice, "A \"message\"\nwith lines.",
+            ["b": "2", "a": ["x": "1"], "list": ["\u{1B}[31m"]],
+            at: Date(timeIntervalSince1970: 1_795_000_000.25))
+        #expect(
+            line == "{\"time\":\"2026-11-18T11:06:40.250Z\",\"level\":\"notice\","
+                + "\"message\":\"A \\\"message\\\"\\nwith lines.\","
+                + "\"metadata\":{\"a\":{\"x\":\"1\"},\"b\":\"2\",\"list\":[\"\\u001b[31m\"]}}")
+        #expect(try JSONSerialization.jsonObject(with: Data(line.utf8)) is [String: Any])
+    }
+}

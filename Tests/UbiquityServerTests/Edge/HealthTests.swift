@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Foundation
+internal import HTTPTypes
+internal import Logging
+internal import Synchronization
+internal import Testing
+internal import UbiquityCore
+internal import UbiquityWire
+
+@testable internal import UbiquityServer
+
+struct HealthTests {
+    /// Milliseconds of a clock that a test moves. Shared state: `ahead`, by being atomic.
+    private final class MovedClock: Sendable {
+        let ahead = Atomic<Int64>(0)
+
+        var clock: ServerClock {
+            let system = ServerClock.system
+            return ServerClock(
+                now: system.now,
+                uptime: { [self] in system.uptime() + ahead.load(ordering: .relaxed) })
+        }
+    }
+
+    @Test func `a server that works is alive and ready, and says so to anybody`() async throws {
+        try await withServer { server in
+            #expect(try await server.send("GET", "/health/live").text == "{\"status\":\"ok\"}")
+            try await until("readiness") {
+                try await server.send("GET", "/health/ready").status == 200
+            }
+            #expect(try await server.send("POST", "/health/ready").status == 405)
+        }
+    }
+
+    @Test func `without a round of housekeeping for some seconds it is not ready`() {
+        let moved = MovedClock()
+        let readiness = Readiness(clock: moved.clock)
+        #expect(!readiness.isReady)
+        readiness.roundEnded()
+        #expect(readiness.isReady)
+        moved.ahead.store(5_100, ordering: .relaxed)
+        #expect(!readiness.isReady)
+        readiness.roundEnded()
+        #expect(readiness.isReady)
+        readiness.stop()
+        #expect(!readiness.isReady)
+    }
+
+    @Test func `every answer has the headers that browsers heed`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            for answer in [
+                try await server.send("GET", "/v1/config"), try await device.pull(),
+                try await server.send("GET", "/v1/nothing"),
+                try await server.send("PUT", "/v1/config"),
+                try await server.send("GET", "/v1/account"),
+                try await server.send("GET", "/health/live"),
+            ] {
+                #expect(answer.headers["x-content-type-options"] == "nosniff")
+                #expect(
+                    answer.headers["content-security-policy"]
+                        == "default-src 'none'; frame-ancestors 'none'")
+                #expect(answer.headers["referrer-policy"] == "no-referrer")
+                #expect(answer.headers["cache-control"] == "no-store")
+                #expect(answer.headers["strict-transport-security"] == nil)
+                #expect(answer.headers["server"] == nil)
+                #expect(answer.headers["access-control-allow-origin"] == nil)
+            }
+        }
+    }
+
+    @Test func `a flood of refusals makes a line a limit and no more`() {
+        let edge = Edge(ServerSettings(dataFolder: ""), tls: nil, metrics: ServerMetrics())
+        for _ in 0..<1_000 {
+            edge.note(.connections)
+            edge.note(.slowHead)
+        }
+        let log = LogRecorder()
+        edge.report(to: log.logger)
+        edge.report(to: log.logger)
+        #expect(log.lines.map(\.text) == ["A limit was reached.", "A limit was reached."])
+        #expect(log.lines.allSatisfy { $0.level == .notice })
+    }
+}
+
+struct MetricsTests {
+    @Test func `what a server did can be read by Prometheus, and names nobody`() async throws {
+        try await withServer({ $0.metricsPort = 0 }) { server in
+            let device = try await server.newDevice(account: "grace")
+            var stream = try await server.listen(device)
+            #expect(try await stream.nextEvent()?.name == "changes")
+            try await device.set("a-secret-key", "a secret value")
+            #expect(try await stream.nextEvent()?.name == "ready")
+            #expect(try await stream.nextEvent()?.name == "changes")
+            _ = try await server.send("GET", "/v1/stores/\(UUID())/nothing")
+            _ = try await server.send("GET", "/v1/account", credential: "ubd_wrong")
+            let push = "ubiquity_requests_total{method=\"POST\",route=\"/v1/stores/{identifier}/changes\""
+            try await until("the figures") {
+                try await server.metrics().contains(push + ",status=\"200\"} 1\n")
+            }
+            let text = try await server.metrics()
+            try check(text)
+            for line in [
+                "ubiquity_pushes_total 1", "ubiquity_transactions_total{outcome=\"committed\"} 1",
+                "ubiquity_commit_seconds_count 1", "ubiquity_listeners 1",
+                "ubiquity_delivery_seconds_count 1", "ubiquity_ready 1",
+                "ubiquity_problems_total{code=\"credential-invalid\"} 1",
+            ] { #expect(text.contains(line + "\n"), "\(line)") }
+            for secret in ["a-secret-key", "a secret value", "grace", "notes", device.id] {
+                #expect(!text.contains(secret))
+            }
+        }
+    }
+
+    /// What Prometheus asks of the form: each name is declared once, before its values, which
+    /// stand together; no value comes twice; the steps of a histogram grow and end in `+Inf`.
+    private func check(_ text: String) throws {
+        #expect(text.hasSuffix("\n"))
+        var declared: [String: String] = [:]
+        var name = ""
+        var seen: Set<Substring> = []
+        var last: (name: String, count: Int) = ("", 0)
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ", maxSplits: 3)
+            if line.hasPrefix("# HELP") { continue }
+            if line.hasPrefix("# TYPE") {
+                name = String(words[2])
+                let before = declared.updateValue(String(words[3]), forKey: name)
+                #expect(before == nil)
+                continue
+            }
+            let value = try #require(line.wholeMatch(of: Self.value), "\(line)")
+            let isNew = seen.insert(value.series).inserted
+            #expect(isNew, "\(line)")
+            let base = String(value.name)
+            let isHistogram = declared[name] == "histogram"
+            #expect(isHistogram ? base.hasPrefix(name + "_") : base == name, "\(line)")
+            guard base.hasSuffix("_bucket") else { continue }
+            let labels = String(value.series).replacing(/,?le="[^"]*"/, with: "")
+            let count = try #require(Int(value.number))
+            if labels == last.name { #expect(count >= last.count, "\(line)") }
+            last = (labels, count)
+        }
+        #expect(declared.count > 15)
+    }
+
+    // Not stored: a regular expression may not be shared.
+    private static var value: Regex<(Substring, series: Substring, name: Substring, number: Substring)> {
+        /(?<series>(?<name>[a-z_][a-z0-9_]*)(?:\{[a-z]+="(?:[^"\\]|\\.)*"(?:,[a-z]+="(?:[^"\\]|\\.)*")*\})?) (?<number>[-+0-9.e]+)/
+    }
+
+    @Test func `a label is quoted, and a histogram adds up`() {
+        var text = PrometheusText()
+        text.begin("a", .counter, "Help.")
+        text.value("a", 3, ["l": "x\"y\\z\n"])
+        #expect(text.text == "# HELP a Help.\n# TYPE a counter\na{l=\"x\\\"y\\\\z\\n\"} 3\n")
+        var histogram = Histogram([1, 2])
+        for value in [0.5, 1, 1.5, 7] { histogram.record(value) }
+        #expect(histogram.counts == [2, 1, 1])
+        var lines = PrometheusText()
+        lines.histogram("h", histogram)
+        #expect(
+            lines.text == """
+                h_bucket{le="1.0"} 2
+                h_bucket{le="2.0"} 3
+                h_bucket{le="+Inf"} 4
+                h_sum 10.0
+                h_count 4
+
+                """)
+    }
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Foundation
+internal import Testing
+internal import UbiquityCore
+internal import UbiquityServer
+internal import UbiquityWire
+
+/// Clients that mean no good, each against a limit that is small enough to be met soon.
+struct HostileClientTests {
+    private static let config = "GET /v1/config HTTP/1.1\r\nHost: a\r\n\r\n"
+
+    private func withHostileServer(
+        _ configure: (inout ServerSettings) -> Void = { _ in },
+        _ body: (TestServer) async throws -> Void
+    ) async throws {
+        try await withServer({
+            $0.metricsPort = 0
+            configure(&$0)
+        }) { server in
+            try await body(server)
+            // Whatever happened: the next one is served as if nothing had.
+            #expect(try await server.send("GET", "/health/live").status == 200)
+        }
+    }
+
+    // MARK: - Slow writers
+
+    @Test func `headers that come byte by byte are given up`() async throws {
+        try await withHostileServer({ $0.headSecondsMax = 1 }) { server in
+            let connection = try await RawConnection.open(server.port)
+            let start = ContinuousClock.now
+            await connection.send("GET /v1/config HTTP/1.1\r\nX: ")
+            while connection.isOpen, start.duration(to: .now) < .seconds(10) {
+                await connection.send("a")
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            #expect(try await connection.end().hasPrefix("HTTP/1.1 408 Request Timeout\r\n"))
+            #expect(try await server.count(of: "slow-head") == 1)
+        }
+    }
+
+    @Test func `a connection that says nothing is closed`() async throws {
+        try await withHostileServer({ $0.headSecondsMax = 1 }) { server in
+            let connection = try await RawConnection.open(server.port)
+            #expect(try await connection.end().isEmpty)
+            #expect(try await server.count(of: "slow-head") == 1)
+        }
+    }
+
+    @Test func `a connection that asks for nothing more is closed`() async throws {
+        try await withHostileServer({ $0.idleConnectionSeconds = 1 }) { server in
+            let connection = try await RawConnection.open(server.port)
+            await connection.send(Self.config)
+            #expect(try await connection.end().hasPrefix("HTTP/1.1 200 OK\r\n"))
+            #expect(try await server.count(of: "slow-head") == 0)
+        }
+    }
+
+    @Test func `a body that trickles is given up`() async throws {
+        try await withHostileServer({ $0.slowSecondsMax = 1 }) { server in
+            let device = try await server.newDevice()
+            let connection = try await RawConnection.open(server.port)
+            await connection.send(Self.push(device, "Content-Length: 100000"))
+            while connection.isOpen {
+                await connection.send("a")
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            #expect(try await connection.end().hasPrefix("HTTP/1.1 408 Request Timeout\r\n"))
+            #expect(try await server.count(of: "slow-body") == 1)
+        }
+    }
+
+    @Test func `a body that comes fast and never ends is given up`() async throws {
+        try await withHostileServer({ $0.bodySecondsMax = 1 }) { server in
+            let device = try await server.newDevice()
+            let connection = try await RawConnection.open(server.port)
+            await connection.send(Self.push(device, "Content-Length: 8000000"))
+            while connection.isOpen {
+                await connection.send(String(repeating: "a", count: 1_024))
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            #expect(try await connection.end().hasPrefix("HTTP/1.1 408 Request Timeout\r\n"))
+        }
+    }
+
+    private static func push(_ device: TestDevice, _ length: String) -> String {
+        "POST /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\n"
+            + "Authorization: Bearer \(device.credential)\r\n"
+            + "Content-Type: application/x-protobuf\r\n\(length)\r\n\r\n"
+    }
+
+    // MARK: - Too large
+
+    @Test(arguments: [
+        "GET /v1/config HTTP/1.1\r\nX: \(String(repeating: "a", count: 20_000))\r\n\r\n",
+        "GET /\(String(repeating: "a", count: 200_000)) HTTP/1.1\r\n\r\n",
+        "GET /v1/config HTTP/1.1\r\n"
+            + (0..<100).map { "X\($0): a\r\n" }.joined() + "\r\n",
+    ])
+    func `an address or headers too large or too many are refused`(head: String) async throws {
+        try await withHostileServer { server in
+            let connection = try await RawConnection.open(server.port)
+            connection.throwIn(head)
+            let answer = try await connection.end()
+            #expect(answer.hasPrefix("HTTP/1.1 431 Request Header Fields Too Large\r\n"))
+            #expect(answer.contains("\"code\":\"header-too-large\""))
+            #expect(try await server.count(of: "header-too-large") == 1)
+        }
+    }
+
+    @Test func `an address that never ends is refused long before the memory does`() async throws {
+        try await withHostileServer { server in
+            let connection = try await RawConnection.open(server.port)
+            await connection.send("GET /")
+            var sent = 0
+            while connection.isOpen, sent < 10_000 {
+                await connection.send(String(repeating: "a", count: 1_024))
+                sent += 1
+            }
+            #expect(try await connection.end().hasPrefix("HTTP/1.1 431 "))
+            #expect(sent < 1_000)
+        }
+    }
+
+    @Test(arguments: ["Content-Length: 1000000000", "Transfer-Encoding: chunked"])
+    func `a body without end is refused at its limit, and not read on for long`(
+        length: String
+    ) async throws {
+        try await withHostileServer({ $0.limits.pushBytesMax = 10_000 }) { server in
+            let device = try await server.newDevice()
+            let connection = try await RawConnection.open(server.port)
+            await connection.send(Self.push(device, length))
+            let chunk = "1000\r\n" + String(repeating: "a", count: 4_096) + "\r\n"
+            while connection.isOpen {
+                await connection.send(chunk)
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            let answer = try await connection.end()
+            #expect(answer.hasPrefix("HTTP/1.1 413 "))
+            #expect(answer.contains("\"code\":\"body-too-large\""))
+            #expect(try await server.count(of: "body-too-large") == 1)
+        }
+    }
+
+    @Test func `bodies of all requests together have a limit`() async throws {
+        try await withHostileServer({ $0.bodiesBytesMax = 50_000 }) { server in
+            let device = try await server.newDevice()
+            let greedy = try await RawConnection.open(server.port)
+            await greedy.send(
+                Self.push(device, "Content-Length: 60000")
+                    + String(repeating: "a", count: 45_000))
+            try await until("the body") {
+                try await server.metrics().contains("ubiquity_body_bytes 45000\n")
+            }
+            let answer = try await device.push([.write("a", String(repeating: "a", count: 9_000))])
+            #expect(answer.status == 503)
+            #expect(answer.headers["retry-after"] == "1")
+            #expect(try await server.count(of: "bodies-in-memory") == 1)
+            greedy.close()
+            try await until("the room") {
+                try await device.push([.write("a", "b")]).status == 200
+            }
+            #expect(try await server.metrics().contains("ubiquity_body_bytes 0\n"))
+        }
+    }
+
+    @Test(arguments: [
+        "\u{16}\u{3}\u{1}\0\0\0\0\0", "\0\0\0\0", "hello\r\n\r\n", "GET\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    ])
+    func `what is no HTTP is answered and ended`(bytes: String) async throws {
+        try await withHostileServer { server in
+            let connection = try await RawConnection.open(server.port)
+            await connection.send(bytes)
+            let answer = try await connection.end()
+            #expect(answer.hasPrefix("HTTP/1.1 400 ") || answer.hasPrefix("HTTP/1.1 404 "))
+            #expect(answer.contains("application/problem+json"))
+        }
+    }
+
+    // MARK: - Too many
+
+    @Test func `a flood of requests in one breath ends the connection`() async throws {
+        try await withHostileServer { server in
+            let connection = try await RawConnection.open(server.port)
+            connection.throwIn(String(repeating: Self.config, count: 2_000))
+            _ = try await connection.end()
+            #expect(try await server.count(of: "pipelined-requests") == 1)
+        }
+    }
+
+    @Test func `a few requests in one breath are answered in their order`() async throws {
+        try await withHostileServer { server in
+            let connection = try await RawConnection.open(server.port)
+            await connection.send(
+                Self.config + "GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n"
+                    + "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n")
+            let answers = try await connection.end().components(separatedBy: "HTTP/1.1 ").dropFirst()
+            #expect(answers.map { $0.prefix(3) } == ["200", "404", "200"])
+        }
+    }
+
+    @Test func `one connection too many is told so, and later ones are welcome`() async throws {
+        try await withHostileServer({ $0.connectionsMax = 3 }) { server in
+            var held: [RawConnection] = []
+            for _ in 0..<3 {
+                let connection = try await RawConnection.open(server.port)
+                await connection.send(Self.config)
+                try await connection.receive("200 OK")
+                held.append(connection)
+            }
+            let extra = try await RawConnection.open(server.port)
+            await extra.send(Self.config)
+            let answer = try await extra.end()
+            #expect(answer.hasPrefix("HTTP/1.1 503 "))
+            #expect(answer.contains("Retry-After: 5\r\n"))
+            #expect(answer.contains("X-Content-Type-Options: nosniff\r\n"))
+            for connection in held { connection.close() }
+            try await until("room") {
+                let next = try await RawConnection.open(server.port)
+                await next.send("GET /v1/config HTTP/1.1\r\nConnection: close\r\n\r\n")
+                return try await next.end().hasPrefix("HTTP/1.1 200")
+            }
+            #expect(try await server.count(of: "connections") >= 1)
+        }
+    }
+
+    @Test func `a thousand connections at once leave few, and the server well`() async throws {
+        try await withHostileServer({ $0.connectionsPerAddressMax = 20 }) { server in
+            let connections = try await withThrowingTaskGroup(of: RawConnection.self) { group in
+                for _ in 0..<1_000 {
+                    group.addTask { try await RawConnection.open(server.port) }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            for connection in connections { connection.throwIn(Self.config) }
+            try await until("the answers") {
+                connections.allSatisfy { $0.received.contains("HTTP/1.1 ") || !$0.isOpen }
+            }
+            let served = connections.count { $0.received.hasPrefix("HTTP/1.1 200") }
+            let refused = connections.count { $0.received.hasPrefix("HTTP/1.1 429") }
+            #expect(served == 20)
+            #expect(refused >= 900)
+            for connection in connections { connection.close() }
+            try await until("the end of all") {
+                let metrics = try await server.metrics()
+                return (0...1).contains { metrics.contains("ubiquity_connections \($0)\n") }
+            }
+        }
+    }
+
+    @Test func `an address that asks too often is told when to come again`() async throws {
+        try await withServer({ $0.requestAllowance = .init(burst: 3, perSecond: 0.1) }) { server in
+            for _ in 0..<3 { #expect(try await server.send("GET", "/v1/config").status == 200) }
+            let answer = try await server.send("GET", "/v1/config")
+            #expect(answer.status == 429)
+            #expect(try answer.problem.code == "too-many-requests")
+            #expect(answer.headers["retry-after"].flatMap { Int($0) } ?? 0 >= 9)
+            let forwarded = try await server.send(
+                "GET", "/v1/config", headers: ["X-Forwarded-For": "192.0.2.1"])
+            #expect(forwarded.status == 429, "nobody believes a stranger")
+        }
+    }
+
+    @Test func `behind a trusted proxy each client has its own allowance`() async throws {
+        try await withServer({
+            $0.requestAllowance = .init(burst: 1, perSecond: 0.1)
+            $0.trustedProxies = [AddressRange("127.0.0.0/8")!]
+        }) { server in
+            let expected = [
+                ("192.0.2.1", 200), ("198.51.100.9, 192.0.2.1", 429), ("192.0.2.2", 200),
+            ]
+            for (forwarded, status) in expected {
+                let answer = try await server.send(
+                    "GET", "/v1/config", headers: ["X-Forwarded-For": forwarded])
+                #expect(answer.status == status, "\(forwarded)")
+            }
+        }
+    }
+
+    // MARK: - Slow readers
+
+    @Test func `who never reads its answers is dropped`() async throws {
+        try await withHostileServer({ $0.slowSecondsMax = 1 }) { server in
+            let device = try await server.newDevice()
+            try await Self.fill(device)
+            let connection = try await RawConnection.open(server.port, reads: false)
+            // More than the system keeps for a connection.
+            connection.throwIn(String(repeating: Self.pull(device), count: 16))
+            try await until("the end of the answers") {
+                try await server.count(of: "slow-reader") == 1
+            }
+            try await until("the memory") {
+                try await server.metrics().contains("ubiquity_answer_bytes 0\n")
+            }
+            connection.close()
+        }
+    }
+
+    @Test func `while too much waits to be read, no further store is`() async throws {
+        try await withHostileServer({ $0.answersBytesMax = 100_000 }) { server in
+            let device = try await server.newDevice()
+            try await Self.fill(device)
+            let connection = try await RawConnection.open(server.port, reads: false)
+            connection.throwIn(String(repeating: Self.pull(device), count: 16))
+            try await until("the refusal") { try await device.pull().status == 503 }
+            #expect(try await device.pull().headers["retry-after"] == "1")
+            #expect(try await server.count(of: "answers-in-memory") >= 2)
+            connection.close()
+            try await until("the room") { try await device.pull().status == 200 }
+        }
+    }
+
+    @Test func `a stream that nobody reads is ended, and its memory given back`() async throws {
+        try await withHostileServer({
+            $0.slowSecondsMax = 1
+            $0.listenerBufferBytesMax = 1 << 20
+            $0.allowance = .init(burst: 10_000, perSecond: 1_000)
+        }) { server in
+            let device = try await server.newDevice()
+            let connection = try await RawConnection.open(server.port, reads: false)
+            connection.throwIn(
+                Self.pull(device).replacingOccurrences(
+                    of: "Host: a", with: "Host: a\r\nAccept: text/event-stream"))
+            try await until("the stream") {
+                try await server.metrics().contains("ubiquity_listeners 1\n")
+            }
+            var rounds = 0
+            while try await server.metrics().contains("ubiquity_listeners 1\n"), rounds < 200 {
+                try await device.set("big", String(repeating: "\(rounds % 10)", count: 500_000))
+                rounds += 1
+            }
+            #expect(rounds < 200)
+            try await until("the memory") {
+                let metrics = try await server.metrics()
+                return metrics.contains("ubiquity_listener_bytes 0\n")
+                    && metrics.contains("ubiquity_answer_bytes 0\n")
+            }
+            connection.close()
+        }
+    }
+
+    private static func fill(_ device: TestDevice) async throws {
+        let answer = try await device.push([.write("a", String(repeating: "x", count: 1_000_000))])
+        #expect(answer.status == 200)
+    }
+
+    private static func pull(_ device: TestDevice) -> String {
+        "GET /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\n"
+            + "Authorization: Bearer \(device.credential)\r\n\r\n"
+    }
+
+    // MARK: - Half of a connection
+
+    @Test func `who stops sending after its request gets its answer`() async throws {
+        try await withHostileServer { server in
+            let connection = try await RawConnection.open(server.port)
+            await connection.send(Self.config)
+            try await connection.endInput()
+            #expect(try await connection.end().hasPrefix("HTTP/1.1 200 OK\r\n"))
+        }
+    }
+
+    @Test func `who stops sending within its request is let go`() async throws {
+        try await withHostileServer { server in
+            let device = try await server.newDevice()
+            for part in ["GET /v1/con", Self.push(device, "Content-Length: 100") + "aaa"] {
+                let connection = try await RawConnection.open(server.port)
+                await connection.send(part)
+                try await connection.endInput()
+                _ = try await connection.end()
+            }
+        }
+    }
+}
+
+/// It did not happen in time.
+struct NeverCame: Error {
+    var what: String
+}
+
+/// Asynchronous conditions too.
+func until(_ what: String, _ condition: () async throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(TestPatience.isSanitized ? 100 : 10)
+    while try await !condition() {
+        guard .now < deadline else { throw NeverCame(what: what) }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Foundation
+internal import Logging
+internal import Testing
+internal import UbiquityServer
+
+struct TLSTests {
+    private static let config = "GET /v1/config HTTP/1.1\r\nConnection: close\r\n\r\n"
+
+    /// A server with an identity in files of its own.
+    private func withTLS(
+        _ configure: (inout ServerSettings) -> Void = { _ in },
+        _ body: (TestServer, _ certificate: String, _ key: String) async throws -> Void
+    ) async throws {
+        let folder = try TemporaryFolder()
+        let (certificate, key) = (folder.file("certificate"), folder.file("key"))
+        try TestIdentity.local.write(certificate: certificate, key: key)
+        let server = try await TestServer.start(in: folder) {
+            $0.tls = ServerTLS(certificatePath: certificate, keyPath: key)
+            $0.metricsPort = 0
+            configure(&$0)
+        }
+        do { try await body(server, certificate, key) } catch {
+            try? await server.stop()
+            throw error
+        }
+        try await server.stop()
+    }
+
+    private func ask(
+        _ server: TestServer, trusting authority: String = TestIdentity.authority
+    ) async throws -> String {
+        let connection = try await RawConnection.open(server.port, authority: authority)
+        await connection.send(Self.config)
+        return try await connection.end()
+    }
+
+    @Test func `requests are answered under TLS, and browsers told to stay with it`() async throws {
+        try await withTLS { server, _, _ in
+            let answer = try await ask(server)
+            #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
+            #expect(answer.contains("Strict-Transport-Security: max-age=31536000\r\n"))
+        }
+    }
+
+    @Test func `plain HTTP on the port of TLS is told where to go`() async throws {
+        try await withTLS { server, _, _ in
+            let connection = try await RawConnection.open(server.port)
+            await connection.send(Self.config)
+            let answer = try await connection.end()
+            #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
+            #expect(answer.contains("application/problem+json"))
+            #expect(answer.contains("https"))
+        }
+    }
+
+    @Test func `a handshake that is never finished is given up`() async throws {
+        try await withTLS({ $0.headSecondsMax = 1 }) { server, _, _ in
+            let connection = try await RawConnection.open(server.port)
+            await connection.send("\u{16}\u{3}\u{1}\u{2}\0")
+            #expect(try await connection.end().isEmpty)
+            #expect(try await server.count(of: "slow-head") == 1)
+            #expect(try await ask(server).hasPrefix("HTTP/1.1 200"))
+        }
+    }
+
+    @Test func `garbage in place of a handshake is given up at once`() async throws {
+        try await withTLS { server, _, _ in
+            let connection = try await RawConnection.open(server.port)
+            await connection.send("\u{16}\u{3}\u{1}\0\u{4}abcd")
+            _ = try await connection.end()
+            #expect(try await server.count(of: "tls-handshake") == 1)
+        }
+    }
+
+    @Test func `a new pair of files serves new connections, and a broken one does not`()
+        async throws
+    {
+        try await withTLS { server, certificate, key in
+            #expect(try await ask(server, trusting: TestIdentity.local.certificate).isEmpty == false)
+            let held = try await RawConnection.open(
+                server.port, authority: TestIdentity.authority)
+            await held.send("GET /v1/config HTTP/1.1\r\nHost: a\r\n\r\n")
+            try await held.receive("200 OK")
+
+            try Data("no key".utf8).write(to: URL(fileURLWithPath: key))
+            try await until("a look at the broken key") {
+                try await server.metrics().contains("ubiquity_certificate_reloads_failed_total 1\n")
+            }
+            #expect(try await ask(server).hasPrefix("HTTP/1.1 200"))
+
+            try TestIdentity.renewed.write(certificate: certificate, key: key)
+            try await until("the new certificate") {
+                try await !ask(server, trusting: TestIdentity.renewed.certificate).isEmpty
+            }
+            await held.send(Self.config)
+            #expect(try await held.end().components(separatedBy: "200 OK").count == 3)
+        }
+    }
+
+    @Test func `files that cannot be used keep a server from starting, and say why`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let (certificate, key) = (folder.file("certificate"), folder.file("key"))
+        func reason() async throws -> String {
+            let error = await #expect(throws: ServerStartError.self) {
+                try await TestServer.start(in: folder) {
+                    $0.tls = ServerTLS(certificatePath: certificate, keyPath: key)
+                }.stop()
+            }
+            return "\(try #require(error))"
+        }
+        #expect(try await reason().contains(certificate))
+        try TestIdentity.local.write(certificate: certificate, key: key)
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: key)
+        #expect(try await reason().contains("chmod 600 \(key)"))
+        try TestIdentity.renewed.write(certificate: folder.file("other"), key: key)
+        #expect(try await reason().contains("it is not the key of the certificate"))
+        try Data("nothing".utf8).write(to: URL(fileURLWithPath: certificate))
+        #expect(try await reason().contains("no certificate in PEM"))
+    }
+}
