@@ -43,6 +43,8 @@ let package = Package(
                 "UbiquityCore",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ]),
+        // The archive of an account: values to bytes and back, no I/O.
+        .target(name: "UbiquityArchive", dependencies: ["UbiquityCore"]),
         // The client library.
         .target(
             name: "Ubiquity",
@@ -59,7 +61,7 @@ let package = Package(
         .target(
             name: "UbiquityServer",
             dependencies: [
-                "UbiquityCore", "UbiquityWire",
+                "UbiquityArchive", "UbiquityCore", "UbiquityWire",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -76,7 +78,7 @@ let package = Package(
         .executableTarget(
             name: "UbiquityCLI",
             dependencies: [
-                "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "Ubiquity", "UbiquityArchive", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -124,7 +126,7 @@ let package = Package(
         .testTarget(
             name: "UbiquityCLITests",
             dependencies: [
-                "Ubiquity", "UbiquityCLI", "UbiquityCore",
+                "Ubiquity", "UbiquityArchive", "UbiquityCLI", "UbiquityCore", "UbiquityServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         // Needs the programs too, and starts them.
@@ -162,6 +164,9 @@ let package = Package(
         .target(name: "TortureLanguage", path: "Tests/TortureLanguage"),
         .testTarget(name: "UbiquityWireTests", dependencies: ["UbiquityCore", "UbiquityWire"]),
         .testTarget(name: "UbiquityCoreTests", dependencies: ["UbiquityCore"]),
+        // With Foundation's property lists and the system's tar, which must agree.
+        .testTarget(
+            name: "UbiquityArchiveTests", dependencies: ["UbiquityArchive", "UbiquityCore"]),
         // Code as apps for Apple's systems have it, in both languages they are written in.
         .testTarget(
             name: "DropInTests", dependencies: ["Ubiquity"], path: "Tests/DropIn/Swift6",
@@ -185,7 +190,7 @@ let package = Package(
         .target(
             name: "FuzzEntries",
             dependencies: [
-                "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "Ubiquity", "UbiquityArchive", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -3,7 +3,7 @@
 /// Makes accounts and codes directly in a server's data folder, for whoever can read it. A server
 /// may be running on it meanwhile. Blocks for the disk, at most some seconds.
 package struct Administration: Sendable {
-    private let storage: any ServerStorage
+    let storage: any ServerStorage
     private let enrollment: Enrollment
 
     /// - Throws: ``ServerStartError``; ``ServerStartError/noServerData(path:)`` if no server ever

@@ -48,7 +48,10 @@ struct Server: Sendable {
                 pushes: RateLimiter(settings.allowance, clock: settings.clock),
                 settings: settings),
             stream: StreamRoute(
-                reader: reader, hub: hub, authenticator: authenticator, settings: settings))
+                reader: reader, hub: hub, authenticator: authenticator, settings: settings),
+            exports: ExportRoutes(
+                storage: storage, readers: readers, authenticator: authenticator,
+                settings: settings))
         housekeeping = Housekeeping(
             storage: storage, writer: writer, hub: hub, authenticator: authenticator,
             sightings: sightings, commits: commits, settings: settings, logger: logger)

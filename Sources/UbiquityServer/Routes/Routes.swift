@@ -9,6 +9,7 @@ struct Routes: Sendable {
     let stores: StoreRoutes
     let push: PushRoute
     let stream: StreamRoute
+    let exports: ExportRoutes
 
     typealias Answer = @Sendable (Request, ServerContext) async throws -> Response
 
@@ -20,6 +21,8 @@ struct Routes: Sendable {
         on(router, "/v1/accounts", [.post: accounts.create])
         on(router, "/v1/accounts/{name}/codes", [.post: accounts.newCode])
         on(router, "/v1/account", [.get: accounts.show])
+        on(router, "/v1/account/export", [.get: exports.own])
+        on(router, "/v1/accounts/{name}/export", [.get: exports.named])
         on(
             router, "/v1/devices/{id}",
             [.get: accounts.showDevice, .delete: accounts.revokeDevice])
