@@ -30,9 +30,14 @@ struct Program: AsyncParsableCommand {
                 name: "This device",
                 subcommands: [
                     SignInCommand.self, SignOutCommand.self, SyncCommand.self, StatusCommand.self,
+                    DoctorCommand.self,
                 ]),
             CommandGroup(
-                name: "The server", subcommands: [ServeCommand.self, AccountCommand.self]),
+                name: "The server",
+                subcommands: [
+                    ServeCommand.self, AccountCommand.self, BackupCommand.self,
+                    RestoreCommand.self,
+                ]),
             CommandGroup(name: "Seeing it work", subcommands: [DemoCommand.self]),
         ])
 

@@ -15,7 +15,7 @@ struct AccountCommand: AsyncParsableCommand {
             anywhere with its address and the operator's credential (--server, \
             --operator-credential).
             """,
-        subcommands: [Create.self, Code.self, List.self])
+        subcommands: [Create.self, Code.self, List.self, Export.self])
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

@@ -122,7 +122,7 @@ package struct Restoration: Sendable {
 
     /// "ubiquity.sqlite.before-restore-20261121T170000Z", with a number if that is taken.
     private static func freeName(_ database: String) -> String {
-        let time = Date().formatted(.iso8601).filter { $0 != "-" && $0 != ":" }
+        let time = Date().formatted(.iso8601).replacing("-", with: "").replacing(":", with: "")
         let name = "\(database).before-restore-\(time)"
         let names = [name] + (2...99).map { "\(name)-\($0)" }
         return names.first { !FileManager.default.fileExists(atPath: $0) } ?? name

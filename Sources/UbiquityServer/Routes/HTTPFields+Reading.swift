@@ -29,7 +29,7 @@ extension HTTPFields {
 
     /// Whether an answer of this type is accepted, as any is where they do not say.
     func accepts(_ type: String) -> Bool {
-        let group = type.prefix { $0 != "/" } + "/*"
+        let group = String(type.prefix { $0 != "/" }) + "/*"
         return acceptedTypes.isEmpty || acceptedTypes.contains { [type, group, "*/*"].contains($0) }
     }
 
