@@ -177,7 +177,7 @@ let package = Package(
         .testTarget(
             name: "UbiquityServerTests",
             dependencies: [
-                "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "UbiquityArchive", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),

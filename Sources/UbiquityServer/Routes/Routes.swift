@@ -11,6 +11,11 @@ struct Routes: Sendable {
     let stream: StreamRoute
     let exports: ExportRoutes
 
+    /// All that a client may think of.
+    private static let methods: [HTTPRequest.Method] = [
+        .get, .head, .post, .put, .patch, .delete, .options, .trace,
+    ]
+
     typealias Answer = @Sendable (Request, ServerContext) async throws -> Response
 
     func router() -> Router<ServerContext> {
@@ -45,7 +50,7 @@ struct Routes: Sendable {
         _ answers: [HTTPRequest.Method: Answer]
     ) {
         let allow = answers.keys.map(\.rawValue).sorted().joined(separator: ", ")
-        for method in [HTTPRequest.Method.get, .head, .post, .put, .patch, .delete] {
+        for method in Self.methods {
             let answer = answers[method] ?? { _, _ in throw Problem.methodNotAllowed(allow) }
             router.on(path, method: method, use: answer)
         }
