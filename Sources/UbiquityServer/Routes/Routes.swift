@@ -14,6 +14,7 @@ struct Routes: Sendable {
     /// All that a client may think of.
     private static let methods: [HTTPRequest.Method] = [
         .get, .head, .post, .put, .patch, .delete, .options, .trace,
+        HTTPRequest.Method("QUERY")!,
     ]
 
     typealias Answer = @Sendable (Request, ServerContext) async throws -> Response
