@@ -8,7 +8,7 @@ SWIFT ?= swift
 PLIST ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo example test test-tsan simulate mutations torture fuzz fuzz-build \
+.PHONY: help setup build demo example test test-api test-tsan simulate mutations torture fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark clean
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make demo PLIST=FILE       the same with a preferences file of your own"
 	@echo "make example NAME=Cloudy   an example app on two devices; Examples/README.md has them all"
 	@echo "make test                  all tests"
+	@echo "make test-api              the OpenAPI file against a running server, by schemathesis"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
 	@echo "make simulate SEEDS=1...9  the same for these seeds"
@@ -54,6 +55,11 @@ example: setup
 test: setup
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
 	$(SWIFT) test $(BUILD_FLAGS) --skip-build
+
+# Takes some two minutes; API_SECONDS says otherwise. schemathesis comes from PyPI into .build.
+test-api: setup
+	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product ubiquity
+	@scripts/test-api "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 # A build folder of its own, for every file is compiled anew. The first report ends the run.
 test-tsan: setup

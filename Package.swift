@@ -46,6 +46,8 @@ let package = Package(
                 "UbiquityCore",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ]),
+        // The archive of an account: values to bytes and back, no I/O.
+        .target(name: "UbiquityArchive", dependencies: ["UbiquityCore"]),
         // The client library.
         .target(
             name: "Ubiquity",
@@ -64,7 +66,7 @@ let package = Package(
         .target(
             name: "UbiquityServer",
             dependencies: [
-                "UbiquityCore", "UbiquityWire",
+                "UbiquityArchive", "UbiquityCore", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -86,7 +88,7 @@ let package = Package(
         .executableTarget(
             name: "UbiquityCLI",
             dependencies: [
-                "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "Ubiquity", "UbiquityArchive", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -134,7 +136,7 @@ let package = Package(
         .testTarget(
             name: "UbiquityCLITests",
             dependencies: [
-                "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityServer",
+                "Ubiquity", "UbiquityArchive", "UbiquityCLI", "UbiquityCore", "UbiquityServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -174,6 +176,9 @@ let package = Package(
         .target(name: "TortureLanguage", path: "Tests/TortureLanguage"),
         .testTarget(name: "UbiquityWireTests", dependencies: ["UbiquityCore", "UbiquityWire"]),
         .testTarget(name: "UbiquityCoreTests", dependencies: ["UbiquityCore"]),
+        // With Foundation's property lists and the system's tar, which must agree.
+        .testTarget(
+            name: "UbiquityArchiveTests", dependencies: ["UbiquityArchive", "UbiquityCore"]),
         // Code as apps for Apple's systems have it, in both languages they are written in.
         .testTarget(
             name: "DropInTests", dependencies: ["Ubiquity"], path: "Tests/DropIn/Swift6",
@@ -184,12 +189,14 @@ let package = Package(
         .testTarget(
             name: "UbiquityServerTests",
             dependencies: [
-                "ClientTestSupport", "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "ClientTestSupport", "Ubiquity", "UbiquityArchive", "UbiquityCore",
+                "UbiquityServer", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -201,7 +208,7 @@ let package = Package(
         .target(
             name: "FuzzEntries",
             dependencies: [
-                "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "Ubiquity", "UbiquityArchive", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -39,7 +39,7 @@ package struct FuzzEntry: Sendable {
     /// All there are.
     package static let all: [FuzzEntry] = [
         .push(.json), .push(.protobuf), .answer(.json), .answer(.protobuf), .events, .texts,
-        .headers, .propertyList, .storeFile, .storeRows, .account, .entitlements,
+        .headers, .propertyList, .storeFile, .storeRows, .account, .entitlements, .archive,
     ]
 
     package static func named(_ name: String) -> FuzzEntry? { all.first { $0.name == name } }

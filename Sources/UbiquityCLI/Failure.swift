@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Ubiquity
+import UbiquityArchive
 import UbiquityCore
 import UbiquityServer
 
@@ -47,6 +48,10 @@ extension Failure {
         case let error as HomeError: self.init(.inputOutput, error.description)
         case let error as PropertyListFileError: self.init(.badInput, error.description)
         case let error as ServerStartError: self.init(Status(error), error.description)
+        case let error as ArchiveError: self.init(.badInput, error.description)
+        case let error as BackupError: self.init(Status(error), error.description)
+        case let error as FileDraftError: self.init(.cannotCreate, error.description)
+        case let error as StorageError: self.init(.inputOutput, error.description)
         case let error as CocoaError:
             self.init(Status(error), error.sentence(about: error.filePath ?? "the file"))
         case is CancellationError: self.init(.system, "interrupted")
@@ -95,6 +100,17 @@ extension Failure.Status {
             case .folderUnusable: .cannotCreate
             case .noServerData: .noInput
             default: .inputOutput
+            }
+    }
+
+    init(_ error: BackupError) {
+        self =
+            switch error {
+            case .takesTooLong: .unavailable
+            case .noFile: .noInput
+            case .notBackup: .badInput
+            case .hasData, .noRoom, .notMade: .cannotCreate
+            case .databaseUnreadable: .inputOutput
             }
     }
 

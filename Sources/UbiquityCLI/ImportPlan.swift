@@ -38,11 +38,20 @@ struct ImportPlan {
     }
 
     var changes: [Key: Content] { accepted.mapValues(Content.value) }
+
+    /// Those that would change what is there.
+    func changes(of values: [Key: PropertyListValue]) -> [Key: Content] {
+        accepted.filter { values[$0.key] != $0.value }.mapValues(Content.value)
+    }
 }
 
 extension ImportPlan.Rejected {
     /// A line for people. The key is quoted: it may be empty, and may hold anything.
     var line: String { "  \(JSON.string(key).text)\(path): \(reason)" }
+
+    var json: JSON {
+        .object([("key", .string(key)), ("path", .string(path)), ("reason", .string(reason))])
+    }
 }
 
 extension LimitViolation {

@@ -85,6 +85,7 @@ struct WriteOutcome {
     enum Unsent {
         case notSignedIn
         case local
+        case dryRun
         case failed(String)
     }
 
@@ -94,7 +95,7 @@ struct WriteOutcome {
     /// What a person should know; nil if there is nothing.
     var note: String? {
         switch unsent {
-        case nil, .local: nil
+        case nil, .local, .dryRun: nil
         case .notSignedIn: "Not signed in: kept on this device."
         case .failed(let reason): "Saved on this device; not sent yet: \(reason)"
         }
@@ -106,6 +107,7 @@ struct WriteOutcome {
             switch unsent {
             case nil: nil
             case .local: "--local"
+            case .dryRun: "--dry-run"
             case .notSignedIn: "not signed in"
             case .failed(let reason): reason
             }

@@ -33,6 +33,18 @@ enum OperatorAuthority {
         }
     }
 
+    /// - Parameter take: Called with each piece of the archive.
+    func export(
+        _ name: String, take: @escaping @Sendable ([UInt8]) throws -> Void
+    ) async throws {
+        switch self {
+        case .folder(let administration):
+            var export = try administration.export(accountName: name)
+            while let piece = try export.next() { try take(piece) }
+        case .credential(let client): try await client.export(accountName: name, take: take)
+        }
+    }
+
     /// In the order of their names.
     func accounts() async throws -> [ServerAccount] {
         switch self {

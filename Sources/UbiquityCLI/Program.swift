@@ -30,12 +30,13 @@ struct Program: AsyncParsableCommand {
                 name: "This device",
                 subcommands: [
                     SignInCommand.self, SignOutCommand.self, SyncCommand.self, StatusCommand.self,
-                    DeviceCommand.self,
+                    DeviceCommand.self, DoctorCommand.self,
                 ]),
             CommandGroup(
                 name: "The server",
                 subcommands: [
                     ServeCommand.self, AccountCommand.self, AppCommand.self, AuditCommand.self,
+                    BackupCommand.self, RestoreCommand.self,
                 ]),
             CommandGroup(name: "Seeing it work", subcommands: [DemoCommand.self]),
         ])

@@ -8,7 +8,7 @@ package import UbiquityCore
 ///
 /// Every call throws ``AdministrationError``.
 package struct Administration: Sendable {
-    private let storage: any ServerStorage
+    let storage: any ServerStorage
     private let desk: OperatorDesk
 
     /// - Throws: ``ServerStartError``; ``ServerStartError/noServerData(path:)`` if no server ever

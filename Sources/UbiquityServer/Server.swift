@@ -63,6 +63,7 @@ struct Server: Sendable {
                 settings: settings),
             stream: StreamRoute(
                 reader: reader, hub: hub, gate: gate, edge: edge, settings: settings),
+            exports: ExportRoutes(storage: storage, readers: readers, settings: settings),
             health: HealthRoutes(readiness: readiness), edge: edge,
             requests: RateLimiter(settings.requestAllowance, clock: settings.clock))
         housekeeping = Housekeeping(

@@ -2,6 +2,7 @@
 
 import Foundation
 import Testing
+import UbiquityArchive
 import UbiquityCore
 
 @testable import Ubiquity

@@ -66,7 +66,7 @@ enum SQLiteFile {
 
     /// To be called in a transaction.
     /// - Returns: Whether the tables are there.
-    private static func checkOwner(of db: Database, _ path: String) throws -> Bool {
+    static func checkOwner(of db: Database, _ path: String) throws -> Bool {
         let owner = try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let version = try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         if owner == applicationID {

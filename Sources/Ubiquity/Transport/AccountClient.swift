@@ -79,7 +79,7 @@ package enum AccountClient {
         try await request(.DELETE, account, "account").done()
     }
 
-    private static func request(
+    static func request(
         _ method: HTTPMethod, _ account: SignedInAccount, _ first: String, _ second: String? = nil
     ) throws(LinkFailure) -> ServerRequest {
         let address = try ServerAddress(account.server, certificates: account.certificates)

@@ -75,6 +75,13 @@ package struct OperatorClient: Sendable {
         try await request(.DELETE, address.url("accounts", accountName)).done()
     }
 
+    /// As ``AccountClient/export(of:take:)``, of any account.
+    package func export(
+        accountName: String, take: @escaping @Sendable ([UInt8]) throws -> Void
+    ) async throws {
+        try await request(.GET, address.url("accounts", accountName, "export")).archive(take: take)
+    }
+
     // MARK: Devices
 
     /// The oldest first.

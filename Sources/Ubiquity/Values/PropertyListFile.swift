@@ -14,6 +14,11 @@ package enum PropertyListFile {
     package struct Entry: Sendable {
         package var key: String
         package var value: Result<PropertyListValue, NotPropertyList>
+
+        package init(key: String, value: Result<PropertyListValue, NotPropertyList>) {
+            self.key = key
+            self.value = value
+        }
     }
 
     /// The entries in the order of their keys.

@@ -15,7 +15,9 @@ struct AccountCommand: AsyncParsableCommand {
             anywhere with its address and the operator's credential (--server, \
             --operator-credential).
             """,
-        subcommands: [Create.self, Code.self, List.self, Rename.self, Delete.self])
+        subcommands: [
+            Create.self, Code.self, List.self, Rename.self, Delete.self, Export.self,
+        ])
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

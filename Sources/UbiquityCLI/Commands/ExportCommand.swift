@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Ubiquity
+import UbiquityArchive
 import UbiquityCore
 
 struct ExportCommand: AsyncParsableCommand {

@@ -3,12 +3,13 @@
 import ArgumentParser
 import Foundation
 import Ubiquity
+import UbiquityArchive
 import UbiquityCore
 
 struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Import a property list, such as an app's preferences.",
+        abstract: "Import a property list, such as an app's preferences, or an account's archive.",
         discussion: """
             XML and binary property lists. All entries become one change: here, on the server, and in \
             what other devices see. Keys that the store has besides stay.
@@ -16,26 +17,37 @@ struct ImportCommand: AsyncParsableCommand {
             Entries that a store cannot take are named with the reason, and nothing is imported; with \
             --skip-invalid the others are.
 
-            JSON: {"imported", "skipped", "sent", "notSentBecause"}; "skipped" lists {"key", "path", "reason"}.
+            An archive of `ubiquity account export` is known by its content. All its stores are \
+            imported, each as one change, or one of them with --store; what has its value already is \
+            not written.
+
+            JSON: {"imported", "skipped", "sent", "notSentBecause"}; "skipped" lists {"key", "path", \
+            "reason"}. Of an archive: a list of the same, with "store" and "unchanged".
             """)
 
-    @Argument(help: "The property list; - for the standard input.")
+    @Argument(help: "The property list or archive; - for the standard input.")
     var file: String
 
     @Flag(help: "Import the entries that the store can take, and name the others.")
     var skipInvalid = false
+
+    @Flag(help: "Say what would be imported, and import nothing.")
+    var dryRun = false
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup(title: "Server") var sync: SyncOptions
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-        let entries = try await Progress.showing("Reading \(InputFile.name(file))") {
-            try PropertyListFile.read(try InputFile.read(file), name: InputFile.name(file))
+        let data = try await Progress.showing("Reading \(InputFile.name(file))") {
+            try InputFile.read(file)
         }
+        if Archive.isArchive([UInt8](data.prefix(512))) { return try await importArchive(data) }
+        let entries = try PropertyListFile.read(data, name: InputFile.name(file))
         try await OpenStore.with(store, sync.policy) { open in
             let plan = ImportPlan(entries, limits: open.store.engineStatus.limits)
             try check(plan)
+            if dryRun { return report(plan, WriteOutcome(unsent: .dryRun)) }
             let outcome = try await Progress.showing("Importing \(Phrase.keys(entries.count))") {
                 try await write(plan, to: open)
             }
@@ -43,7 +55,7 @@ struct ImportCommand: AsyncParsableCommand {
         }
     }
 
-    private func check(_ plan: ImportPlan) throws {
+    func check(_ plan: ImportPlan) throws {
         guard !plan.rejected.isEmpty else { return }
         let count = plan.rejected.count
         let entries = count == 1 ? "1 entry" : "\(Phrase.grouped(count)) entries"
@@ -66,16 +78,12 @@ struct ImportCommand: AsyncParsableCommand {
     private func report(_ plan: ImportPlan, _ outcome: WriteOutcome) {
         if let note = outcome.note { Output.note(note) }
         guard json.isOn else {
-            return Output.print("Imported \(Phrase.keys(plan.accepted.count)).")
-        }
-        let skipped = plan.rejected.map { rejected in
-            JSON.object([
-                ("key", .string(rejected.key)), ("path", .string(rejected.path)),
-                ("reason", .string(rejected.reason)),
-            ])
+            let verb = dryRun ? "Would import" : "Imported"
+            return Output.print("\(verb) \(Phrase.keys(plan.accepted.count)).")
         }
         let fields: [(String, JSON)] = [
-            ("imported", .integer(plan.accepted.count)), ("skipped", .array(skipped)),
+            ("imported", .integer(plan.accepted.count)),
+            ("skipped", .array(plan.rejected.map(\.json))),
         ]
         Output.print(.object(fields + outcome.fields))
     }

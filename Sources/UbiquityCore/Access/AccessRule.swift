@@ -46,10 +46,10 @@ package struct AccessRule: Hashable, Sendable {
             guard apps.admits(store) else { throw .appNotRegistered }
         case .readDevice(let device), .renameDevice(let device), .revokeDevice(let device):
             if rights.isConfined, device != rights.name.id { throw .hidden }
-        case .eraseOwnAccount, .listDevices:
+        case .eraseOwnAccount, .exportOwnAccount, .listDevices:
             if rights.isConfined { throw .confined }
         case .readHealth, .readConfig, .signIn, .listAccounts, .createAccount, .renameAccount,
-            .eraseAccount,
+            .eraseAccount, .exportAccount,
             .makeCode, .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount,
             .listApps, .registerApp, .removeApp, .readAudit, .readOwnAccount, .listStores:
             break

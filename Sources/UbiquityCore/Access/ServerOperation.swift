@@ -16,6 +16,7 @@ package enum ServerOperation: Hashable, Sendable {
     case createAccount
     case renameAccount
     case eraseAccount
+    case exportAccount
     case makeCode
     case listDevicesOfAccount
     case renameDeviceOfAccount
@@ -29,6 +30,7 @@ package enum ServerOperation: Hashable, Sendable {
 
     case readOwnAccount
     case eraseOwnAccount
+    case exportOwnAccount
     case listDevices
     case readDevice(DeviceID)
     case renameDevice(DeviceID)
@@ -48,11 +50,13 @@ package enum ServerOperation: Hashable, Sendable {
     package var owner: Owner {
         switch self {
         case .readHealth, .readConfig, .signIn: .anybody
-        case .listAccounts, .createAccount, .renameAccount, .eraseAccount, .makeCode,
+        case .listAccounts, .createAccount, .renameAccount, .eraseAccount,
+            .exportAccount, .makeCode,
             .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
             .registerApp, .removeApp, .readAudit:
             .operator
-        case .readOwnAccount, .eraseOwnAccount, .listDevices, .readDevice, .renameDevice,
+        case .readOwnAccount, .eraseOwnAccount, .exportOwnAccount, .listDevices, .readDevice,
+            .renameDevice,
             .revokeDevice, .listStores, .readStore, .pushToStore:
             .device
         }

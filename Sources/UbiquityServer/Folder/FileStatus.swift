@@ -6,9 +6,10 @@ internal import Foundation
 ///
 /// Asked through Foundation: which module declares the system's `stat` differs from build to build.
 struct FileStatus: Hashable, Sendable {
-    /// Anybody but the owner may do something with it.
-    var isOpenToOthers: Bool
-    var isWritableForOthers: Bool
+    /// The lower nine bits: what the owner, the group and others may do.
+    var mode: Int
+    var owner: UInt32
+    var group: UInt32
     var bytes: Int
     private var inode: Int
     private var modified: Date?
@@ -21,11 +22,15 @@ struct FileStatus: Hashable, Sendable {
             return nil
         }
         func number(_ key: FileAttributeKey) -> Int { (status[key] as? NSNumber)?.intValue ?? 0 }
-        let rights = number(.posixPermissions)
-        isOpenToOthers = rights & 0o077 != 0
-        isWritableForOthers = rights & 0o022 != 0
+        mode = number(.posixPermissions) & 0o777
+        owner = UInt32(truncatingIfNeeded: number(.ownerAccountID))
+        group = UInt32(truncatingIfNeeded: number(.groupOwnerAccountID))
         bytes = number(.size)
         inode = number(.systemFileNumber)
         modified = status[.modificationDate] as? Date
     }
+
+    /// Anybody but the owner may do something with it.
+    var isOpenToOthers: Bool { mode & 0o077 != 0 }
+    var isWritableForOthers: Bool { mode & 0o022 != 0 }
 }

@@ -27,6 +27,13 @@ extension HTTPFields {
 
     package var acceptsEventStream: Bool { acceptedTypes.contains("text/event-stream") }
 
+    /// Whether an answer of this type is accepted, as any is where they do not say.
+    func accepts(_ type: String) -> Bool {
+        let group = String(type.prefix { $0 != "/" }) + "/*"
+        return acceptedTypes.isEmpty
+            || acceptedTypes.contains { [type, group, "*/*"].contains($0) }
+    }
+
     /// The form of the body; nil: none that the protocol has.
     package var bodyFormat: WireFormat? {
         self[.contentType].flatMap { WireFormat(mediaType: $0) }

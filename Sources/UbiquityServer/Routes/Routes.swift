@@ -12,9 +12,16 @@ struct Routes: Sendable {
     let stores: StoreRoutes
     let push: PushRoute
     let stream: StreamRoute
+    let exports: ExportRoutes
     let health: HealthRoutes
     let edge: Edge
     let requests: RateLimiter<String>
+
+    /// All that a client may think of.
+    private static let methods: [HTTPRequest.Method] = [
+        .get, .head, .post, .put, .patch, .delete, .options, .trace,
+        HTTPRequest.Method("QUERY")!,
+    ]
 
     /// All there are: the router has no others.
     var all: [Route] {
@@ -38,12 +45,14 @@ struct Routes: Sendable {
             Route(
                 .delete, "/v1/accounts/{name}/devices/{id}", .revokeDeviceOfAccount,
                 operations.revokeDevice),
+            Route(.get, "/v1/accounts/{name}/export", .exportAccount, exports.named),
             Route(.get, "/v1/apps", .listApps, operations.listApps),
             Route(.put, "/v1/apps/{identifier}", .registerApp, operations.register),
             Route(.delete, "/v1/apps/{identifier}", .removeApp, operations.removeApp),
             Route(.get, "/v1/audit", .readAudit, operations.audit),
 
             Route(.get, "/v1/account", .readOwnAccount, accounts.show),
+            Route(.get, "/v1/account/export", .exportOwnAccount, exports.own),
             Route(.delete, "/v1/account", .eraseOwnAccount, accounts.erase),
             Route(.get, "/v1/devices", .listDevices, accounts.listDevices),
             Route(.get, "/v1/devices/{id}", { .readDevice($0) }, accounts.showDevice),
@@ -77,7 +86,7 @@ struct Routes: Sendable {
     /// Methods that the path does not have get 405 rather than 404.
     private func on(_ router: Router<ServerContext>, _ path: String, _ routes: [Route]) {
         let allow = routes.map(\.method.rawValue).sorted().joined(separator: ", ")
-        for method in [HTTPRequest.Method.get, .head, .post, .put, .patch, .delete] {
+        for method in Self.methods {
             let route = routes.first { $0.method == method }
             router.on(RouterPath(path), method: method) { [gate] request, context in
                 guard let route else { throw Problem.methodNotAllowed(allow) }

@@ -39,12 +39,14 @@ struct AccessRuleTests {
     private static let operators: [ServerOperation] = [
         .listAccounts, .createAccount, .renameAccount, .eraseAccount, .makeCode,
         .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
-        .registerApp, .removeApp, .readAudit,
+        .registerApp, .removeApp, .readAudit, .exportAccount,
     ]
     private static let itself: [ServerOperation] = [
         .readOwnAccount, .listStores, .readDevice(own), .renameDevice(own), .revokeDevice(own),
     ]
-    private static let accounts: [ServerOperation] = [.eraseOwnAccount, .listDevices]
+    private static let accounts: [ServerOperation] = [
+        .eraseOwnAccount, .exportOwnAccount, .listDevices,
+    ]
     private static let siblings: [ServerOperation] = [
         .readDevice(sibling), .renameDevice(sibling), .revokeDevice(sibling),
     ]
@@ -98,10 +100,10 @@ struct AccessRuleTests {
         case .readHealth, .readConfig, .signIn: .anybody
         case .listAccounts, .createAccount, .renameAccount, .eraseAccount, .makeCode,
             .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
-            .registerApp, .removeApp, .readAudit:
+            .registerApp, .removeApp, .readAudit, .exportAccount:
             .operator
         case .readOwnAccount, .listStores, .readDevice, .renameDevice, .revokeDevice,
-            .eraseOwnAccount, .listDevices, .readStore, .pushToStore:
+            .eraseOwnAccount, .exportOwnAccount, .listDevices, .readStore, .pushToStore:
             .device
         }
     }

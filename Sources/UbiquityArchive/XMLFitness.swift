@@ -1,22 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// What the XML form of a property list makes of some values: it has no fractions of a second and no
 /// negative zero, reads a carriage return as a line end, and cannot hold most control characters at all.
-struct XMLFitness {
+package struct XMLFitness {
     /// The keys whose values, or which themselves, cannot be written.
-    private(set) var impossible: [Key] = []
+    package private(set) var impossible: [Key] = []
     /// The keys whose values would read as others.
-    private(set) var lossy: [Key] = []
+    package private(set) var lossy: [Key] = []
 
-    init(_ values: [Key: PropertyListValue]) {
+    package init(_ values: [Key: PropertyListValue]) {
         for (key, value) in values.sorted(by: { $0.key < $1.key }) {
             switch max(Self.damage(to: key.string), Self.damage(to: value)) {
             case .none: break
             case .loss: lossy.append(key)
             case .refusal: impossible.append(key)
             }
+        }
+    }
+
+    /// Whether every reader of the XML form has the same value from it: nothing is lost, no two keys
+    /// differ in Unicode normalisation only, and nothing nests deeper than readers are used to.
+    package static func isExact(_ value: PropertyListValue) -> Bool {
+        damage(to: value) == .none && !hasFoldedKeys(value) && isShallow(value, levels: levelsMax)
+    }
+
+    /// The years 1 to 9999, in seconds since 2001; beyond, the form has no agreed meaning.
+    package static let firstSecond = -63_113_904_000.0
+    package static let lastSecond = 252_423_993_599.0
+    private static let levelsMax = 100
+
+    private static func isShallow(_ value: PropertyListValue, levels: Int) -> Bool {
+        guard levels > 0 else { return false }
+        return switch value {
+        case .array(let values): values.allSatisfy { isShallow($0, levels: levels - 1) }
+        case .dictionary(let entries):
+            entries.values.allSatisfy { isShallow($0, levels: levels - 1) }
+        case .string, .boolean, .integer, .unsigned, .real, .date, .data: true
+        }
+    }
+
+    private static func hasFoldedKeys(_ value: PropertyListValue) -> Bool {
+        switch value {
+        case .array(let values): values.contains(where: hasFoldedKeys)
+        case .dictionary(let entries):
+            Set(entries.keys.map(\.string)).count != entries.count
+                || entries.values.contains(where: hasFoldedKeys)
+        case .string, .boolean, .integer, .unsigned, .real, .date, .data: false
         }
     }
 
@@ -28,7 +59,7 @@ struct XMLFitness {
         switch value {
         case .string(let string): damage(to: string.string)
         case .date(let seconds):
-            if !DateText.hasCalendar(seconds) {
+            if !(seconds >= firstSecond && seconds < lastSecond + 1) {
                 .refusal
             } else {
                 seconds == seconds.rounded() ? .none : .loss
@@ -52,16 +83,5 @@ struct XMLFitness {
             }
         }
         return damage
-    }
-}
-
-extension XMLFitness {
-    private static let keysShown = 5
-
-    /// Names some of the keys.
-    static func names(_ keys: [Key]) -> String {
-        let shown = keys.prefix(keysShown).map { JSON.string($0.string).text }
-        let more = keys.count > shown.count ? " and \(keys.count - shown.count) more" : ""
-        return shown.joined(separator: ", ") + more
     }
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Ubiquity
+internal import UbiquityArchive
+internal import UbiquityCore
+
+extension FuzzEntry {
+    /// An archive of an account, to be imported.
+    static var archive: FuzzEntry {
+        FuzzEntry("archive", stack: .system, bytesMax: 16_384) {
+            Samples.archives()
+        } check: { bytes in
+            guard let archive = try? Archive(bytes, readText: readText) else { return }
+            var writer = ArchiveWriter(
+                made: archive.manifest.made, accountID: archive.manifest.accountID,
+                accountName: archive.manifest.accountName, devices: archive.manifest.devices)
+            var again: [UInt8] = []
+            var stores: [StoreIdentifier: [Key: PropertyListValue]] = [:]
+            for store in archive.manifest.stores {
+                let entries = try? archive.entries(of: store, readText: readText)
+                guard let values = try values(entries ?? [:]) else { return }
+                stores[store.identifier] = values
+                again += writer.store(store.identifier, values)
+            }
+            try check(again + writer.end(), has: stores)
+        }
+    }
+
+    /// Nil for a megabyte that was written out from little: to look at it tells nothing.
+    private static func values(
+        _ entries: [ExactString: PropertyListValue]
+    ) throws -> [Key: PropertyListValue]? {
+        var values: [Key: PropertyListValue] = [:]
+        for (key, value) in entries {
+            guard Laws.parts(of: value, upTo: 50_000) < 50_000, value.payloadBytes < 1 << 20 else {
+                return nil
+            }
+            try Laws.check(value)
+            if let key = try? Key(key.string) { values[key] = value }
+        }
+        return values
+    }
+
+    /// What was read can be written, and read again as the same.
+    private static func check(
+        _ bytes: [UInt8], has stores: [StoreIdentifier: [Key: PropertyListValue]]
+    ) throws {
+        let archive = try Archive(bytes, readText: readText)
+        try must(archive.manifest.stores.count == stores.count, "an archive lost a store")
+        for store in archive.manifest.stores {
+            let entries = try archive.entries(of: store, readText: readText)
+            let values = stores[store.identifier] ?? [:]
+            let expected = Dictionary(values.map { ($0.key.name, $0.value) }) { first, _ in first }
+            try must(entries == expected, "a store changed in its archive")
+        }
+    }
+
+    private static func readText(_ bytes: [UInt8]) throws -> PropertyListValue {
+        try PropertyListValue(PropertyListFile.root(of: Data(bytes)))
+    }
+}
+
+extension Samples {
+    static func archives() -> [String: [UInt8]] {
+        var archives: [String: [UInt8]] = ["empty": archiveWriter.end()]
+        for (name, value) in values {
+            guard let identifier = try? StoreIdentifier("TEAM.notes") else { continue }
+            var writer = archiveWriter
+            archives[name] = writer.store(identifier, [key: value, otherKey: .integer(1)])
+                + writer.end()
+        }
+        return archives
+    }
+
+    private static var archiveWriter: ArchiveWriter {
+        ArchiveWriter(
+            made: milliseconds, accountID: "0123456789abcdef", accountName: "ada",
+            devices: [
+                ArchiveManifest.Device(
+                    id: "\(device)", name: "laptop", created: milliseconds, seen: milliseconds)
+            ])
+    }
+}

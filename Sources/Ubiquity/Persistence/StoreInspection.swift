@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+package import UbiquityCore
+
+/// What a look at a store's file tells, without changing it and beside those who use it.
+package struct StoreInspection: Sendable {
+    package var usage = Usage()
+    /// Keys, and parts of keys, whose newest write the server does not have yet.
+    package var pendingCount = 0
+    package var refusedCount = 0
+    package var meta = StoredMeta()
+
+    /// - Throws: ``LocalStorageError`` that says what is wrong with the file.
+    package init(path: String) throws(LocalStorageError) {
+        do {
+            var configuration = Configuration()
+            configuration.readonly = true
+            configuration.busyMode = .timeout(2)
+            configuration.label = "ubiquity.inspection"
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            defer { try? queue.close() }
+            try queue.read { db in try read(db, path) }
+        } catch { throw LocalStorageError(error, path: path) }
+    }
+
+    private mutating func read(_ db: Database, _ path: String) throws {
+        guard try SQLiteFile.checkOwner(of: db, path) else {
+            throw StoredValue.damage("it is empty")
+        }
+        let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
+        guard verdict == "ok" else { throw StoredValue.damage(verdict) }
+        let changes = try SQLiteRows.changes(db, after: nil)
+        meta = changes.meta
+        refusedCount = try SQLiteRows.refusedWrites(db).count
+        for entry in changes.entries {
+            if entry.pending != nil { pendingCount += 1 }
+            let content = entry.pending?.record.content ?? entry.confirmed?.content
+            usage.replace(nil, by: content?.value, of: entry.key)
+        }
+    }
+}

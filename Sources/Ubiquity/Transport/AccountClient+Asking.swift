@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOHTTP1
+package import UbiquityCore
+internal import UbiquityWire
+
+extension AccountClient {
+    /// What a server makes known to everybody.
+    package static func config(server: String) async throws(LinkFailure) -> ServerConfig {
+        let address = try ServerAddress(server)
+        let config = try await ServerRequest(
+            address: address, method: .GET, url: address.url("config")
+        ).answer { bytes throws(WireError) in
+            ServerConfig(try WireFormat.protobuf.decode(WireConfig.self, from: bytes))
+        }
+        // Anything may be read as a message without fields.
+        guard config.serverMilliseconds > 0 else {
+            throw LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
+        }
+        return config
+    }
+
+    /// Asks whether the server still takes this device's credential.
+    package static func checkCredential(of account: SignedInAccount) async throws(LinkFailure) {
+        let address = try ServerAddress(account.server)
+        _ = try await ServerRequest(
+            address: address, method: .GET, url: address.url("account"),
+            credential: account.credential
+        ).answer { bytes throws(WireError) in bytes }
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// An archive of an account, read and checked.
+package struct Archive: Sendable {
+    package let manifest: ArchiveManifest
+    private let bytes: [UInt8]
+    private let files: [String: Range<Int>]
+
+    static let storesFolder = "stores/"
+    static let suffix = ".plist"
+    private static let manifestBytesMax = 4 << 20
+    package static let bytesMax = 1 << 30
+
+    /// Reads a property list in a form that ``PropertyListBinary`` does not know; throws words for a
+    /// person.
+    package typealias ReadText = (_ bytes: [UInt8]) throws -> PropertyListValue
+
+    /// Whether bytes are to be read as an archive, judged by their beginning.
+    package static func isArchive(_ bytes: some RandomAccessCollection<UInt8>) -> Bool {
+        TarHeader.isTar(bytes)
+    }
+
+    /// What is neither the manifest nor a store's file is passed over: a system may have added it.
+    /// - Throws: ``ArchiveError``.
+    package init(_ bytes: [UInt8], readText: ReadText) throws(ArchiveError) {
+        guard bytes.count <= Self.bytesMax else { throw .tooLarge(max: Self.bytesMax) }
+        self.bytes = bytes
+        files = try TarReader(bytes).files
+        guard let range = files[ArchiveManifest.fileName] else { throw .manifestMissing }
+        guard range.count <= Self.manifestBytesMax else {
+            throw .manifestInvalid("it has more than \(Self.manifestBytesMax >> 20) MB")
+        }
+        let root: PropertyListValue
+        do { root = try Self.propertyList(Array(bytes[range]), readText) } catch {
+            throw .manifestInvalid("\(error)")
+        }
+        manifest = try ArchiveManifest(root)
+        try checkFiles()
+    }
+
+    private func checkFiles() throws(ArchiveError) {
+        var listed: Set<String> = []
+        var identifiers: Set<StoreIdentifier> = []
+        for store in manifest.stores {
+            guard files[store.file] != nil else { throw .fileMissing(store.file) }
+            guard listed.insert(store.file).inserted,
+                identifiers.insert(store.identifier).inserted
+            else { throw .manifestInvalid("it lists \(store.file) twice") }
+        }
+        let unlisted = files.keys.filter { Self.isStoreFile($0) && !listed.contains($0) }.min()
+        if let unlisted { throw .fileUnlisted(unlisted) }
+    }
+
+    /// Not what macOS puts beside a file.
+    private static func isStoreFile(_ name: String) -> Bool {
+        name.hasPrefix(storesFolder) && name.hasSuffix(suffix)
+            && !name.hasPrefix(storesFolder + "._")
+    }
+
+    /// What a store of the manifest has: its keys as they stand there, and their values.
+    /// - Throws: ``ArchiveError``.
+    package func entries(
+        of store: ArchiveManifest.Store, readText: ReadText
+    ) throws(ArchiveError) -> [ExactString: PropertyListValue] {
+        guard let range = files[store.file] else { throw .fileMissing(store.file) }
+        let root: PropertyListValue
+        do { root = try Self.propertyList(Array(bytes[range]), readText) } catch {
+            throw .fileDamaged(store.file, reason: "\(error)")
+        }
+        guard case .dictionary(let entries) = root else {
+            throw .fileDamaged(store.file, reason: "its root is no dictionary")
+        }
+        guard entries.count == store.keys else {
+            throw .fileDamaged(
+                store.file,
+                reason: "it has \(entries.count) keys, and the manifest says \(store.keys)")
+        }
+        return entries
+    }
+
+    private static func propertyList(
+        _ bytes: [UInt8], _ readText: ReadText
+    ) throws -> PropertyListValue {
+        PropertyListBinary.isBinary(bytes)
+            ? try PropertyListBinary.decode(bytes) : try readText(bytes)
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// Makes an archive of an account piece by piece, so that one store at a time is in memory.
+///
+/// The pieces, one after the other, are a tar archive: a file for each store, and at the end the
+/// manifest, which knows by then what is in them. A file has the XML form of a property list where
+/// that carries all of the values exactly, and the binary form elsewhere.
+package struct ArchiveWriter: Sendable {
+    private var manifest: ArchiveManifest
+
+    package init(
+        made: Int64, accountID: String, accountName: String, devices: [ArchiveManifest.Device]
+    ) {
+        manifest = ArchiveManifest(
+            made: made, accountID: accountID, accountName: accountName, stores: [],
+            devices: devices)
+    }
+
+    /// - Parameter values: As an app sees them.
+    package mutating func store(
+        _ identifier: StoreIdentifier, _ values: [Key: PropertyListValue]
+    ) -> [UInt8] {
+        let file = fileName(for: identifier)
+        manifest.stores.append(
+            ArchiveManifest.Store(
+                identifier: identifier, file: file, keys: values.count,
+                bytes: values.values.reduce(0) { $0 + $1.payloadBytes }))
+        let entries = values.map { ($0.key.name, $0.value) }
+        return member(file, Self.content(of: Dictionary(entries) { first, _ in first }))
+    }
+
+    /// The manifest and what ends an archive.
+    package func end() -> [UInt8] {
+        let content = Self.content(of: manifest.propertyList)
+        return member(ArchiveManifest.fileName, content)
+            + [UInt8](repeating: 0, count: 2 * TarHeader.blockBytes)
+    }
+
+    private static func content(of entries: [ExactString: PropertyListValue]) -> [UInt8] {
+        content(of: .dictionary(entries))
+    }
+
+    private static func content(of value: PropertyListValue) -> [UInt8] {
+        XMLFitness.isExact(value) ? PropertyListXML.encode(value) : PropertyListBinary.encode(value)
+    }
+
+    private func member(_ name: String, _ content: [UInt8]) -> [UInt8] {
+        let header = TarHeader(name: name, size: content.count, time: manifest.made / 1_000)
+        let padding = TarHeader.paddedBytes(content.count) - content.count
+        return header.block + content + [UInt8](repeating: 0, count: padding)
+    }
+
+    /// A header has room for a hundred bytes. No identifier begins with an underscore.
+    private func fileName(for identifier: StoreIdentifier) -> String {
+        let name = Archive.storesFolder + identifier.string + Archive.suffix
+        return name.utf8.count <= TarHeader.nameBytesMax
+            ? name : Archive.storesFolder + "_\(manifest.stores.count + 1)" + Archive.suffix
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// The binary form of a property list ("bplist00"), exactly: unlike Foundation's, it keeps two keys
+/// of a dictionary that differ in Unicode normalisation only, and containers as deep as a store's
+/// value has them. Foundation and `plutil` read what it writes, but for those.
+///
+/// The file is objects, each with a first byte whose upper half is the type and whose lower half a
+/// size; then where each of them begins, and 32 bytes that tell how to read that: at 6 the size of an
+/// offset, at 7 that of a reference, at 8 the count of objects, at 16 the root, at 24 the place of
+/// the offsets. Numbers have their greatest byte first.
+package enum PropertyListBinary {
+    static let magic = Array("bplist00".utf8)
+    static let trailerBytes = 32
+
+    package static func isBinary(_ bytes: some Sequence<UInt8>) -> Bool {
+        bytes.starts(with: Array("bplist".utf8))
+    }
+
+    /// - Complexity: O(*n*) in the size of the value; the stack grows with its depth.
+    package static func encode(_ value: PropertyListValue) -> [UInt8] {
+        var encoder = Encoder(count: objects(in: value))
+        _ = encoder.add(value)
+        return encoder.finish()
+    }
+
+    /// - Throws: ``NotBinaryPropertyList``.
+    package static func decode(
+        _ bytes: [UInt8]
+    ) throws(NotBinaryPropertyList) -> PropertyListValue {
+        var decoder = try BinaryDecoder(bytes)
+        return try decoder.root()
+    }
+
+    private static func objects(in value: PropertyListValue) -> Int {
+        switch value {
+        case .array(let values): values.reduce(1) { $0 + objects(in: $1) }
+        case .dictionary(let entries): entries.values.reduce(1) { $0 + 1 + objects(in: $1) }
+        case .string, .boolean, .integer, .unsigned, .real, .date, .data: 1
+        }
+    }
+
+    /// The fewest of 1, 2, 4 and 8 bytes that hold the number.
+    fileprivate static func bytesNeeded(for number: Int) -> Int {
+        [1, 2, 4].first { number < 1 << ($0 * 8) } ?? 8
+    }
+}
+
+extension PropertyListBinary {
+    private struct Encoder {
+        private var bytes = PropertyListBinary.magic
+        /// Where each object begins.
+        private var offsets: [Int] = []
+        private let referenceBytes: Int
+
+        init(count: Int) {
+            referenceBytes = PropertyListBinary.bytesNeeded(for: count)
+            offsets.reserveCapacity(count)
+        }
+
+        /// - Returns: The object's number. The first is the root.
+        mutating func add(_ value: PropertyListValue) -> Int {
+            let number = offsets.count
+            offsets.append(0)
+            let references = references(of: value)
+            offsets[number] = bytes.count
+            write(value)
+            for reference in references { write(reference, referenceBytes) }
+            return number
+        }
+
+        /// The objects that are in this one, written before it.
+        private mutating func references(of value: PropertyListValue) -> [Int] {
+            switch value {
+            case .array(let values): return values.map { add($0) }
+            case .dictionary(let entries):
+                let sorted = entries.sorted { $0.key < $1.key }
+                let keys = sorted.map { add(.string($0.key)) }
+                return keys + sorted.map { add($0.value) }
+            case .string, .boolean, .integer, .unsigned, .real, .date, .data: return []
+            }
+        }
+
+        private mutating func write(_ value: PropertyListValue) {
+            switch value {
+            case .boolean(let boolean): bytes.append(boolean ? 0x09 : 0x08)
+            case .integer(let integer): write(integer)
+            case .unsigned(let unsigned):
+                bytes.append(0x14)
+                write(0, 8)
+                write(unsigned)
+            case .real(let real): write(real, marker: 0x23)
+            case .date(let seconds): write(seconds, marker: 0x33)
+            case .data(let data):
+                write(marker: 0x40, count: data.count)
+                bytes += data
+            case .string(let string): write(string.string)
+            case .array(let values): write(marker: 0xA0, count: values.count)
+            case .dictionary(let entries): write(marker: 0xD0, count: entries.count)
+            }
+        }
+
+        /// Of one, two or four bytes are numbers without a sign.
+        private mutating func write(_ integer: Int64) {
+            let size = integer < 0 ? 8 : PropertyListBinary.bytesNeeded(for: Int(integer))
+            bytes.append(0x10 | UInt8(size.trailingZeroBitCount))
+            write(Int(integer), size)
+        }
+
+        private mutating func write(_ real: Double, marker: UInt8) {
+            bytes.append(marker)
+            write(real.bitPattern)
+        }
+
+        private mutating func write(_ string: String) {
+            if string.utf8.allSatisfy({ $0 < 0x80 }) {
+                write(marker: 0x50, count: string.utf8.count)
+                bytes += string.utf8
+            } else {
+                write(marker: 0x60, count: string.utf16.count)
+                for unit in string.utf16 { write(Int(unit), 2) }
+            }
+        }
+
+        private mutating func write(marker: UInt8, count: Int) {
+            bytes.append(marker | UInt8(min(count, 0xF)))
+            if count >= 0xF { write(Int64(count)) }
+        }
+
+        private mutating func write(_ number: UInt64) {
+            withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
+        }
+
+        private mutating func write(_ number: Int, _ size: Int) {
+            withUnsafeBytes(of: number.bigEndian) { bytes += $0.suffix(size) }
+        }
+
+        mutating func finish() -> [UInt8] {
+            let table = bytes.count
+            let offsetBytes = PropertyListBinary.bytesNeeded(for: table)
+            for offset in offsets { write(offset, offsetBytes) }
+            bytes += [0, 0, 0, 0, 0, 0, UInt8(offsetBytes), UInt8(referenceBytes)]
+            write(UInt64(offsets.count))
+            write(UInt64(0))
+            write(UInt64(table))
+            return bytes
+        }
+    }
+}
+
+/// Why bytes are no binary property list that can be read. A few words for a person.
+package struct NotBinaryPropertyList: Error, Hashable, Sendable, CustomStringConvertible {
+    package let description: String
+
+    static let broken = Self(description: "its parts do not fit together")
+    static let tooDeep = Self(description: "its values nest too deep")
+    static let tooLarge = Self(
+        description: "what stands in several places of it makes it too large")
+    static let otherType = Self(description: "it has something that no store holds")
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The files in a tar archive, by their names.
+///
+/// Takes what this program writes and what GNU and BSD tar make of the same files. Refuses what an
+/// export never has and what could do harm to who unpacks it: links and devices, names that lead out
+/// of a folder, a name twice, sizes that reach beyond the end, and names or sizes in pax's or GNU's
+/// additions, which would overrule the header's.
+struct TarReader {
+    /// Where each file's content is in the bytes.
+    private(set) var files: [String: Range<Int>] = [:]
+    private let bytes: [UInt8]
+
+    static let membersMax = 4_096
+
+    /// - Throws: ``ArchiveError``.
+    init(_ bytes: [UInt8]) throws(ArchiveError) {
+        self.bytes = bytes
+        guard TarHeader.isTar(bytes) else { throw .notTar }
+        var offset = 0
+        var members = 0
+        while let header = try header(at: offset) {
+            members += 1
+            guard members <= Self.membersMax else { throw .tooManyMembers(max: Self.membersMax) }
+            let start = offset + TarHeader.blockBytes
+            guard header.size <= bytes.count - start else { throw .incomplete }
+            try take(header, start..<(start + header.size))
+            offset = start + TarHeader.paddedBytes(header.size)
+        }
+    }
+
+    /// Nil at the end, which is a block of zeros.
+    private func header(at offset: Int) throws(ArchiveError) -> TarHeader? {
+        guard offset <= bytes.count - TarHeader.blockBytes else { throw .incomplete }
+        let block = bytes[offset..<(offset + TarHeader.blockBytes)]
+        if block.allSatisfy({ $0 == 0 }) { return nil }
+        return try TarHeader(block, offset: offset)
+    }
+
+    private mutating func take(
+        _ header: TarHeader, _ content: Range<Int>
+    ) throws(ArchiveError) {
+        switch TarHeader.Kind(rawValue: header.kind) {
+        case .file, .oldFile:
+            let name = try TarName.checked(header.name)
+            guard files.updateValue(content, forKey: name) == nil else { throw .twice(name) }
+        case .folder: _ = try TarName.checked(header.name)
+        case .extended, .extendedGlobal: try checkExtension(content)
+        case nil: throw .notFile(TarName.shown(header.name))
+        }
+    }
+
+    /// Times and owners may stand there, but nothing that says which file or how long it is.
+    private func checkExtension(_ content: Range<Int>) throws(ArchiveError) {
+        for record in bytes[content].split(separator: UInt8(ascii: "\n")) {
+            let field = record.drop { $0 != UInt8(ascii: " ") }.dropFirst()
+            let keyword = String(
+                decoding: field.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
+            guard !["path", "size", "linkpath"].contains(keyword),
+                !keyword.utf8.starts(with: "GNU.sparse".utf8)
+            else { throw .notFile("a name or size in an extended header") }
+        }
+    }
+}
+
+/// The names of files in an archive.
+enum TarName {
+    private static let bytesMax = 255
+
+    /// The name without "./" before it and a slash after it.
+    /// - Throws: ``ArchiveError/nameUnsafe(_:)`` for one that is not below the folder in which it is
+    ///   unpacked, on any system.
+    static func checked(_ bytes: [UInt8]) throws(ArchiveError) -> String {
+        var name = bytes[...]
+        while name.starts(with: Array("./".utf8)) { name = name.dropFirst(2) }
+        if name.last == UInt8(ascii: "/") { name = name.dropLast() }
+        guard let text = String(validating: name, as: UTF8.self), isSafe(text) else {
+            throw .nameUnsafe(shown(bytes))
+        }
+        return text
+    }
+
+    private static func isSafe(_ name: String) -> Bool {
+        // What is left of "./": the folder itself.
+        if name.isEmpty || name == "." { return true }
+        let hasOddBytes = name.utf8.contains { $0 < 0x20 || $0 == 0x7F || $0 == 0x5C || $0 == 0x3A }
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        return name.utf8.count <= bytesMax && !hasOddBytes
+            && parts.allSatisfy { !$0.isEmpty && $0 != "." && $0 != ".." }
+    }
+
+    /// Fit to be shown.
+    static func shown(_ bytes: [UInt8]) -> String {
+        let text = String(decoding: bytes.prefix(bytesMax), as: UTF8.self)
+        let isControl = { (scalar: Unicode.Scalar) in scalar.properties.generalCategory == .control }
+        return String(
+            String.UnicodeScalarView(text.unicodeScalars.map { isControl($0) ? "?" : $0 }))
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+import UbiquityServer
+
+extension AccountCommand {
+    struct Export: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Write all that an account has into one file.",
+            discussion: """
+                The file is a tar archive: manifest.plist says what is in it, and stores/ has a \
+                property list for each store. `ubiquity import` reads it back.
+
+                Without a name: the account that this device is signed in to, as the server has it. \
+                What this device has not sent yet is not in it; `ubiquity sync` sends it. With a \
+                name: any account, for who runs the server, by its data folder or the operator's \
+                credential.
+
+                The file is for its owner alone, and gets its name when it is whole.
+
+                JSON: {"file", "bytes"}.
+                """)
+
+        @Argument(help: "The account's name. Default: the one that this device is signed in to.")
+        var name: String?
+
+        @Option(name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"))
+        var output: String
+
+        @Flag(help: "Replace the file if there is one.")
+        var force = false
+
+        @OptionGroup var operation: OperatorOptions
+        @OptionGroup var home: HomeOptions
+        @OptionGroup var json: JSONOption
+
+        func validate() throws {
+            guard name == nil else { return }
+            if operation.data.data != nil || operation.operatorCredential != nil {
+                throw ValidationError("--data and --operator-credential need an account's name.")
+            }
+        }
+
+        func run() async throws {
+            let draft = try FileDraft(path: output, replaces: force)
+            let bytes = try await Progress.showing("Exporting") { try await write(to: draft) }
+            try draft.finish()
+            guard json.isOn else {
+                return Output.print("Exported \(Phrase.bytes(bytes)) to \(draft.path).")
+            }
+            Output.print(
+                .object([("file", .string(draft.path)), ("bytes", .integer(bytes))]))
+        }
+
+        private func write(to draft: FileDraft) async throws -> Int {
+            let counter = ByteCounter()
+            let take: @Sendable ([UInt8]) throws -> Void = { piece in
+                try draft.write(piece)
+                counter.add(piece.count)
+            }
+            if let name {
+                try await operation.authority().export(name, take: take)
+            } else {
+                try await AccountClient.export(of: OwnSignIn(home).account, take: take)
+            }
+            return counter.count
+        }
+    }
+}

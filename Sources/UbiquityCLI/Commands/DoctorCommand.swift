@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Say what is wrong with this device or a server, and what to do.",
+        discussion: """
+            Without --data: this device, its sign-in, the way to the server, and its stores, or the one \
+            that is named. With --data: a server's data folder, to be looked at as the user who runs the \
+            server. Nothing is changed. A line begins with ok, note (nothing is broken, yet) or \
+            problem; the status is 1 if there is a problem.
+
+            JSON: a list of {"check", "verdict", "sentence"}.
+            """)
+
+    @Option(
+        help: ArgumentHelp("Look at a server's data folder instead.", valueName: "folder"))
+    var data: String?
+
+    @Flag(help: "Do not talk to the server.")
+    var local = false
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+        let findings = await findings()
+        if json.isOn {
+            Output.print(.array(findings.map(\.json)))
+        } else {
+            Output.print(findings.map(Self.line).joined(separator: "\n"))
+        }
+        if findings.contains(where: { $0.verdict == .problem }) { Output.end(.no) }
+    }
+
+    private func findings() async -> [Finding] {
+        if let data { return ServerFacts(dataFolder: data).findings }
+        return await Progress.showing("Looking") {
+            await DeviceFacts.gather(
+                home: store.home.home, configuration: store.configuration, isLocal: local)
+        }.findings
+    }
+
+    private static func line(_ finding: Finding) -> String {
+        let word = finding.verdict.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
+        return switch finding.verdict {
+        case .ok: Output.styled(word, .green) + finding.sentence
+        case .note: Output.styled(word, .bold) + finding.sentence
+        case .problem: Output.styled(word, .red) + finding.sentence
+        }
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Ubiquity
+import UbiquityArchive
+import UbiquityCore
+
+extension ImportCommand {
+    func importArchive(_ data: Data) async throws {
+        let name = InputFile.name(file)
+        let archive = try ArchiveImport(data, name: name, only: store.store)
+        // First all are looked at: what cannot be taken is said before anything is written.
+        for store in archive.stores {
+            try await with(store) { _, plan in try check(plan) }
+        }
+        var imported: [ImportedStore] = []
+        for store in archive.stores {
+            let result = try await Progress.showing("Importing \(store.identifier)") {
+                try await with(store) { open, plan in try await take(plan, into: open) }
+            }
+            imported.append(result)
+        }
+        report(imported, of: archive)
+    }
+
+    private func with<Result>(
+        _ part: ArchiveImport.Store, _ body: (OpenStore, ImportPlan) async throws -> Result
+    ) async throws -> Result {
+        var options = store
+        options.store = part.identifier
+        return try await OpenStore.with(options, sync.policy) { open in
+            try await body(
+                open, ImportPlan(part.entries, limits: open.store.engineStatus.limits))
+        }
+    }
+
+    private func take(_ plan: ImportPlan, into open: OpenStore) async throws -> ImportedStore {
+        // A device that has never exchanged would else have its values yield to the account's.
+        if !sync.local, open.account != nil { try? await open.exchange() }
+        let changes = plan.changes(of: open.store.values)
+        var imported = ImportedStore(
+            identifier: open.identifier, imported: changes.count,
+            unchanged: plan.accepted.count - changes.count, skipped: plan.rejected)
+        if dryRun {
+            imported.outcome = WriteOutcome(unsent: .dryRun)
+        } else if !changes.isEmpty {
+            do { imported.outcome = try await open.write(changes) } catch let error
+                as LimitViolation
+            {
+                throw Failure(
+                    .badInput, "nothing was imported into \(open.identifier): \(error.excess)")
+            }
+        }
+        return imported
+    }
+
+    private func report(_ stores: [ImportedStore], of archive: ArchiveImport) {
+        let notes = Set(stores.compactMap { $0.outcome?.note })
+        for note in notes.sorted() { Output.note(note) }
+        if json.isOn { return Output.print(.array(stores.map(\.json))) }
+        let count = stores.reduce(0) { $0 + $1.imported }
+        let verb = dryRun ? "Would import" : "Imported"
+        let heading =
+            "\(verb) \(Phrase.keys(count)) of the account \(JSON.escaped(archive.accountName)) "
+            + "into \(Phrase.counted(stores.count, "store"))"
+        let lines = stores.map(\.line)
+        Output.print(
+            lines.isEmpty ? heading + "." : ([heading + ":"] + lines).joined(separator: "\n"))
+    }
+}

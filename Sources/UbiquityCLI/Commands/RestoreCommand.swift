@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import UbiquityServer
+
+struct RestoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Put a backup in the place of a server's database.",
+        discussion: """
+            No server may be running on the data folder. Where there is data, --replace is needed, \
+            and the old database is kept beside the new one, under a name with the time. The \
+            operator's credential is the folder's own: its file stays as it is.
+
+            Devices notice that the server is an older one than they knew: they bring back what they \
+            had since the backup, with its own times, so that nothing is lost that any device has.
+
+            What else happened since comes undone: devices that were signed out are signed in again \
+            by their old credentials, and accounts that were removed are back. --sign-out-devices \
+            signs every device out, and each needs a new code.
+
+            JSON: {"data", "accounts", "devices", "oldDatabase"}; the last is null or a path.
+            """)
+
+    @Argument(help: "The backup, as `ubiquity backup` wrote it.")
+    var file: String
+
+    @OptionGroup var data: DataOptions
+
+    @Flag(help: "Take the place of the data that is there.")
+    var replace = false
+
+    @Flag(help: "Sign every device out.")
+    var signOutDevices = false
+
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+        let restoration = try await Progress.showing("Restoring") {
+            try Restoration(
+                of: file, into: data.folder, replaces: replace, signsOutDevices: signOutDevices)
+        }
+        guard !json.isOn else { return Output.print(restoration.json(data.folder)) }
+        Output.print(
+            "Restored \(Phrase.counted(restoration.accounts, "account")) with "
+                + "\(Phrase.counted(restoration.devices, "signed-in device")) to \(data.folder).")
+        if let old = restoration.oldDatabase { Output.note("The old database is \(old).") }
+        Output.note(signOutDevices ? Self.everybodyOut : Self.comesBack)
+    }
+
+    private static let everybodyOut =
+        "Every device is signed out, and needs a code of `ubiquity account code` to sign in again."
+    private static let comesBack = """
+        Devices that were signed out since the backup was made are signed in again, and accounts that \
+        were removed are back: sign out and remove them anew, or restore with --sign-out-devices.
+        """
+}
+
+extension Restoration {
+    fileprivate func json(_ folder: String) -> JSON {
+        .object([
+            ("data", .string(folder)), ("accounts", .integer(accounts)),
+            ("devices", .integer(devices)), ("oldDatabase", .optional(oldDatabase)),
+        ])
+    }
+}

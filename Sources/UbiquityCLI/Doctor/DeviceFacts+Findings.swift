@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+extension DeviceFacts {
+    /// What follows from the facts, in the order in which one would look.
+    var findings: [Finding] {
+        [homeFinding, signInFinding] + contactFindings + [identifierFinding]
+            + stores.flatMap { findings(of: $0) } + [diskFinding, watchFinding].compactMap(\.self)
+    }
+
+    private var homeFinding: Finding {
+        switch home {
+        case .none(let reason): .problem("home", reason)
+        case .missing(let path):
+            .note("home", "There is no folder \(path) yet; the first program that stores makes it.")
+        case .folder(let path, _, isOwn: false):
+            .problem(
+                "home",
+                "The folder \(path) belongs to another user, or cannot be written; give it to the "
+                    + "user who runs the programs (chown), or name another with UBIQUITY_HOME.")
+        case .folder(let path, let mode, _) where mode & 0o077 != 0:
+            .problem(
+                "home",
+                "Other users can look into the folder \(path); make it yours alone: chmod 700 "
+                    + "\(path)")
+        case .folder(let path, _, _): .ok("home", "The folder is \(path), and yours alone.")
+        }
+    }
+
+    private var signInFinding: Finding {
+        switch signIn {
+        case .unreadable(let sentence): .problem("sign-in", sentence)
+        case .none:
+            .note(
+                "sign-in",
+                "This device is not signed in, so values stay on it; `ubiquity sign-in` with a "
+                    + "code of who runs the server.")
+        case .account(let name, let server, let device):
+            .ok("sign-in", "Signed in to \(name) at \(server) as \(device).")
+        }
+    }
+
+    // MARK: The way to the server
+
+    private var contactFindings: [Finding] {
+        guard let contact else { return [] }
+        return [
+            nameFinding(contact), connectionFinding(contact), serverFinding(contact),
+            encryptionFinding(contact), credentialFinding(contact), clockFinding(contact),
+        ].compactMap(\.self)
+    }
+
+    private func nameFinding(_ contact: Contact) -> Finding? {
+        switch contact.name {
+        case nil: nil
+        case .success: .ok("name", "The name \(contact.host) is known.")
+        case .failure(let reason):
+            .problem(
+                "name",
+                "The name \(contact.host) has no address (\(reason)); is this machine online, and "
+                    + "is the name spelt right?")
+        }
+    }
+
+    private func connectionFinding(_ contact: Contact) -> Finding? {
+        switch contact.connection {
+        case nil: nil
+        case .success: .ok("connection", "\(contact.host) takes connections on \(contact.port).")
+        case .failure(let reason):
+            .problem(
+                "connection",
+                "\(contact.host) takes no connection on port \(contact.port) (\(reason)); does the "
+                    + "server run there, and does a firewall let it be reached?")
+        }
+    }
+
+    private func serverFinding(_ contact: Contact) -> Finding? {
+        switch contact.server {
+        case nil: nil
+        case .success: .ok("server", "A Ubiquity server answers there.")
+        case .failure(let reason):
+            .problem("server", "What answers there cannot be used: \(reason).")
+        }
+    }
+
+    private func encryptionFinding(_ contact: Contact) -> Finding? {
+        guard contact.server == .success else { return nil }
+        if contact.isEncrypted { return .ok("encryption", "The way to the server is encrypted.") }
+        if Self.isThisMachine(contact.host) {
+            return .ok("encryption", "The server is on this machine; nothing goes over a network.")
+        }
+        return .problem(
+            "encryption",
+            "The way to the server is not encrypted: whoever is on the network can read the values "
+                + "and this device's credential. Give the server TLS, and sign in to its "
+                + "https address.")
+    }
+
+    private static func isThisMachine(_ host: String) -> Bool {
+        host == "localhost" || host == "::1" || host.hasPrefix("127.")
+    }
+
+    private func credentialFinding(_ contact: Contact) -> Finding? {
+        switch contact.credential {
+        case nil: nil
+        case .valid: .ok("credential", "The server knows this device.")
+        case .refused:
+            .problem(
+                "credential",
+                "The server refuses this device, for it was signed out there; sign in again with a "
+                    + "new code: `ubiquity sign-in --replace`. What waits is sent then.")
+        case .unknown(let reason):
+            .note("credential", "Whether the server knows this device is not known: \(reason).")
+        }
+    }
+
+    private func clockFinding(_ contact: Contact) -> Finding? {
+        guard let clock = contact.clock else { return nil }
+        let difference = clock.differenceMilliseconds
+        guard difference.magnitude > Self.clockErrorMax + clock.uncertaintyMilliseconds.magnitude
+        else { return .ok("clock", "This device's clock and the server's agree.") }
+        let seconds = Phrase.counted(Int(difference.magnitude / 1_000), "second")
+        return .note(
+            "clock",
+            "This device's clock is \(seconds) \(difference > 0 ? "ahead of" : "behind") the "
+                + "server's. Writes are corrected by that; still, set the clocks by the network.")
+    }
+
+    private static let clockErrorMax: UInt64 = 5_000
+
+    // MARK: The store
+
+    private var identifierFinding: Finding {
+        switch identifier {
+        case .named(let name, let source):
+            .ok("identifier", "The store is \(name), by \(source).")
+        case .none:
+            .note(
+                "identifier",
+                "No store is named here: give --store, or set UBIQUITY_KVSTORE_IDENTIFIER. An app "
+                    + "may name its own in code or by an entitlements file beside it.")
+        case .invalid(let sentence): .problem("identifier", sentence)
+        }
+    }
+
+    private func findings(of store: Store) -> [Finding] {
+        switch store.content {
+        case nil:
+            store.isAskedFor
+                ? [
+                    .note(
+                        "store",
+                        "\(store.identifier): no program has opened this store on this device yet.")
+                ] : []
+        case .failure(let failure):
+            [.problem("store", "\(store.identifier): \(failure.sentence)")]
+        case .success(let content):
+            [
+                fileFinding(store, content), leaseFinding(store), waitingFinding(store, content),
+                refusedFinding(store, content), roomFinding(store, content),
+            ].compactMap(\.self)
+        }
+    }
+
+    private func fileFinding(_ store: Store, _ content: Store.Content) -> Finding {
+        let keys = Phrase.keys(content.usage.keys)
+        return .ok("store", "\(store.identifier): the file is sound, with \(keys).")
+    }
+
+    private func leaseFinding(_ store: Store) -> Finding? {
+        switch store.lease {
+        case .free:
+            .ok("lease", "\(store.identifier): no program has this store open and connected now.")
+        case .held(let holder):
+            .ok("lease", "\(store.identifier): \(holder ?? "a program") holds the connection.")
+        case .unknown: nil
+        }
+    }
+
+    private func waitingFinding(_ store: Store, _ content: Store.Content) -> Finding {
+        let agreed = content.link.lastSync.map { "last agreed \(Phrase.time($0))" } ?? "never yet"
+        let waiting = Phrase.keys(content.pendingCount)
+        guard content.pendingCount > 0, case .account = signIn else {
+            return content.pendingCount == 0
+                ? .ok("waiting", "\(store.identifier): nothing waits to be sent (\(agreed)).")
+                : .note(
+                    "waiting",
+                    "\(store.identifier): \(waiting) will be sent when this device is signed in.")
+        }
+        let error = content.link.lastError.map { "; the last attempt: \($0)" } ?? ""
+        let sentence =
+            "\(store.identifier): \(waiting) \(content.pendingCount == 1 ? "waits" : "wait") to be "
+            + "sent (\(agreed)\(error))"
+        guard store.lease == .free else { return .note("waiting", sentence + ".") }
+        return .note(
+            "waiting", sentence + "; no program is connected: `ubiquity sync` sends it now.")
+    }
+
+    private func refusedFinding(_ store: Store, _ content: Store.Content) -> Finding? {
+        guard content.refusedCount > 0 else { return nil }
+        return .note(
+            "refused",
+            "\(store.identifier): the server refused \(Phrase.counted(content.refusedCount, "write")), "
+                + "which the app can fetch with refusedWrites().")
+    }
+
+    private func roomFinding(_ store: Store, _ content: Store.Content) -> Finding {
+        let (usage, limits) = (content.usage, content.limits)
+        let shares = [
+            Double(usage.bytes) / Double(max(1, limits.storeBytesMax)),
+            Double(usage.keys) / Double(max(1, limits.keysMax)),
+        ]
+        let share = shares.max() ?? 0
+        let sentence =
+            "\(store.identifier): \(Phrase.grouped(usage.bytes)) of "
+            + "\(Phrase.bytes(limits.storeBytesMax)) and \(Phrase.grouped(usage.keys)) of "
+            + "\(Phrase.keys(limits.keysMax)) are used"
+        if share >= 1 {
+            return .problem(
+                "room",
+                sentence + ": it is full, and refuses what would make it larger; remove keys.")
+        }
+        return share >= Self.shareNoted
+            ? .note("room", sentence + ": it is nearly full.") : .ok("room", sentence + ".")
+    }
+
+    private static let shareNoted = 0.9
+
+    // MARK: The machine
+
+    private var diskFinding: Finding? {
+        guard let freeBytes else { return nil }
+        let free = "\(Phrase.grouped(freeBytes >> 20)) MB are free on the disk of the folder"
+        if freeBytes < Self.freeBytesMin {
+            return .problem("disk", free + "; make room, or what is written may not be kept.")
+        }
+        return freeBytes < Self.freeBytesNoted
+            ? .note("disk", free + "; it is nearly full.") : .ok("disk", free + ".")
+    }
+
+    private static let freeBytesMin = 16 << 20
+    private static let freeBytesNoted = 256 << 20
+
+    private var watchFinding: Finding? {
+        watchFailure.map {
+            .note(
+                "watches",
+                "The kernel has no more room for watches of folders (\($0)), so programs look "
+                    + "once a second; raise fs.inotify.max_user_instances and max_user_watches.")
+        }
+    }
+}

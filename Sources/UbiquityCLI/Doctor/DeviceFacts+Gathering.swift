@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Ubiquity
+import UbiquityCore
+import UbiquityServer
+
+extension DeviceFacts {
+    /// Looks at everything. Changes nothing.
+    /// - Parameters:
+    ///   - home: The folder, as a command was given it.
+    ///   - store: The store asked for; nil: that of the environment, and all that are there.
+    static func gather(home: String?, configuration: UbiquityConfiguration, isLocal: Bool) async
+        -> DeviceFacts
+    {
+        var facts = DeviceFacts(
+            home: Self.home(home), now: Int64(Date().timeIntervalSince1970 * 1_000))
+        facts.identifier = Self.identifier(configuration)
+        guard case .folder(let path, _, _) = facts.home else { return facts }
+        facts.freeBytes = Machine.freeBytes(at: path)
+        facts.watchFailure = Machine.watchFailure(of: path)
+        do {
+            let home = try DeviceHome(path: path)
+            let state = try home.load()
+            if let account = state.signedIn {
+                facts.signIn = .account(
+                    name: account.accountName, server: account.server, device: account.deviceName)
+                if !isLocal { facts.contact = await Contact(account) }
+            }
+            facts.stores = Self.stores(home, state, facts.identifier)
+        } catch { facts.signIn = .unreadable(Failure.sentence(of: error)) }
+        return facts
+    }
+
+    private static func home(_ path: String?) -> Home {
+        let environment = ProcessInfo.processInfo.environment
+        guard let path = DeviceHome.resolve(path, environment: environment) else {
+            return .none(HomeError.noPlace.description)
+        }
+        guard let entry = DataFolderInspection.Entry(path: path) else {
+            return .missing(path: path)
+        }
+        return .folder(
+            path: path, mode: entry.mode,
+            isOwn: entry.owner == geteuid() && access(path, R_OK | W_OK | X_OK) == 0)
+    }
+
+    private static func identifier(_ configuration: UbiquityConfiguration) -> Identifier {
+        do {
+            guard let name = try configuration.resolvedIdentifier() else { return .none }
+            let variable = UbiquityConfiguration.identifierVariable
+            let environment = ProcessInfo.processInfo.environment[variable] ?? ""
+            let source =
+                configuration.identifier != nil
+                ? "--store" : environment.isEmpty ? "an entitlements file" : variable
+            return .named(name, source: source)
+        } catch { return .invalid(Failure.sentence(of: error)) }
+    }
+
+    private static func stores(
+        _ home: DeviceHome, _ state: DeviceState, _ identifier: Identifier
+    ) -> [Store] {
+        if case .named(let name, _) = identifier {
+            return [store(name, at: home.storePath(for: name, folder: state.folder))]
+        }
+        let suffix = ".sqlite"
+        let folder = "\(home.path)/stores/\(state.folder)"
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.filter { $0.hasSuffix(suffix) }.sorted().map { name in
+            let identifier = String(name.dropLast(suffix.count))
+            return store(identifier, at: home.storePath(for: identifier, folder: state.folder))
+        }
+    }
+
+    private static func store(_ identifier: String, at path: String) -> Store {
+        var store = Store(identifier: identifier)
+        guard FileManager.default.fileExists(atPath: path) else { return store }
+        do throws(LocalStorageError) {
+            let inspection = try StoreInspection(path: path)
+            store.content = .success(
+                Store.Content(
+                    usage: inspection.usage, limits: inspection.meta.limits,
+                    pendingCount: inspection.pendingCount,
+                    refusedCount: inspection.refusedCount,
+                    hasCompletedFirstSync: inspection.meta.hasCompletedFirstSync,
+                    link: inspection.meta.link))
+        } catch { store.content = .failure(LocalFailure(sentence: error.description)) }
+        store.lease = lease(ProcessLease.path(ofStore: path))
+        return store
+    }
+
+    private static func lease(_ path: String) -> Store.Lease {
+        guard FileManager.default.fileExists(atPath: path) else { return .free }
+        if let holder = Machine.lockHolder(of: path) {
+            return .held(by: "\(holder.name) (\(holder.process))")
+        }
+        guard let lease = try? ProcessLease(path: path) else { return .unknown }
+        defer { lease.close() }
+        return lease.tryAcquire() ? .free : .held(by: nil)
+    }
+}
+
+extension DeviceFacts.Contact {
+    /// Goes the way to the server step by step, as far as it leads.
+    init(_ account: SignedInAccount) async {
+        let url = URLComponents(string: account.server)
+        isEncrypted = url?.scheme?.lowercased() == "https"
+        host = url?.host ?? account.server
+        port = url?.port ?? (isEncrypted ? 443 : 80)
+        guard connect() else { return }
+        let sent = Self.now
+        do throws(LinkFailure) {
+            let config = try await AccountClient.config(server: account.server)
+            server = .success
+            let received = Self.now
+            clock = ((sent + received) / 2 - config.serverMilliseconds, (received - sent) / 2)
+        } catch {
+            server = .failure(error.detail)
+            return
+        }
+        do throws(LinkFailure) {
+            try await AccountClient.checkCredential(of: account)
+            credential = .valid
+        } catch { credential = error.kind == .unauthorized ? .refused : .unknown(error.detail) }
+    }
+
+    private static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
+
+    /// - Returns: Whether it did.
+    private mutating func connect() -> Bool {
+        // In brackets, for an address of IPv6.
+        let name = host.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+        let addresses: [SocketAddress]
+        do throws(DeviceFacts.LocalFailure) {
+            addresses = try Reachability.addresses(of: name, port: port)
+            self.name = .success
+        } catch {
+            self.name = .failure(error.sentence)
+            return false
+        }
+        do throws(DeviceFacts.LocalFailure) {
+            try Reachability.connect(to: addresses)
+            connection = .success
+            return true
+        } catch {
+            connection = .failure(error.sentence)
+            return false
+        }
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a check found: a sentence, which says what to do where something is wrong.
+struct Finding: Equatable {
+    enum Verdict: String {
+        case ok
+        /// Nothing is broken; it may become so, or surprise.
+        case note
+        case problem
+    }
+
+    /// A word for programs and for the line's beginning.
+    var check: String
+    var verdict: Verdict
+    var sentence: String
+
+    static func ok(_ check: String, _ sentence: String) -> Finding {
+        Finding(check: check, verdict: .ok, sentence: sentence)
+    }
+
+    static func note(_ check: String, _ sentence: String) -> Finding {
+        Finding(check: check, verdict: .note, sentence: sentence)
+    }
+
+    static func problem(_ check: String, _ sentence: String) -> Finding {
+        Finding(check: check, verdict: .problem, sentence: sentence)
+    }
+
+    var json: JSON {
+        .object([
+            ("check", .string(check)), ("verdict", .string(verdict.rawValue)),
+            ("sentence", .string(sentence)),
+        ])
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// What the system tells of itself. Where a system does not, nil.
+enum Machine {
+    static func freeBytes(at path: String) -> Int? {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else { return nil }
+        return Int(clamping: UInt64(status.f_bavail) * UInt64(status.f_frsize))
+    }
+
+    /// Of this process, and of those that it starts.
+    static var openFilesMax: Int? {
+        #if os(Linux)
+        openFilesMax(of: getpid())
+        #else
+        nil
+        #endif
+    }
+
+    static func openFilesMax(of process: Int32) -> Int? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/limits", encoding: .utf8)
+        else { return nil }
+        let line = text.split(separator: "\n").first { $0.hasPrefix("Max open files") }
+        return line?.split(separator: " ").dropFirst(3).first.flatMap { Int($0) }
+    }
+
+    /// Which process has locked a file.
+    static func lockHolder(of path: String) -> (process: Int32, name: String)? {
+        guard let file = try? FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber],
+            let number = (file as? NSNumber)?.uint64Value,
+            let locks = try? String(contentsOfFile: "/proc/locks", encoding: .utf8)
+        else { return nil }
+        // "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF"; those that wait have "->" second.
+        for line in locks.split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            guard fields.count > 5, fields[1] == "FLOCK", let process = Int32(fields[4]),
+                process > 0,
+                fields[5].split(separator: ":").last.flatMap({ UInt64($0) }) == number
+            else { continue }
+            return (process, name(of: process))
+        }
+        return nil
+    }
+
+    private static func name(of process: Int32) -> String {
+        let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
+        return name?.trimmingCharacters(in: .whitespacesAndNewlines) ?? "a process"
+    }
+
+    /// Why no folder can be watched; nil: one can.
+    static func watchFailure(of folder: String) -> String? {
+        #if os(Linux)
+        let watches = inotify_init1(Int32(IN_CLOEXEC))
+        guard watches >= 0 else { return String(cString: strerror(errno)) }
+        defer { close(watches) }
+        let watch = inotify_add_watch(watches, folder, UInt32(IN_MOVED_TO))
+        guard watch < 0, errno != ENOENT, errno != EACCES else { return nil }
+        return String(cString: strerror(errno))
+        #else
+        return nil
+        #endif
+    }
+}

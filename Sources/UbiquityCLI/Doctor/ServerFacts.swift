@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityServer
+
+/// How a server's data folder is, as far as a look can tell. What follows from it is ``findings``.
+struct ServerFacts {
+    var inspection: DataFolderInspection
+    /// Of who asks.
+    var user: UInt32
+    /// On the disk of the folder; nil: not known.
+    var freeBytes: Int?
+    /// How many files a server may have open: the one that runs, or one that this user starts.
+    var openFilesMax: Int?
+    /// How many connections a server takes by default.
+    var connectionsMax: Int
+    /// Milliseconds since 1970.
+    var now: Int64
+}
+
+extension ServerFacts {
+    /// What follows from the facts, in the order in which one would look.
+    var findings: [Finding] {
+        guard let folder = inspection.folder else {
+            return [
+                .problem(
+                    "folder",
+                    "There is no folder \(inspection.path), or it cannot be seen; name the "
+                        + "server's with --data, and look as the user who runs the server.")
+            ]
+        }
+        guard inspection.database != nil else {
+            return [
+                folderFinding(folder),
+                .problem(
+                    "database",
+                    "There is no database in \(inspection.path); start a server on it with "
+                        + "`ubiquity serve`, or bring one back with `ubiquity restore`."),
+            ]
+        }
+        return [
+            folderFinding(folder), databaseModeFinding, credentialFinding, databaseFinding,
+            runningFinding, logFinding, diskFinding, clockFinding, filesFinding,
+        ].compactMap(\.self)
+    }
+
+    private func folderFinding(_ folder: DataFolderInspection.Entry) -> Finding {
+        if folder.mode & 0o077 != 0 {
+            return .problem(
+                "folder",
+                "Other users can look into \(folder.path); make it the server's alone: chmod 700 "
+                    + "\(folder.path)")
+        }
+        return .ok("folder", "The folder \(folder.path) is its owner's alone.")
+    }
+
+    private var databaseModeFinding: Finding? {
+        guard let database = inspection.database else { return nil }
+        if database.mode & 0o077 != 0 {
+            return .problem(
+                "database-mode",
+                "Other users can open \(database.path), which has everybody's values: chmod 600 "
+                    + "\(database.path)")
+        }
+        guard let folder = inspection.folder, database.owner != folder.owner else {
+            return .ok("database-mode", "The database is its owner's alone.")
+        }
+        return .problem(
+            "database-mode",
+            "\(database.path) belongs to another user than its folder, and a server may not open "
+                + "it: chown --reference=\(folder.path) \(database.path)")
+    }
+
+    private var credentialFinding: Finding {
+        guard let credential = inspection.credential else {
+            return .note(
+                "credential",
+                "There is no operator's credential in the folder; if it was not moved to a safer "
+                    + "place, write one (`ubo_` and a long random text) and start the server anew.")
+        }
+        guard credential.mode & 0o077 == 0 else {
+            return .problem(
+                "credential",
+                "Other users can read \(credential.path), and do all that the operator may: chmod "
+                    + "600 \(credential.path), and write a new one into it if others may have "
+                    + "read it.")
+        }
+        return .ok("credential", "The operator's credential is there, and its owner's alone.")
+    }
+
+    private var databaseFinding: Finding? {
+        switch inspection.content {
+        case nil: nil
+        case .failure(let error): .problem("database", "The database cannot be used: \(error).")
+        case .success(let content):
+            .ok(
+                "database",
+                "The database is sound: \(Phrase.counted(content.accounts, "account")), "
+                    + "\(Phrase.counted(content.devices, "signed-in device")), "
+                    + "\(Phrase.counted(content.stores, "store")).")
+        }
+    }
+
+    private var runningFinding: Finding {
+        switch inspection.isRunning {
+        case true?: .ok("running", "A server is running on the folder.")
+        case false?: .note("running", "No server is running on the folder.")
+        case nil:
+            .note(
+                "running",
+                "Whether a server is running cannot be seen; look as the user who runs it.")
+        }
+    }
+
+    private var logFinding: Finding? {
+        guard let log = inspection.log, log.size > Self.logBytesNoted else { return nil }
+        return .note(
+            "log",
+            "SQLite's log beside the database has \(Phrase.grouped(log.size >> 20)) MB; a long "
+                + "reading, such as a backup, keeps it from being emptied. If it stays so, start "
+                + "the server anew.")
+    }
+
+    private static let logBytesNoted = 256 << 20
+
+    private var diskFinding: Finding? {
+        guard let freeBytes, let size = inspection.database?.size else { return nil }
+        let free = "\(Phrase.grouped(freeBytes >> 20)) MB are free on the disk of the folder"
+        if freeBytes < Self.freeBytesMin {
+            return .problem("disk", free + "; make room, or writes will be refused.")
+        }
+        return freeBytes < size
+            ? .note(
+                "disk",
+                free + ", less than the database has (\(Phrase.grouped(size >> 20)) MB): a backup "
+                    + "does not fit beside it.")
+            : .ok("disk", free + ".")
+    }
+
+    private static let freeBytesMin = 64 << 20
+
+    private var clockFinding: Finding? {
+        if now < Self.earliestNow {
+            return .problem(
+                "clock", "The clock says \(Phrase.time(now)), which is long past; set it.")
+        }
+        guard case .success(let content)? = inspection.content else { return nil }
+        guard content.newestWrite > now + Self.aheadMilliseconds else {
+            return .ok("clock", "No write is stamped later than the clock says.")
+        }
+        return .problem(
+            "clock",
+            "The newest write is stamped \(Phrase.time(content.newestWrite)), and the clock says "
+                + "\(Phrase.time(now)): it was set back, or was wrong before. Until it has come "
+                + "there, writes on those keys may be refused or lose.")
+    }
+
+    /// 2026-01-01.
+    private static let earliestNow: Int64 = 1_767_225_600_000
+    /// What a server admits, and a bit.
+    private static let aheadMilliseconds: Int64 = 120_000
+
+    private var filesFinding: Finding? {
+        guard let openFilesMax else { return nil }
+        let files = Phrase.grouped(openFilesMax)
+        // Besides the connections: the database, the log, the loops.
+        guard openFilesMax < connectionsMax + Self.filesBesides else {
+            return .ok("open-files", "The server may have \(files) files open.")
+        }
+        return .note(
+            "open-files",
+            "The server may have \(files) files open, and takes up to "
+                + "\(Phrase.grouped(connectionsMax)) connections; where so many come, raise it: "
+                + "LimitNOFILE= of its unit, or `ulimit -n`.")
+    }
+
+    private static let filesBesides = 64
+}

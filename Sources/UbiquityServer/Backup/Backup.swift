@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dispatch
+internal import Foundation
+internal import GRDB
+
+/// A copy of a server's database, of one moment, made while the server may be running.
+///
+/// `VACUUM INTO` reads the database in one transaction. With SQLite's log that holds up no writer,
+/// and the copy has no pages that were freed: what was erased is not in it. Blocks for the disk.
+package struct Backup: Sendable {
+    /// In bytes.
+    package var size: Int
+    package var accounts: Int
+    package var path: String
+
+    /// - Parameters:
+    ///   - output: Where the copy goes; for its owner alone. It gets this name when it is whole,
+    ///     checked and flushed.
+    ///   - replaces: Whether a file that is there already gives way.
+    ///   - secondsMax: Longer, and the copying is given up.
+    /// - Throws: ``BackupError``, ``FileDraftError``, ``ServerStartError``; then there is no copy.
+    package init(
+        of dataFolder: String, to output: String, replaces: Bool, secondsMax: Double
+    ) throws {
+        let folder = DataFolder(path: dataFolder)
+        guard folder.hasServerData else {
+            throw ServerStartError.noServerData(path: folder.path)
+        }
+        let draft = try FileDraft(path: output, replaces: replaces)
+        try Self.copy(folder.databasePath, to: draft, secondsMax: secondsMax)
+        let copy = try BackupFile(draft.draftPath)
+        try draft.finish()
+        (size, accounts, path) = (copy.size, copy.accounts, draft.path)
+    }
+
+    private static func copy(
+        _ database: String, to draft: FileDraft, secondsMax: Double
+    ) throws {
+        do {
+            let queue = try DatabaseQueue(path: database, configuration: BackupFile.configuration)
+            let watchdog = DispatchWorkItem { queue.interrupt() }
+            DispatchQueue.global().asyncAfter(deadline: .now() + secondsMax, execute: watchdog)
+            defer { watchdog.cancel() }
+            try queue.writeWithoutTransaction { db in
+                _ = try SQLiteSchema.check(db, path: database)
+                try db.execute(sql: "VACUUM INTO ?", arguments: [draft.draftPath])
+            }
+            try queue.close()
+        } catch let error as DatabaseError {
+            throw BackupError(error, database: database, output: draft.path)
+        }
+    }
+}
+
+/// Why there is no backup, or none that can be restored. One sentence for a person.
+package enum BackupError: Error, Hashable, Sendable {
+    case takesTooLong
+    case noRoom(path: String)
+    case databaseUnreadable(path: String, reason: String)
+    case noFile(path: String)
+    /// Not a server's database, or damaged.
+    case notBackup(path: String, reason: String)
+    case hasData(folder: String)
+    case notMade(path: String, reason: String)
+
+    init(_ error: DatabaseError, database: String, output: String) {
+        self =
+            switch error.resultCode {
+            case .SQLITE_INTERRUPT: .takesTooLong
+            case .SQLITE_FULL: .noRoom(path: output)
+            default:
+                .databaseUnreadable(
+                    path: database,
+                    reason: error.message ?? "SQLite error \(error.extendedResultCode.rawValue)")
+            }
+    }
+}
+
+extension BackupError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .takesTooLong:
+            "the backup took longer than it may, and was given up; give it more with --seconds-max"
+        case .noRoom(let path):
+            "\(path) cannot be written: there is no room on its disk, or for the copying in the "
+                + "folder of temporary files"
+        case .databaseUnreadable(let path, let reason):
+            "the database \(path) cannot be copied (\(reason)); `ubiquity doctor --data` says more"
+        case .noFile(let path): "there is no file \(path)"
+        case .notBackup(let path, let reason):
+            "\(path) is no backup that can be restored (\(reason)); nothing was changed"
+        case .hasData(let folder):
+            "\(folder) has data already; with --replace the backup takes its place, and the old "
+                + "database is kept beside it"
+        case .notMade(let path, let reason): "\(path) cannot be written: \(reason)"
+        }
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// A file for its owner alone that gets its name when it is whole, and not before.
+///
+/// Until ``finish()`` it lies beside its place under another name; released before that, it is
+/// removed. Not to be used by two threads at once.
+package final class FileDraft: Sendable {
+    /// What it will be called.
+    package let path: String
+    /// What it is called until then.
+    package let draftPath: String
+    private let replaces: Bool
+    private let file: Int32
+
+    /// - Parameter replaces: Whether a file that is there already gives way, in the end.
+    /// - Throws: ``FileDraftError``.
+    package init(path: String, replaces: Bool) throws(FileDraftError) {
+        let url = URL(fileURLWithPath: (path as NSString).expandingTildeInPath)
+        self.path = url.path
+        self.replaces = replaces
+        draftPath =
+            url.deletingLastPathComponent()
+            .appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString.prefix(8))").path
+        if !replaces { try Self.checkFree(self.path) }
+        file = open(draftPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw FileDraftError(self.path, errno) }
+    }
+
+    deinit {
+        close(file)
+        unlink(draftPath)
+    }
+
+    /// Appends to what is there.
+    /// - Throws: ``FileDraftError``.
+    package func write(_ bytes: [UInt8]) throws(FileDraftError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }
+            if count >= 0 {
+                rest = rest.dropFirst(count)
+            } else if errno != EINTR {
+                throw FileDraftError(path, errno)
+            }
+        }
+    }
+
+    /// Gives the file its name, once it is on the disk whatever happens.
+    /// - Throws: ``FileDraftError``; then there is nothing of that name, or what was there before.
+    package func finish() throws(FileDraftError) {
+        guard fsync(file) == 0 else { throw FileDraftError(path, errno) }
+        if replaces {
+            guard rename(draftPath, path) == 0 else { throw FileDraftError(path, errno) }
+        } else {
+            try nameOnce()
+        }
+        Self.flushFolder(of: path)
+    }
+
+    /// By a second name, which is refused where the name is taken by now. Some file systems have no
+    /// second names.
+    private func nameOnce() throws(FileDraftError) {
+        if link(draftPath, path) == 0 { return }
+        guard [EPERM, ENOTSUP, ENOSYS].contains(errno) else { throw FileDraftError(path, errno) }
+        try Self.checkFree(path)
+        guard rename(draftPath, path) == 0 else { throw FileDraftError(path, errno) }
+    }
+
+    private static func checkFree(_ path: String) throws(FileDraftError) {
+        if FileManager.default.fileExists(atPath: path) { throw FileDraftError(path, EEXIST) }
+    }
+
+    /// Some file systems cannot flush a folder; they have nothing to flush.
+    static func flushFolder(of path: String) {
+        let folder = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { return }
+        fsync(folder)
+        close(folder)
+    }
+}
+
+/// Why a file cannot be made. One sentence for a person.
+package struct FileDraftError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let path: String
+    package let description: String
+
+    init(_ path: String, _ code: Int32) {
+        self.path = path
+        description =
+            switch code {
+            case EEXIST: "there is a file \(path) already; give --force to replace it"
+            case ENOENT:
+                "\(path) cannot be made: there is no folder "
+                    + (path as NSString).deletingLastPathComponent
+            case ENOSPC, EDQUOT: "\(path) cannot be written: there is no room on its disk"
+            default: "\(path) cannot be written: \(DataFolder.systemReason(code))"
+            }
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityArchive
+internal import UbiquityCore
+
+/// An account's archive, made piece by piece: one store at a time is in memory.
+///
+/// Each store is of one moment, and a later one than that before it. Values are as an app sees them
+/// that knows no rule of its own: what a key's parts make together.
+package struct AccountExport: Sendable {
+    private let storage: any ServerStorage
+    private let account: AccountID
+    private var writer: ArchiveWriter
+    private var stores: ArraySlice<StoreIdentifier>
+    private var isEnded = false
+
+    /// Blocks for the disk.
+    init(of account: Account, storage: any ServerStorage, now: Int64) throws(StorageError) {
+        self.storage = storage
+        self.account = account.id
+        stores = try storage.stores(of: account.id).map(\.identifier)[...]
+        writer = ArchiveWriter(
+            made: now, accountID: account.id.string, accountName: account.name.string,
+            devices: try storage.devices(of: account.id).map(ArchiveManifest.Device.init))
+    }
+
+    /// The next piece of the archive; nil after the last one. Blocks for the disk.
+    /// - Throws: ``StorageError/noSuchAccount`` if the account was removed meanwhile: then what was
+    ///   given so far is no archive.
+    package mutating func next() throws(StorageError) -> [UInt8]? {
+        guard !isEnded else { return nil }
+        if let identifier = stores.popFirst() {
+            return writer.store(identifier, try values(of: identifier))
+        }
+        isEnded = true
+        guard try storage.account(account) != nil else { throw .noSuchAccount }
+        return writer.end()
+    }
+
+    private func values(
+        of identifier: StoreIdentifier
+    ) throws(StorageError) -> [Key: PropertyListValue] {
+        let key = StoreKey(account: account, identifier: identifier)
+        guard case .changes(let records, _, _) = try storage.read(key, since: nil) else {
+            return [:]
+        }
+        return records.visibleValues
+    }
+}
+
+extension ArchiveManifest.Device {
+    fileprivate init(_ device: Device) {
+        self.init(
+            id: device.name.id.description, name: device.title, created: device.created,
+            seen: device.seen)
+    }
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension Administration {
+    /// An account's values and devices as an archive, to be taken piece by piece.
+    /// - Throws: ``AdministrationError``.
+    package func export(accountName name: String) throws(AdministrationError) -> AccountExport {
+        guard let accountName = AccountName(name) else { throw .nameInvalid(name) }
+        do throws(StorageError) {
+            guard let account = try storage.account(named: accountName) else {
+                throw StorageError.noSuchAccount
+            }
+            return try AccountExport(
+                of: account, storage: storage, now: ServerClock.system.now())
+        } catch { throw AdministrationError(error, name: name) }
+    }
+}

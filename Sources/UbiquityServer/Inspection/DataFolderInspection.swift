@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import UbiquityCore
+
+/// What a look at a server's data folder tells, without changing it and beside a server that runs.
+package struct DataFolderInspection: Sendable {
+    /// A file or folder as the system has it.
+    package struct Entry: Hashable, Sendable {
+        package var path: String
+        /// The lower nine bits of its mode.
+        package var mode: Int
+        package var owner: UInt32
+        package var size: Int
+
+        package init(path: String, mode: Int, owner: UInt32, size: Int) {
+            self.path = path
+            self.mode = mode
+            self.owner = owner
+            self.size = size
+        }
+
+        /// Nil if there is nothing, or nothing to be seen.
+        package init?(path: String) {
+            guard let status = FileStatus(path: path) else { return nil }
+            self.init(
+                path: path, mode: status.mode, owner: status.owner, size: status.bytes)
+        }
+    }
+
+    package struct Database: Hashable, Sendable {
+        package var accounts = 0
+        package var devices = 0
+        package var stores = 0
+        /// The greatest time that any write is stamped with, in milliseconds since 1970; 0: none.
+        package var newestWrite: Int64 = 0
+
+        package init() {}
+    }
+
+    package var path: String
+    package var folder: Entry?
+    package var database: Entry?
+    package var log: Entry?
+    package var credential: Entry?
+    /// Whether a server runs on the folder; nil: that cannot be told.
+    package var isRunning: Bool?
+    /// Nil where there is no database. The error is a sentence.
+    package var content: Result<Database, ServerStartError>?
+
+    package init(dataFolder: String) {
+        let folder = DataFolder(path: dataFolder)
+        path = folder.path
+        self.folder = Entry(path: folder.path)
+        database = Entry(path: folder.databasePath)
+        log = Entry(path: folder.databasePath + "-wal")
+        credential = Entry(path: folder.operatorCredentialPath)
+        isRunning = Self.isLocked(folder.lockPath)
+        if database != nil { content = Result { try Self.content(folder.databasePath) }.mapped }
+    }
+
+    /// A shared lock for a moment: a server has an exclusive one.
+    private static func isLocked(_ path: String) -> Bool? {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return errno == ENOENT ? false : nil }
+        defer { close(file) }
+        if flock(file, LOCK_SH | LOCK_NB) == 0 { return false }
+        return errno == EWOULDBLOCK ? true : nil
+    }
+
+    private static func content(_ path: String) throws -> Database {
+        let queue = try DatabaseQueue(path: path, configuration: BackupFile.configuration)
+        defer { try? queue.close() }
+        return try queue.read { db in
+            guard try SQLiteSchema.check(db, path: path) > 0 else { return Database() }
+            let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
+            guard verdict == "ok" else {
+                throw ServerStartError.databaseDamaged(path: path, reason: verdict)
+            }
+            func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: sql) ?? 0 }
+            var content = Database()
+            content.accounts = try count("SELECT count(*) FROM account")
+            content.devices = try count("SELECT count(*) FROM device")
+            content.stores = try count("SELECT count(*) FROM store")
+            let newest = try Int64.fetchAll(db, sql: "SELECT newest FROM store")
+                .map { HybridTimestamp(rawValue: UInt64(bitPattern: $0)) }.max()
+            content.newestWrite = newest?.milliseconds ?? 0
+            return content
+        }
+    }
+}
+
+extension Result<DataFolderInspection.Database, any Error> {
+    fileprivate var mapped: Result<DataFolderInspection.Database, ServerStartError> {
+        mapError { error in
+            if let error = error as? ServerStartError { return error }
+            let reason = (error as? DatabaseError)?.message ?? "\(error)"
+            return .fileUnusable(path: "ubiquity.sqlite", reason: reason)
+        }
+    }
+}

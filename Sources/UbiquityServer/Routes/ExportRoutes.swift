@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import NIOCore
+internal import UbiquityArchive
+internal import UbiquityCore
+
+/// All that an account has, as an archive: for the person, and for the operator.
+struct ExportRoutes: Sendable {
+    let storage: any ServerStorage
+    let readers: BlockingThreads
+    let settings: ServerSettings
+    private let permits = ExportPermits()
+
+    init(storage: any ServerStorage, readers: BlockingThreads, settings: ServerSettings) {
+        self.storage = storage
+        self.readers = readers
+        self.settings = settings
+    }
+
+    @Sendable func own(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
+    ) async throws -> Response {
+        try await answer(request) { [storage] in try storage.account(rights.account) }
+    }
+
+    @Sendable func named(_ request: Request, _ context: ServerContext) async throws -> Response {
+        guard let name = AccountName(try context.parameters.text("name")) else {
+            throw StorageError.noSuchAccount
+        }
+        return try await answer(request) { [storage] in try storage.account(named: name) }
+    }
+
+    private func answer(
+        _ request: Request, find: @escaping @Sendable () throws -> Account?
+    ) async throws -> Response {
+        guard request.headers.accepts(Self.mediaType) else { throw Problem.notTarAcceptable }
+        let permit = try permits.take()
+        let now = settings.clock.now()
+        let (account, export) = try await readers.run { [storage] in
+            guard let account = try find() else { throw StorageError.noSuchAccount }
+            return (account, try AccountExport(of: account, storage: storage, now: now))
+        }
+        return Response(
+            status: .ok, headers: Self.headers(account),
+            body: ResponseBody { [readers] writer in
+                defer { withExtendedLifetime(permit) {} }
+                try await Self.write(export, readers, to: &writer)
+            })
+    }
+
+    /// An error ends the connection within the answer, by which whoever asked knows that it is not
+    /// complete.
+    @concurrent private static func write(
+        _ export: AccountExport, _ readers: BlockingThreads, to writer: inout any ResponseBodyWriter
+    ) async throws {
+        var export = export
+        while true {
+            let (piece, rest) = try await readers.run { [export] in
+                var export = export
+                return (try export.next(), export)
+            }
+            guard let piece else { break }
+            try await writer.write(ByteBuffer(bytes: piece))
+            export = rest
+        }
+        try await writer.finish(nil)
+    }
+
+    private static let mediaType = "application/x-tar"
+
+    private static func headers(_ account: Account) -> HTTPFields {
+        [
+            .contentType: mediaType, .cacheControl: "no-store",
+            .contentDisposition: "attachment; filename=\"ubiquity-\(account.id).tar\"",
+        ]
+    }
+}
+
+extension Problem {
+    fileprivate static let notTarAcceptable = Problem(
+        .notAcceptable, "not-acceptable", "The answer can be application/x-tar only.")
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+import UbiquityArchive
+import UbiquityCore
+
+struct PropertyListFormTests {
+    @Test(arguments: Samples.values.keys.sorted())
+    func `the binary form gives every value back`(_ name: String) throws {
+        let value = try #require(Samples.values[name])
+        let root = PropertyListValue.dictionary(["k": value])
+        #expect(try PropertyListBinary.decode(PropertyListBinary.encode(root)) == root)
+    }
+
+    /// The two that Foundation cannot hold, or has no depth for, are why the form is our own.
+    @Test(arguments: Samples.values.keys.filter { !["folded", "deepest"].contains($0) }.sorted())
+    func `Foundation reads the binary form`(_ name: String) throws {
+        let root = PropertyListValue.dictionary(["k": try #require(Samples.values[name])])
+        #expect(try TextReader.read(PropertyListBinary.encode(root)) == root)
+    }
+
+    @Test(arguments: Samples.values.keys.sorted())
+    func `the binary form is read as Foundation writes it`(_ name: String) throws {
+        let value = try #require(Samples.values[name])
+        guard let foundation = Self.foundation(value) else { return }
+        let bytes = try PropertyListSerialization.data(
+            fromPropertyList: ["k": foundation], format: .binary, options: 0)
+        #expect(
+            try PropertyListBinary.decode([UInt8](bytes)) == .dictionary(["k": value]))
+    }
+
+    @Test(arguments: Samples.values.keys.sorted())
+    func `Foundation reads from the XML form what that can carry`(_ name: String) throws {
+        let root = PropertyListValue.dictionary(["k": try #require(Samples.values[name])])
+        let isExact = !["controls", "minus", "fraction", "never", "folded", "deepest"].contains(name)
+        #expect(XMLFitness.isExact(root) == isExact)
+        if isExact { #expect(try TextReader.read(PropertyListXML.encode(root)) == root) }
+    }
+
+    @Test func `the XML form has the calendar's days`() throws {
+        var second = XMLFitness.firstSecond
+        while second <= XMLFitness.lastSecond {
+            let root = PropertyListValue.dictionary(["k": .date(second)])
+            let read = try TextReader.read(PropertyListXML.encode(root))
+            try #require(read == root, "\(second)")
+            // A bit more than a year, at another time of the day each.
+            second += 31_626_061 * 13
+        }
+    }
+
+    @Test func `a list in which much refers to the same is refused before it fills the memory`() {
+        // Forty arrays, each with the next one twice.
+        let count = 40
+        var bytes = Array("bplist00".utf8)
+        var offsets: [UInt8] = []
+        for index in 0..<count {
+            offsets.append(UInt8(bytes.count))
+            bytes += index == count - 1 ? [0x08] : [0xA2, UInt8(index + 1), UInt8(index + 1)]
+        }
+        let table = UInt8(bytes.count)
+        bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
+        bytes += [0, 0, 0, 0, 0, 0, 0, UInt8(count)] + Array(repeating: 0, count: 8)
+        bytes += [0, 0, 0, 0, 0, 0, 0, table]
+        #expect(throws: NotBinaryPropertyList.self) { try PropertyListBinary.decode(bytes) }
+    }
+
+    @Test func `an array that contains itself is refused`() {
+        var bytes = Array("bplist00".utf8) + [0xA1, 0, 8]
+        bytes += [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 1]
+        bytes += Array(repeating: 0, count: 8) + [0, 0, 0, 0, 0, 0, 0, 10]
+        #expect(throws: NotBinaryPropertyList.self) { try PropertyListBinary.decode(bytes) }
+    }
+
+    @Test func `no part of a list that is cut or spoilt ends the program`() {
+        let whole = PropertyListBinary.encode(.dictionary(["a": .array([.integer(300), .data([1])])]))
+        for count in whole.indices { _ = try? PropertyListBinary.decode(Array(whole.prefix(count))) }
+        var accepted = 0
+        for index in whole.indices {
+            for byte: UInt8 in [0, 0x0F, 0x7F, 0xFF] {
+                var bytes = whole
+                bytes[index] = byte
+                if (try? PropertyListBinary.decode(bytes)) != nil { accepted += 1 }
+            }
+        }
+        #expect(accepted < whole.count * 4)
+    }
+
+    /// Nil for what only a store can hold, or Foundation's writer spoils.
+    private static func foundation(_ value: PropertyListValue) -> Any? {
+        switch value {
+        case .string(let string): string.string
+        case .boolean(let boolean): boolean
+        case .integer(let integer): NSNumber(value: integer)
+        case .unsigned(let unsigned): NSNumber(value: unsigned)
+        case .real(let real): real.isNaN ? nil : NSNumber(value: real)
+        case .date(let seconds): Date(timeIntervalSinceReferenceDate: seconds)
+        case .data(let bytes): Data(bytes)
+        case .array, .dictionary: nil
+        }
+    }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import UbiquityCore
+import UbiquityServer
+
+@testable import UbiquityCLI
+
+/// What follows from which facts: for each, the one finding that is not "ok".
+struct DoctorTests {
+    // MARK: A device
+
+    private var device: DeviceFacts {
+        var contact = DeviceFacts.Contact(host: "ubiquity.example", port: 443, isEncrypted: true)
+        contact.name = .success
+        contact.connection = .success
+        contact.server = .success
+        contact.credential = .valid
+        contact.clock = (differenceMilliseconds: 40, uncertaintyMilliseconds: 20)
+        return DeviceFacts(
+            home: .folder(path: "/home/ada", mode: 0o700, isOwn: true),
+            signIn: .account(name: "ada", server: "https://ubiquity.example", device: "laptop"),
+            contact: contact, identifier: .named("TEAM.notes", source: "--store"),
+            stores: [store()], freeBytes: 10 << 30, now: 1_800_000_000_000)
+    }
+
+    private func store(
+        _ change: (inout DeviceFacts.Store.Content) -> Void = { _ in }
+    ) -> DeviceFacts.Store {
+        var link = LinkStatus()
+        link.lastSync = 1_800_000_000_000
+        var content = DeviceFacts.Store.Content(
+            usage: Usage(bytes: 100, keys: 3), limits: StoreLimits(), pendingCount: 0,
+            refusedCount: 0, hasCompletedFirstSync: true, link: link)
+        change(&content)
+        return DeviceFacts.Store(identifier: "TEAM.notes", content: .success(content))
+    }
+
+    private func findings(_ change: (inout DeviceFacts) -> Void) -> [Finding] {
+        var facts = device
+        change(&facts)
+        return facts.findings.filter { $0.verdict != .ok }
+    }
+
+    private func expect(
+        _ check: String, _ verdict: Finding.Verdict, saying words: String,
+        _ location: SourceLocation = #_sourceLocation, where change: (inout DeviceFacts) -> Void
+    ) {
+        let findings = findings(change)
+        #expect(findings.map(\.check) == [check], sourceLocation: location)
+        #expect(findings.first?.verdict == verdict, sourceLocation: location)
+        let sentence = findings.first?.sentence ?? ""
+        #expect(sentence.contains(words), sourceLocation: location)
+    }
+
+    @Test func `a device that works has nothing but ok`() {
+        #expect(findings { _ in }.isEmpty)
+        #expect(device.findings.count == 14)
+    }
+
+    @Test func `what is wrong with the folder`() {
+        expect("home", .problem, saying: "chmod 700 /h") {
+            $0.home = .folder(path: "/h", mode: 0o755, isOwn: true)
+        }
+        expect("home", .problem, saying: "chown") {
+            $0.home = .folder(path: "/h", mode: 0o700, isOwn: false)
+        }
+        expect("home", .note, saying: "no folder /h yet") { $0.home = .missing(path: "/h") }
+        expect("disk", .problem, saying: "make room") { $0.freeBytes = 1 << 20 }
+        expect("disk", .note, saying: "nearly full") { $0.freeBytes = 100 << 20 }
+        expect("watches", .note, saying: "max_user_instances") { $0.watchFailure = "no room" }
+    }
+
+    @Test func `what is wrong with the sign-in`() {
+        expect("sign-in", .problem, saying: "chmod 600") {
+            $0.signIn = .unreadable("Make it readable for you alone (chmod 600).")
+        }
+        expect("sign-in", .note, saying: "ubiquity sign-in") {
+            $0.signIn = .none
+            $0.contact = nil
+        }
+        expect("credential", .problem, saying: "sign-in --replace") {
+            $0.contact?.credential = .refused
+        }
+        expect("credential", .note, saying: "answered 503") {
+            $0.contact?.credential = .unknown("it answered 503")
+        }
+    }
+
+    @Test func `which step towards the server fails`() {
+        expect("name", .problem, saying: "spelt right") {
+            $0.contact?.name = .failure("unknown")
+            $0.contact?.connection = nil
+            $0.contact?.server = nil
+            $0.contact?.credential = nil
+            $0.contact?.clock = nil
+        }
+        expect("connection", .problem, saying: "port 443 (connection refused)") {
+            $0.contact?.connection = .failure("connection refused")
+            $0.contact?.server = nil
+            $0.contact?.credential = nil
+            $0.contact?.clock = nil
+        }
+        expect("server", .problem, saying: "no Ubiquity server") {
+            $0.contact?.server = .failure("it is no Ubiquity server")
+            $0.contact?.credential = nil
+            $0.contact?.clock = nil
+        }
+    }
+
+    @Test(arguments: ["127.0.0.1", "localhost", "::1"])
+    func `no encryption is needed on one machine`(_ host: String) {
+        let findings = findings {
+            $0.contact?.isEncrypted = false
+            $0.contact?.host = host
+        }
+        #expect(findings.isEmpty)
+    }
+
+    @Test func `a way over the network that is not encrypted is a problem`() {
+        expect("encryption", .problem, saying: "https") { $0.contact?.isEncrypted = false }
+    }
+
+    @Test func `a clock is wrong by more than the answer took`() {
+        expect("clock", .note, saying: "60 seconds ahead of") {
+            $0.contact?.clock = (differenceMilliseconds: 60_000, uncertaintyMilliseconds: 50)
+        }
+        expect("clock", .note, saying: "60 seconds behind") {
+            $0.contact?.clock = (differenceMilliseconds: -60_000, uncertaintyMilliseconds: 50)
+        }
+        let slow = findings {
+            $0.contact?.clock = (differenceMilliseconds: 60_000, uncertaintyMilliseconds: 59_000)
+        }
+        #expect(slow.isEmpty)
+    }
+
+    @Test func `what is wrong with a store`() {
+        expect("identifier", .problem, saying: "names no store") {
+            $0.identifier = .invalid("\"a b\" names no store")
+        }
+        expect("identifier", .note, saying: "UBIQUITY_KVSTORE_IDENTIFIER") { $0.identifier = .none }
+        expect("store", .problem, saying: "damaged") {
+            $0.stores[0].content = .failure(DeviceFacts.LocalFailure(sentence: "It is damaged."))
+        }
+        expect("store", .note, saying: "no program has opened") { $0.stores[0].content = nil }
+        expect("waiting", .note, saying: "2 keys wait to be sent") {
+            $0.stores = [store { $0.pendingCount = 2 }]
+        }
+        expect("waiting", .note, saying: "`ubiquity sync`") {
+            $0.stores = [store { $0.pendingCount = 1 }]
+        }
+        expect("refused", .note, saying: "refusedWrites()") {
+            $0.stores = [store { $0.refusedCount = 1 }]
+        }
+        expect("room", .note, saying: "nearly full") {
+            $0.stores = [store { $0.usage.keys = 1_000 }]
+        }
+        expect("room", .problem, saying: "it is full") {
+            $0.stores = [store { $0.usage.bytes = 1_048_576 }]
+        }
+    }
+
+    @Test func `who holds a store's connection is named`() {
+        var facts = device
+        facts.stores[0].lease = .held(by: "notes (4711)")
+        #expect(facts.findings.contains { $0.sentence.contains("notes (4711) holds") })
+    }
+
+    // MARK: A server
+
+    private func entry(
+        _ name: String, mode: Int = 0o600, owner: UInt32 = 1, size: Int = 1 << 20
+    ) -> DataFolderInspection.Entry {
+        DataFolderInspection.Entry(path: "/srv/\(name)", mode: mode, owner: owner, size: size)
+    }
+
+    private var server: ServerFacts {
+        var inspection = DataFolderInspection(dataFolder: "/nowhere/to/be/seen")
+        inspection.folder = entry("", mode: 0o700)
+        inspection.database = entry("ubiquity.sqlite")
+        inspection.credential = entry("operator-credential")
+        inspection.isRunning = true
+        inspection.content = .success(DataFolderInspection.Database())
+        return ServerFacts(
+            inspection: inspection, user: 1, freeBytes: 10 << 30, openFilesMax: 65_536,
+            connectionsMax: 16_384, now: 1_800_000_000_000)
+    }
+
+    private func expectServer(
+        _ check: String, _ verdict: Finding.Verdict, saying words: String,
+        _ location: SourceLocation = #_sourceLocation, where change: (inout ServerFacts) -> Void
+    ) {
+        var facts = server
+        change(&facts)
+        let findings = facts.findings.filter { $0.verdict != .ok }
+        #expect(findings.map(\.check) == [check], sourceLocation: location)
+        #expect(findings.first?.verdict == verdict, sourceLocation: location)
+        let sentence = findings.first?.sentence ?? ""
+        #expect(sentence.contains(words), sourceLocation: location)
+    }
+
+    @Test func `a server that works has nothing but ok`() {
+        #expect(server.findings.allSatisfy { $0.verdict == .ok })
+        #expect(server.findings.count == 8)
+    }
+
+    @Test func `what is wrong with a server's folder`() {
+        expectServer("folder", .problem, saying: "--data") { $0.inspection.folder = nil }
+        expectServer("database", .problem, saying: "ubiquity restore") {
+            $0.inspection.database = nil
+        }
+        expectServer("folder", .problem, saying: "chmod 700") {
+            $0.inspection.folder = entry("", mode: 0o750)
+        }
+        expectServer("database-mode", .problem, saying: "chmod 600") {
+            $0.inspection.database = entry("ubiquity.sqlite", mode: 0o644)
+        }
+        expectServer("database-mode", .problem, saying: "chown") {
+            $0.inspection.database = entry("ubiquity.sqlite", owner: 0)
+        }
+        expectServer("credential", .problem, saying: "write a new one") {
+            $0.inspection.credential = entry("operator-credential", mode: 0o640)
+        }
+        expectServer("credential", .note, saying: "ubo_") { $0.inspection.credential = nil }
+    }
+
+    @Test func `what is wrong with a server's database`() {
+        expectServer("database", .problem, saying: "restore it from a copy") {
+            $0.inspection.content = .failure(.databaseDamaged(path: "/srv", reason: "a page"))
+        }
+        expectServer("running", .note, saying: "No server") { $0.inspection.isRunning = false }
+        expectServer("running", .note, saying: "as the user") { $0.inspection.isRunning = nil }
+        expectServer("log", .note, saying: "300 MB") {
+            $0.inspection.log = entry("ubiquity.sqlite-wal", size: 300 << 20)
+        }
+        expectServer("clock", .problem, saying: "set back") {
+            var content = DataFolderInspection.Database()
+            content.newestWrite = 1_800_000_200_000
+            $0.inspection.content = .success(content)
+        }
+        expectServer("clock", .problem, saying: "long past") { $0.now = 1_000 }
+    }
+
+    @Test func `what is wrong with a server's machine`() {
+        expectServer("disk", .problem, saying: "make room") { $0.freeBytes = 1 << 20 }
+        expectServer("disk", .note, saying: "a backup") {
+            $0.freeBytes = 100 << 20
+            $0.inspection.database = entry("ubiquity.sqlite", size: 200 << 20)
+        }
+        expectServer("open-files", .note, saying: "LimitNOFILE=") { $0.openFilesMax = 1_024 }
+    }
+}
