@@ -95,11 +95,12 @@ struct AccessStage {
             headers: route.body == nil ? [:] : ["Content-Type": "application/json"])
     }
 
-    /// All that ada can see of hers.
-    func everything() async throws -> [[UInt8]] {
-        var answers: [[UInt8]] = []
+    /// All that ada can see of hers, but when a device was last seen, which is noted later.
+    func everything() async throws -> [String] {
+        var answers: [String] = []
         for path in ["account", "devices", "stores", "stores/\(Self.store)/changes"] {
-            answers.append(try await ada.get("/v1/\(path)").body)
+            let answer = try await ada.get("/v1/\(path)").text
+            answers.append(answer.replacing(/"seenMilliseconds":"[0-9]+"/, with: ""))
         }
         return answers
     }
