@@ -4,6 +4,7 @@ internal import Foundation
 internal import NIOCore
 internal import NIOPosix
 internal import Testing
+internal import Ubiquity
 
 #if os(Linux)
 extension EndToEndTests {
