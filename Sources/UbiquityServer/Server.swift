@@ -39,7 +39,8 @@ struct Server: Sendable {
             storage: storage, writer: writer, hub: hub, settings: settings,
             metrics: edge.metrics, logger: logger)
         let reader = StoreReader(
-            storage: storage, threads: readers, sightings: sightings, clock: settings.clock)
+            storage: storage, threads: readers, sightings: sightings, clock: settings.clock,
+            answers: edge.answers)
         routes = Routes(
             accounts: AccountRoutes(
                 storage: storage, writer: writer, readers: readers,
@@ -47,14 +48,13 @@ struct Server: Sendable {
                 attempts: RateLimiter(settings.signInAllowance, clock: settings.clock),
                 settings: settings),
             stores: StoreRoutes(
-                reader: reader, authenticator: authenticator, edge: edge, settings: settings),
+                reader: reader, authenticator: authenticator, settings: settings),
             push: PushRoute(
                 commits: commits, threads: readers, authenticator: authenticator,
                 pushes: RateLimiter(settings.allowance, clock: settings.clock), edge: edge,
                 settings: settings),
             stream: StreamRoute(
-                reader: reader, hub: hub, authenticator: authenticator, edge: edge,
-                settings: settings),
+                reader: reader, hub: hub, authenticator: authenticator, settings: settings),
             health: HealthRoutes(readiness: readiness), edge: edge,
             requests: RateLimiter(settings.requestAllowance, clock: settings.clock))
         housekeeping = Housekeeping(

@@ -8,7 +8,6 @@ internal import UbiquityWire
 struct StoreRoutes: Sendable {
     let reader: StoreReader
     let authenticator: Authenticator
-    let edge: Edge
     let settings: ServerSettings
 
     @Sendable func config(_ request: Request, _ context: ServerContext) async throws -> Response {
@@ -28,7 +27,6 @@ struct StoreRoutes: Sendable {
         let format = try request.answerFormat
         let store = try StoreKey(context, of: device.account)
         let since = try request.position(orLastEvent: false)
-        guard !edge.answers.isFull else { throw Problem.answersInMemory }
         let bytes = try await reader.changes(of: store, since: since, for: device) { changes in
             format.encode(WireChanges(changes))
         }
