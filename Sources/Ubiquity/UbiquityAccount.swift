@@ -36,8 +36,8 @@ public struct UbiquityAccount: Hashable, Sendable {
     ///   - code: Such as `7KQ2-M9XD-4TRW`.
     ///   - deviceName: What the account's owner sees this device as; nil: the host's name.
     ///   - certificates: The only certificates that the server may be known by, as the text of a PEM
-    ///     file: its own, or those of who signed it. They are kept with the sign-in. Nil: those that
-    ///     the system trusts.
+    ///     file: those of who signed its own, or its own if it signed itself. They are kept with the
+    ///     sign-in. Nil: those that the system trusts.
     ///   - allowsPlainHTTP: Whether the code and the credential may travel without encryption to
     ///     another machine, where anybody on the way can read them.
     ///   - home: As ``UbiquityConfiguration/home``.

@@ -7,8 +7,8 @@ import Ubiquity
 struct ConnectionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "A PEM file with the only certificates that the server may be known by: its own, or those "
-                + "of who signed it.",
+            "A PEM file with the only certificates that the server may be known by: those of who "
+                + "signed its own, or its own if it signed itself.",
             discussion: "Default: the certificates that the system trusts.", valueName: "file"))
     var certificate: String?
 

@@ -42,7 +42,8 @@ struct Server: Sendable {
             storage: storage, writer: writer, hub: hub, settings: settings,
             metrics: edge.metrics, logger: logger)
         let reader = StoreReader(
-            storage: storage, threads: readers, sightings: sightings, clock: settings.clock)
+            storage: storage, threads: readers, sightings: sightings, clock: settings.clock,
+            answers: edge.answers)
         routes = Routes(
             gate: gate,
             accounts: AccountRoutes(
@@ -56,13 +57,13 @@ struct Server: Sendable {
                 desk: OperatorDesk(
                     storage: storage, settings: settings, actor: .operatorByCredential),
                 writer: writer, readers: readers, revocation: revocation, apps: apps),
-            stores: StoreRoutes(reader: reader, edge: edge, settings: settings),
+            stores: StoreRoutes(reader: reader, settings: settings),
             push: PushRoute(
                 commits: commits, threads: readers,
                 pushes: RateLimiter(settings.allowance, clock: settings.clock), edge: edge,
                 settings: settings),
             stream: StreamRoute(
-                reader: reader, hub: hub, gate: gate, edge: edge, settings: settings),
+                reader: reader, hub: hub, gate: gate, settings: settings),
             exports: ExportRoutes(storage: storage, readers: readers, settings: settings),
             health: HealthRoutes(readiness: readiness), edge: edge,
             requests: RateLimiter(settings.requestAllowance, clock: settings.clock))

@@ -2,8 +2,8 @@
 
 internal import Foundation
 
-/// TLS identities of the tests' own, which nobody trusts but they. Each certificate is signed by
-/// ``authority``, and all but one hold until 2126.
+/// TLS identities of the tests' own, which nobody trusts but they. The certificates are signed by
+/// ``authority`` but for one, and hold until 2126 but for one.
 package struct TestIdentity: Sendable {
     package var certificate: String
     package var key: String
@@ -52,27 +52,26 @@ package struct TestIdentity: Sendable {
             -----END PRIVATE KEY-----
             """)
 
-    /// The same with another key.
-    package static let renewed = TestIdentity(
+    /// For this machine, too, and signed by itself.
+    package static let own = TestIdentity(
         certificate: """
             -----BEGIN CERTIFICATE-----
-            MIIBtTCCAVygAwIBAgIUQnXvq25QaPq+Bom6bcUdEIDXUjQwCgYIKoZIzj0EAwIw
-            IjEgMB4GA1UEAwwXVWJpcXVpdHkgdGVzdCBhdXRob3JpdHkwIBcNMjYxMTIxMTcy
-            NjU4WhgPMjEyNjEwMjgxNzI2NThaMBIxEDAOBgNVBAMMB3JlbmV3ZWQwWTATBgcq
-            hkjOPQIBBggqhkjOPQMBBwNCAAT9+L6LguPz66b5l/Ohr76ApcwlIUiKXqq/sa+3
-            QeQ/iwbcgkgsWSnIh1qvtoXjjmgOKrN1gXhaaLbmmeGRlLmgo34wfDAaBgNVHREE
-            EzARgglsb2NhbGhvc3SHBH8AAAEwCQYDVR0TBAIwADATBgNVHSUEDDAKBggrBgEF
-            BQcDATAdBgNVHQ4EFgQUwl+gqw9kvGy7VdjLPskrY0l8p/QwHwYDVR0jBBgwFoAU
-            NocJ+sxJ9Lp+I9KNxFCkrGhI/zEwCgYIKoZIzj0EAwIDRwAwRAIgNuMlZnMwQ9nN
-            DUgxVL+RBflRMPMvuB0rc4oDahadROQCIGMxg0hDxJTqIfn6wqwaOc/5xbu2p1dH
-            Ir1Fe31iahtr
+            MIIBijCCATKgAwIBAgIUOpn3JQ2LI3fFwWtTfxTTHgQAqz0wCgYIKoZIzj0EAwIw
+            DjEMMAoGA1UEAwwDb3duMCAXDTI2MTEyMTE3NDg0OVoYDzIxMjYxMDI4MTc0ODQ5
+            WjAOMQwwCgYDVQQDDANvd24wWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARfDJXI
+            pFJtM5JFGyqBhYcOqBNd8+lSKqJx4QL8sDi6ecwGi4EVQ9g4r61cVf/5h4T/qUKw
+            ARIvL73JbxXEsJxQo2wwajAdBgNVHQ4EFgQURFrvNPO38ipfTGcmhPHKO2obYcww
+            HwYDVR0jBBgwFoAURFrvNPO38ipfTGcmhPHKO2obYcwwGgYDVR0RBBMwEYIJbG9j
+            YWxob3N0hwR/AAABMAwGA1UdEwEB/wQCMAAwCgYIKoZIzj0EAwIDRgAwQwIgReAL
+            g5+hRuLhGQkuJqXyTvP5m6WG7sJ8K9DdV5F+28QCHyKt4MH7ZuXO2LghG8MHme6H
+            VB9H3mVH51nRmWNXmWM=
             -----END CERTIFICATE-----
             """,
         key: """
             -----BEGIN PRIVATE KEY-----
-            MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgvXsq5WffRbCmJObK
-            3QuWPv/etPP4RSsA2bp/UmpWi+WhRANCAAT9+L6LguPz66b5l/Ohr76ApcwlIUiK
-            Xqq/sa+3QeQ/iwbcgkgsWSnIh1qvtoXjjmgOKrN1gXhaaLbmmeGRlLmg
+            MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgOwaPAnXmN36al+qJ
+            Z+CxXyTnIEgn+ssMU+c7/bCj7z+hRANCAARfDJXIpFJtM5JFGyqBhYcOqBNd8+lS
+            KqJx4QL8sDi6ecwGi4EVQ9g4r61cVf/5h4T/qUKwARIvL73JbxXEsJxQ
             -----END PRIVATE KEY-----
             """)
 

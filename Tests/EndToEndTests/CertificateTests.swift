@@ -29,7 +29,7 @@ extension EndToEndTests {
 
         private func url(_ server: ServerProcess) -> String { "https://127.0.0.1:\(server.port)" }
 
-        @Test func `a device that was given the authority's certificate syncs, and through a renewal`()
+        @Test func `a device that was given the certificates to trust syncs, and through a change of them`()
             async throws
         {
             try await onStage { stage in
@@ -37,7 +37,8 @@ extension EndToEndTests {
                 let home = stage.path("home")
                 let account = try await UbiquityAccount.signIn(
                     server: url(server), code: server.newCode(isFirst: true),
-                    certificates: TestIdentity.authority, home: home)
+                    certificates: TestIdentity.authority + "\n" + TestIdentity.own.certificate,
+                    home: home)
                 #expect(account.server == url(server))
                 let device = try Device(home: home)
                 defer { device.close() }
@@ -45,10 +46,10 @@ extension EndToEndTests {
                 try await device.store.synchronizeNow()
                 #expect(device.store.status.connection == .connected)
 
-                try Self.write(.renewed, stage)
+                try Self.write(.own, stage)
                 // A further device meets the new certificate, and the first one goes on.
                 try await until("the new certificate") {
-                    (try? await signIn(server, trusting: TestIdentity.renewed.certificate)) != nil
+                    (try? await signIn(server, trusting: TestIdentity.own.certificate)) != nil
                 }
                 device.store.set("2", forKey: "a")
                 try await device.store.synchronizeNow()
@@ -67,7 +68,7 @@ extension EndToEndTests {
             try await onStage { stage in
                 let server = try await server(stage, .local)
                 let file = stage.path("trusted.pem")
-                try Data(TestIdentity.local.certificate.utf8).write(
+                try Data(TestIdentity.authority.utf8).write(
                     to: URL(fileURLWithPath: file))
                 let home = stage.path("home")
                 try await stage.succeed(
@@ -78,7 +79,7 @@ extension EndToEndTests {
                 let status = try await stage.succeed("status", "--home", home)
                 #expect(status.contains("by the certificate given at the sign-in"))
 
-                try Self.write(.renewed, stage)
+                try Self.write(.own, stage)
                 try await until("the other certificate") {
                     let run = try await stage.run("sync", "--store", "a.b", "--home", home)
                     return run.status == 69
@@ -91,7 +92,7 @@ extension EndToEndTests {
             (TestIdentity.local, nil, "signed by nobody whom this system trusts"),
             (.elsewhere, TestIdentity.authority, "is for another name"),
             (.expired, TestIdentity.authority, "expired on 2021-01-01"),
-            (.local, TestIdentity.renewed.certificate, "is not the one"),
+            (.local, TestIdentity.own.certificate, "is not the one"),
         ])
         func `a certificate that is not accepted is told from the others, and what to do`(
             identity: TestIdentity, trusted: String?, words: String

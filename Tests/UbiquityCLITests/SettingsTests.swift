@@ -25,10 +25,12 @@ struct SettingsTests {
     private func offered() -> [String: String] {
         let help = ServeCommand.helpMessage(columns: 1_000)
         var offered: [String: String] = [:]
+        var option: String?
         for line in help.split(separator: "\n") {
             let text = line.trimmingCharacters(in: .whitespaces)
-            guard text.hasPrefix("--") else { continue }
-            offered[String(text.prefix { $0 != " " })] = text
+            // What is said of an option may begin on a line of its own.
+            if text.hasPrefix("--") { option = String(text.prefix { $0 != " " }) }
+            if let option { offered[option, default: ""] += text + " " }
         }
         return offered
     }

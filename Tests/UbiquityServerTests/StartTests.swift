@@ -91,6 +91,7 @@ struct StartTests {
             atPath: folder.file("data"), withIntermediateDirectories: true)
         let path = folder.file("data/ubiquity.sqlite")
         try execute("CREATE TABLE t (x)", in: path)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
         try await expectStart(in: folder, toThrow: { $0 == .databaseForeign(path: path) })
     }
 

@@ -2,8 +2,8 @@
 
 /// Whom a person lets a credential be shown to, beyond what is safe by itself.
 package struct ConnectionSecurity: Hashable, Sendable {
-    /// The only certificates that the server may be known by, in PEM: its own, or those of who
-    /// signed it. Nil: whatever the system trusts.
+    /// The only certificates that the server may be known by, in PEM: those of who signed its
+    /// own, or its own if it signed itself. Nil: whatever the system trusts.
     package var certificates: String?
     /// Plain HTTP to other machines too.
     package var allowsPlainHTTP: Bool

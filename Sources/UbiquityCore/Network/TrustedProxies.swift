@@ -23,7 +23,8 @@ package struct TrustedProxies: Hashable, Sendable {
         guard !ranges.isEmpty, contains(peer) else { return peer }
         let hops = forwarded.flatMap { $0.split(separator: ",") }.suffix(Self.hopsMax)
         var origin = peer
-        for hop in hops.reversed() {
+        // A list may have empty elements.
+        for hop in hops.reversed() where hop.contains(where: { $0 != " " && $0 != "\t" }) {
             guard let address = Self.address(hop) else { return origin }
             origin = address
             if !contains(address) { return address }

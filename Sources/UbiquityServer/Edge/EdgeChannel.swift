@@ -77,14 +77,14 @@ struct EdgeChannel: ServerChildChannel {
         edge.note(limit)
         edge.metrics.refused(problem)
         try? await parts.executeThenClose { inbound, outbound in
+            var isAnswered = false
+            // To the end: what is not read would have the system forget the answer.
             for try await part in inbound {
-                guard case .head = part else { continue }
+                guard case .head = part, !isAnswered else { continue }
+                isAnswered = true
                 try await outbound.write(contentsOf: answer(problem))
-                break
+                outbound.finish()
             }
-            outbound.finish()
-            // What was read and not answered would have the system forget the answer.
-            for try await _ in inbound {}
         }
     }
 

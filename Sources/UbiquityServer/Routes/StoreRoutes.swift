@@ -7,7 +7,6 @@ internal import UbiquityWire
 /// Reading stores.
 struct StoreRoutes: Sendable {
     let reader: StoreReader
-    let edge: Edge
     let settings: ServerSettings
 
     @Sendable func config(_ request: Request, _ context: ServerContext) async throws -> Response {
@@ -30,7 +29,6 @@ struct StoreRoutes: Sendable {
     ) async throws -> Response {
         let format = try request.answerFormat
         let since = try request.position(orLastEvent: false)
-        guard !edge.answers.isFull else { throw Problem.answersInMemory }
         let bytes = try await reader.changes(of: store, since: since, for: rights.name) {
             changes in format.encode(WireChanges(changes))
         }

@@ -11,14 +11,12 @@ struct StreamRoute: Sendable {
     let reader: StoreReader
     let hub: PushHub
     let gate: Gate
-    let edge: Edge
     let settings: ServerSettings
 
     func open(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
     ) async throws -> Response {
         let since = try request.position(orLastEvent: true)
-        guard !edge.answers.isFull else { throw Problem.answersInMemory }
         // First the subscription, then the reading: what is committed between them comes twice,
         // and the revision tells; the other way round it would not come at all.
         let subscription = Subscription(try hub.subscribe(rights, to: store), hub)

@@ -8,6 +8,8 @@ struct StoreReader: Sendable {
     let threads: BlockingThreads
     let sightings: SightingLog
     let clock: ServerClock
+    /// What waits in connections to be read; full: no further store is.
+    let answers: ByteBudget
 
     /// - Throws: ``StorageError``, ``Busy``.
     func stores(of account: AccountID) async throws -> [StoreSummary] {
@@ -17,12 +19,15 @@ struct StoreReader: Sendable {
     /// - Parameters:
     ///   - since: Nil: the whole store.
     ///   - encode: Runs on the same thread, which has room for values that nest.
-    /// - Throws: ``Problem`` if the cursor does not hold any more, ``StorageError``, ``Busy``.
+    /// - Throws: ``Problem`` if the cursor does not hold any more, or too much waits to be sent,
+    ///   ``StorageError``, ``Busy``.
     func changes<T: Sendable>(
         of store: StoreKey, since: Position?, for device: DeviceName,
         encode: @escaping @Sendable (ChangeSet) -> T
     ) async throws -> T {
         try await threads.run { [self] in
+            // Here, and not before: others may have waited for the thread, too.
+            guard !answers.isFull else { throw Problem.answersInMemory }
             let changes = try read(store, since: since)
             let passed = since?.revision ?? Position(changes.cursor)?.revision
             if let passed { sightings.pass(passed, of: store, by: device) }

@@ -79,7 +79,7 @@ struct TLSTests {
         async throws
     {
         try await withTLS { server, certificate, key in
-            #expect(try await ask(server, trusting: TestIdentity.local.certificate).isEmpty == false)
+            #expect(try await ask(server, trusting: TestIdentity.own.certificate).isEmpty)
             let held = try await RawConnection.open(
                 server.port, authority: TestIdentity.authority)
             await held.send("GET /v1/config HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -91,9 +91,9 @@ struct TLSTests {
             }
             #expect(try await ask(server).hasPrefix("HTTP/1.1 200"))
 
-            try TestIdentity.renewed.write(certificate: certificate, key: key)
+            try TestIdentity.own.write(certificate: certificate, key: key)
             try await until("the new certificate") {
-                try await !ask(server, trusting: TestIdentity.renewed.certificate).isEmpty
+                try await !ask(server, trusting: TestIdentity.own.certificate).isEmpty
             }
             await held.send(Self.config)
             #expect(try await held.end().components(separatedBy: "200 OK").count == 3)
@@ -117,7 +117,7 @@ struct TLSTests {
         try TestIdentity.local.write(certificate: certificate, key: key)
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: key)
         #expect(try await reason().contains("chmod 600 \(key)"))
-        try TestIdentity.renewed.write(certificate: folder.file("other"), key: key)
+        try TestIdentity.own.write(certificate: folder.file("other"), key: key)
         #expect(try await reason().contains("it is not the key of the certificate"))
         try Data("nothing".utf8).write(to: URL(fileURLWithPath: certificate))
         #expect(try await reason().contains("no certificate in PEM"))
