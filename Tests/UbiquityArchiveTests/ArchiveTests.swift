@@ -43,7 +43,8 @@ struct ArchiveTests {
         for store in archive.manifest.stores {
             let entries = try archive.entries(of: store, readText: TextReader.read)
             let values = try #require(stores[store.identifier])
-            #expect(entries == Dictionary(uniqueKeysWithValues: values.map { ($0.key.name, $0.value) }))
+            #expect(
+                entries == Dictionary(uniqueKeysWithValues: values.map { ($0.key.name, $0.value) }))
             #expect(store.bytes == values.values.reduce(0) { $0 + $1.payloadBytes })
         }
     }
@@ -129,9 +130,11 @@ struct ArchiveTests {
 
     @Test func `a store's file that the manifest does not list, or lists in vain, is refused`() {
         #expect(
-            error(archive(after: file("stores/other.plist"))) == .fileUnlisted("stores/other.plist"))
+            error(archive(after: file("stores/other.plist"))) == .fileUnlisted("stores/other.plist")
+        )
         let whole = archive(after: [])
-        #expect(error(Array(whole.dropFirst(1_024))) == .fileMissing("stores/TEAM.example.notes.plist"))
+        #expect(
+            error(Array(whole.dropFirst(1_024))) == .fileMissing("stores/TEAM.example.notes.plist"))
     }
 
     @Test func `an archive without a manifest is none`() {

@@ -44,7 +44,9 @@ extension ImportCommand {
         if dryRun {
             imported.outcome = WriteOutcome(unsent: .dryRun)
         } else if !changes.isEmpty {
-            do { imported.outcome = try await open.write(changes) } catch let error as LimitViolation {
+            do { imported.outcome = try await open.write(changes) } catch let error
+                as LimitViolation
+            {
                 throw Failure(
                     .badInput, "nothing was imported into \(open.identifier): \(error.excess)")
             }
@@ -62,6 +64,7 @@ extension ImportCommand {
             "\(verb) \(Phrase.keys(count)) of the account \(JSON.escaped(archive.accountName)) "
             + "into \(Phrase.counted(stores.count, "store"))"
         let lines = stores.map(\.line)
-        Output.print(lines.isEmpty ? heading + "." : ([heading + ":"] + lines).joined(separator: "\n"))
+        Output.print(
+            lines.isEmpty ? heading + "." : ([heading + ":"] + lines).joined(separator: "\n"))
     }
 }

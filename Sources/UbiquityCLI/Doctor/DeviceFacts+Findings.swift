@@ -135,6 +135,8 @@ extension DeviceFacts {
         switch identifier {
         case .named(let name, let source):
             .ok("identifier", "The store is \(name), by \(source).")
+        case .none where !stores.isEmpty:
+            .ok("identifier", "No store is named here; all that this device has are looked at.")
         case .none:
             .note(
                 "identifier",
@@ -218,7 +220,8 @@ extension DeviceFacts {
             + "\(Phrase.keys(limits.keysMax)) are used"
         if share >= 1 {
             return .problem(
-                "room", sentence + ": it is full, and refuses what would make it larger; remove keys.")
+                "room",
+                sentence + ": it is full, and refuses what would make it larger; remove keys.")
         }
         return share >= Self.shareNoted
             ? .note("room", sentence + ": it is nearly full.") : .ok("room", sentence + ".")

@@ -16,7 +16,8 @@ enum Reachability {
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, "\(port)", &hints, &list)
         guard code == 0 else {
-            throw DeviceFacts.LocalFailure(sentence: String(cString: gai_strerror(code)).lowercased())
+            throw DeviceFacts.LocalFailure(
+                sentence: String(cString: gai_strerror(code)).lowercased())
         }
         defer { freeaddrinfo(list) }
         return sequence(first: list, next: { $0?.pointee.ai_next }).prefix { $0 != nil }

@@ -30,7 +30,8 @@ extension HTTPFields {
     /// Whether an answer of this type is accepted, as any is where they do not say.
     func accepts(_ type: String) -> Bool {
         let group = String(type.prefix { $0 != "/" }) + "/*"
-        return acceptedTypes.isEmpty || acceptedTypes.contains { [type, group, "*/*"].contains($0) }
+        return acceptedTypes.isEmpty
+            || acceptedTypes.contains { [type, group, "*/*"].contains($0) }
     }
 
     /// The form of the body; nil: none that the protocol has.
