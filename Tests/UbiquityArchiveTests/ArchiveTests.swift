@@ -160,3 +160,17 @@ struct ArchiveTests {
         }
     }
 }
+
+extension ArchiveTests {
+    @Test func `an archive that comes in pieces is complete at its end, and not before`() {
+        let bytes = Samples.archive([Samples.notes: [Samples.key("a"): .integer(1)]])
+        var end = ArchiveEnd()
+        for start in stride(from: 0, to: bytes.count, by: 100) {
+            #expect(!end.isComplete, "\(start)")
+            end.take(Array(bytes[start..<min(start + 100, bytes.count)]))
+        }
+        #expect(end.isComplete)
+        #expect(end.bytes == bytes.count)
+        #expect(!ArchiveEnd().isComplete)
+    }
+}
