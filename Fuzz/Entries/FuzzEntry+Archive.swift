@@ -67,7 +67,8 @@ extension Samples {
         for (name, value) in values {
             guard let identifier = try? StoreIdentifier("TEAM.notes") else { continue }
             var writer = archiveWriter
-            archives[name] = writer.store(identifier, [key: value, otherKey: .integer(1)])
+            archives[name] =
+                writer.store(identifier, [key: value, otherKey: .integer(1)])
                 + writer.end()
         }
         return archives

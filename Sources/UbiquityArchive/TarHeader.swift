@@ -52,7 +52,9 @@ struct TarHeader: Hashable {
         put(Self.octal(Int(max(0, time)), digits: 11), at: 136)
         block[156] = kind
         put(Self.magic + [0] + Array("00".utf8), at: 257)
-        put(Self.octal(Self.sum(of: block[...]), digits: 6) + [0, 0x20], at: Self.sumRange.lowerBound)
+        put(
+            Self.octal(Self.sum(of: block[...]), digits: 6) + [0, 0x20],
+            at: Self.sumRange.lowerBound)
         return block
     }
 

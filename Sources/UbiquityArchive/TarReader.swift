@@ -92,7 +92,8 @@ enum TarName {
     /// Fit to be shown.
     static func shown(_ bytes: [UInt8]) -> String {
         let text = String(decoding: bytes.prefix(bytesMax), as: UTF8.self)
-        let isControl = { (scalar: Unicode.Scalar) in scalar.properties.generalCategory == .control }
+        let isControl = { (scalar: Unicode.Scalar) in scalar.properties.generalCategory == .control
+        }
         return String(
             String.UnicodeScalarView(text.unicodeScalars.map { isControl($0) ? "?" : $0 }))
     }

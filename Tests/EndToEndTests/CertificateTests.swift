@@ -29,7 +29,9 @@ extension EndToEndTests {
 
         private func url(_ server: ServerProcess) -> String { "https://127.0.0.1:\(server.port)" }
 
-        @Test func `a device that was given the certificates to trust syncs, and through a change of them`()
+        @Test
+        func
+            `a device that was given the certificates to trust syncs, and through a change of them`()
             async throws
         {
             try await onStage { stage in

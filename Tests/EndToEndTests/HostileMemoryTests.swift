@@ -21,7 +21,8 @@ extension EndToEndTests {
             return try #require(kilobytes) * 1_024
         }
 
-        private func connect(_ server: ServerProcess, reads: Bool = true) async throws -> any Channel
+        private func connect(_ server: ServerProcess, reads: Bool = true) async throws
+            -> any Channel
         {
             try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .channelOption(.autoRead, value: reads)

@@ -43,7 +43,8 @@ struct ArchiveTests {
         for store in archive.manifest.stores {
             let entries = try archive.entries(of: store, readText: TextReader.read)
             let values = try #require(stores[store.identifier])
-            #expect(entries == Dictionary(uniqueKeysWithValues: values.map { ($0.key.name, $0.value) }))
+            #expect(
+                entries == Dictionary(uniqueKeysWithValues: values.map { ($0.key.name, $0.value) }))
             #expect(store.bytes == values.values.reduce(0) { $0 + $1.payloadBytes })
         }
     }
@@ -129,9 +130,11 @@ struct ArchiveTests {
 
     @Test func `a store's file that the manifest does not list, or lists in vain, is refused`() {
         #expect(
-            error(archive(after: file("stores/other.plist"))) == .fileUnlisted("stores/other.plist"))
+            error(archive(after: file("stores/other.plist"))) == .fileUnlisted("stores/other.plist")
+        )
         let whole = archive(after: [])
-        #expect(error(Array(whole.dropFirst(1_024))) == .fileMissing("stores/TEAM.example.notes.plist"))
+        #expect(
+            error(Array(whole.dropFirst(1_024))) == .fileMissing("stores/TEAM.example.notes.plist"))
     }
 
     @Test func `an archive without a manifest is none`() {
@@ -155,5 +158,19 @@ struct ArchiveTests {
             #expect("\(error)".split(separator: " ").count > 3)
             #expect(!"\(error)".hasSuffix("."))
         }
+    }
+}
+
+extension ArchiveTests {
+    @Test func `an archive that comes in pieces is complete at its end, and not before`() {
+        let bytes = Samples.archive([Samples.notes: [Samples.key("a"): .integer(1)]])
+        var end = ArchiveEnd()
+        for start in stride(from: 0, to: bytes.count, by: 100) {
+            #expect(!end.isComplete, "\(start)")
+            end.take(Array(bytes[start..<min(start + 100, bytes.count)]))
+        }
+        #expect(end.isComplete)
+        #expect(end.bytes == bytes.count)
+        #expect(!ArchiveEnd().isComplete)
     }
 }

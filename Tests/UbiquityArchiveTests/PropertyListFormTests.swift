@@ -33,7 +33,8 @@ struct PropertyListFormTests {
     @Test(arguments: Samples.values.keys.sorted())
     func `Foundation reads from the XML form what that can carry`(_ name: String) throws {
         let root = PropertyListValue.dictionary(["k": try #require(Samples.values[name])])
-        let isExact = !["controls", "minus", "fraction", "never", "folded", "deepest"].contains(name)
+        let isExact = !["controls", "minus", "fraction", "never", "folded", "deepest"].contains(
+            name)
         #expect(XMLFitness.isExact(root) == isExact)
         if isExact { #expect(try TextReader.read(PropertyListXML.encode(root)) == root) }
     }
@@ -73,8 +74,11 @@ struct PropertyListFormTests {
     }
 
     @Test func `no part of a list that is cut or spoilt ends the program`() {
-        let whole = PropertyListBinary.encode(.dictionary(["a": .array([.integer(300), .data([1])])]))
-        for count in whole.indices { _ = try? PropertyListBinary.decode(Array(whole.prefix(count))) }
+        let whole = PropertyListBinary.encode(
+            .dictionary(["a": .array([.integer(300), .data([1])])]))
+        for count in whole.indices {
+            _ = try? PropertyListBinary.decode(Array(whole.prefix(count)))
+        }
         var accepted = 0
         for index in whole.indices {
             for byte: UInt8 in [0, 0x0F, 0x7F, 0xFF] {

@@ -138,7 +138,10 @@ struct DoctorTests {
         expect("identifier", .problem, saying: "names no store") {
             $0.identifier = .invalid("\"a b\" names no store")
         }
-        expect("identifier", .note, saying: "UBIQUITY_KVSTORE_IDENTIFIER") { $0.identifier = .none }
+        expect("identifier", .note, saying: "UBIQUITY_KVSTORE_IDENTIFIER") {
+            $0.identifier = .none
+            $0.stores = []
+        }
         expect("store", .problem, saying: "damaged") {
             $0.stores[0].content = .failure(DeviceFacts.LocalFailure(sentence: "It is damaged."))
         }
@@ -160,6 +163,12 @@ struct DoctorTests {
         }
     }
 
+    @Test func `a finding is one line, whatever SQLite says`() {
+        let finding = Finding.problem(
+            "x", "damaged (*** in database main ***\nPage 2: a\nPage 3: b)")
+        #expect(finding.sentence == "damaged (Page 2: a; Page 3: b)")
+    }
+
     @Test func `who holds a store's connection is named`() {
         var facts = device
         facts.stores[0].lease = .held(by: "notes (4711)")
@@ -177,12 +186,13 @@ struct DoctorTests {
     private var server: ServerFacts {
         var inspection = DataFolderInspection(dataFolder: "/nowhere/to/be/seen")
         inspection.folder = entry("", mode: 0o700)
+        inspection.canLook = true
         inspection.database = entry("ubiquity.sqlite")
         inspection.credential = entry("operator-credential")
         inspection.isRunning = true
         inspection.content = .success(DataFolderInspection.Database())
         return ServerFacts(
-            inspection: inspection, user: 1, freeBytes: 10 << 30, openFilesMax: 65_536,
+            inspection: inspection, freeBytes: 10 << 30, openFilesMax: 65_536,
             connectionsMax: 16_384, now: 1_800_000_000_000)
     }
 
@@ -206,6 +216,7 @@ struct DoctorTests {
 
     @Test func `what is wrong with a server's folder`() {
         expectServer("folder", .problem, saying: "--data") { $0.inspection.folder = nil }
+        expectServer("folder", .problem, saying: "sudo -u") { $0.inspection.canLook = false }
         expectServer("database", .problem, saying: "ubiquity restore") {
             $0.inspection.database = nil
         }

@@ -81,8 +81,13 @@ struct BackupTests {
                     ])
                 }
             }
-            while try await texts(device.pull()).isEmpty { await Task.yield() }
-            for number in 0..<8 { copies.append(try backUp(server, "copy-\(number)")) }
+            var last: [String: String] = [:]
+            for number in 0..<8 {
+                // The storm goes on: something else is there each time.
+                while try await texts(device.pull()) == last { await Task.yield() }
+                copies.append(try backUp(server, "copy-\(number)"))
+                last = try await texts(device.pull())
+            }
             storm.cancel()
             _ = await storm.result
         }
@@ -93,7 +98,7 @@ struct BackupTests {
             #expect(Set(pair.values).count == 1)
             rounds.formUnion(pair.values)
         }
-        #expect(rounds.count > 1, "No push came between the first backup and the last.")
+        #expect(rounds.count > 4)
     }
 
     /// The two keys of the storm, as the file has them.

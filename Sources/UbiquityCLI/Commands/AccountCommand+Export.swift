@@ -2,7 +2,9 @@
 
 import ArgumentParser
 import Foundation
+import Synchronization
 import Ubiquity
+import UbiquityArchive
 import UbiquityCore
 import UbiquityServer
 
@@ -56,17 +58,26 @@ extension AccountCommand {
         }
 
         private func write(to draft: FileDraft) async throws -> Int {
-            let counter = ByteCounter()
+            let received = Received()
             let take: @Sendable ([UInt8]) throws -> Void = { piece in
                 try draft.write(piece)
-                counter.add(piece.count)
+                received.end.withLock { $0.take(piece) }
             }
             if let name {
                 try await operation.authority().export(name, take: take)
             } else {
                 try await AccountClient.export(of: OwnSignIn(home).account, take: take)
             }
-            return counter.count
+            let end = received.end.withLock { $0 }
+            guard end.isComplete else {
+                throw Failure(.unavailable, "the archive was cut off on the way; try again")
+            }
+            return end.bytes
         }
     }
+}
+
+/// State: how much came and how it ends, guarded by a lock, for pieces come on a connection's thread.
+private final class Received: Sendable {
+    let end = Mutex(ArchiveEnd())
 }

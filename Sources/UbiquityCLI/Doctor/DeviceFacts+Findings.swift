@@ -135,6 +135,8 @@ extension DeviceFacts {
         switch identifier {
         case .named(let name, let source):
             .ok("identifier", "The store is \(name), by \(source).")
+        case .none where !stores.isEmpty:
+            .ok("identifier", "No store is named here; all that this device has are looked at.")
         case .none:
             .note(
                 "identifier",

@@ -12,7 +12,15 @@ struct Finding: Equatable {
     /// A word for programs and for the line's beginning.
     var check: String
     var verdict: Verdict
-    var sentence: String
+    private(set) var sentence: String
+
+    /// - Parameter sentence: On one line, whatever SQLite put into it.
+    init(check: String, verdict: Verdict, sentence: String) {
+        self.check = check
+        self.verdict = verdict
+        self.sentence = sentence.replacing("*** in database main ***\n", with: "")
+            .replacing("\n", with: "; ")
+    }
 
     static func ok(_ check: String, _ sentence: String) -> Finding {
         Finding(check: check, verdict: .ok, sentence: sentence)

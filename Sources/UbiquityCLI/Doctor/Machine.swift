@@ -16,6 +16,10 @@ enum Machine {
         return Int(clamping: UInt64(status.f_bavail) * UInt64(status.f_frsize))
     }
 
+    static func userName(_ user: UInt32) -> String {
+        getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "'#\(user)'"
+    }
+
     /// Of this process, and of those that it starts.
     static var openFilesMax: Int? {
         #if os(Linux)

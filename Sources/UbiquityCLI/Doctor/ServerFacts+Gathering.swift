@@ -6,7 +6,6 @@ import UbiquityServer
 extension ServerFacts {
     init(dataFolder: String) {
         inspection = DataFolderInspection(dataFolder: dataFolder)
-        user = geteuid()
         freeBytes = Machine.freeBytes(at: inspection.path)
         let lock = inspection.path + "/lock"
         openFilesMax =

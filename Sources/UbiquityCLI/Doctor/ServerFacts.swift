@@ -5,8 +5,6 @@ import UbiquityServer
 /// How a server's data folder is, as far as a look can tell. What follows from it is ``findings``.
 struct ServerFacts {
     var inspection: DataFolderInspection
-    /// Of who asks.
-    var user: UInt32
     /// On the disk of the folder; nil: not known.
     var freeBytes: Int?
     /// How many files a server may have open: the one that runs, or one that this user starts.
@@ -26,6 +24,14 @@ extension ServerFacts {
                     "folder",
                     "There is no folder \(inspection.path), or it cannot be seen; name the "
                         + "server's with --data, and look as the user who runs the server.")
+            ]
+        }
+        guard inspection.canLook else {
+            return [
+                .problem(
+                    "folder",
+                    "The folder \(folder.path) may not be looked into; look as its owner: sudo -u "
+                        + "\(Machine.userName(folder.owner)) ubiquity doctor --data \(folder.path)")
             ]
         }
         guard inspection.database != nil else {

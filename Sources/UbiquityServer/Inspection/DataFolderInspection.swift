@@ -41,6 +41,8 @@ package struct DataFolderInspection: Sendable {
 
     package var path: String
     package var folder: Entry?
+    /// Whether the files in the folder can be seen and read by who asks.
+    package var canLook: Bool
     package var database: Entry?
     package var log: Entry?
     package var credential: Entry?
@@ -53,11 +55,12 @@ package struct DataFolderInspection: Sendable {
         let folder = DataFolder(path: dataFolder)
         path = folder.path
         self.folder = Entry(path: folder.path)
+        canLook = access(folder.path, R_OK | X_OK) == 0
         database = Entry(path: folder.databasePath)
         log = Entry(path: folder.databasePath + "-wal")
         credential = Entry(path: folder.operatorCredentialPath)
         isRunning = Self.isLocked(folder.lockPath)
-        if database != nil { content = Result { try Self.content(folder.databasePath) }.mapped }
+        if database != nil { content = Self.checked(folder.databasePath) }
     }
 
     /// A shared lock for a moment: a server has an exclusive one.
@@ -67,6 +70,12 @@ package struct DataFolderInspection: Sendable {
         defer { close(file) }
         if flock(file, LOCK_SH | LOCK_NB) == 0 { return false }
         return errno == EWOULDBLOCK ? true : nil
+    }
+
+    private static func checked(_ path: String) -> Result<Database, ServerStartError> {
+        do { return .success(try content(path)) } catch {
+            return .failure(SQLiteFile.startError(error, path))
+        }
     }
 
     private static func content(_ path: String) throws -> Database {
@@ -87,16 +96,6 @@ package struct DataFolderInspection: Sendable {
                 .map { HybridTimestamp(rawValue: UInt64(bitPattern: $0)) }.max()
             content.newestWrite = newest?.milliseconds ?? 0
             return content
-        }
-    }
-}
-
-extension Result<DataFolderInspection.Database, any Error> {
-    fileprivate var mapped: Result<DataFolderInspection.Database, ServerStartError> {
-        mapError { error in
-            if let error = error as? ServerStartError { return error }
-            let reason = (error as? DatabaseError)?.message ?? "\(error)"
-            return .fileUnusable(path: "ubiquity.sqlite", reason: reason)
         }
     }
 }

@@ -200,7 +200,8 @@ struct HostileClientTests {
             await connection.send(
                 Self.config + "GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n"
                     + "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n")
-            let answers = try await connection.end().components(separatedBy: "HTTP/1.1 ").dropFirst()
+            let answers = try await connection.end().components(separatedBy: "HTTP/1.1 ")
+                .dropFirst()
             #expect(answers.map { $0.prefix(3) } == ["200", "404", "200"])
         }
     }

@@ -74,7 +74,7 @@ enum SQLiteFile {
         return configuration
     }
 
-    private static func startError(_ error: any Error, _ path: String) -> ServerStartError {
+    static func startError(_ error: any Error, _ path: String) -> ServerStartError {
         if let error = error as? ServerStartError { return error }
         guard let error = error as? DatabaseError else {
             return .fileUnusable(path: path, reason: "\(error)")
