@@ -149,6 +149,53 @@ struct AccountTests {
         }
     }
 
+    @Test func `an operator lists accounts a page at a time, whatever they are called`()
+        async throws
+    {
+        try await withServer { server in
+            let names = ["a+b & c=d", "ada", "Zoë 100%"].sorted {
+                $0.utf8.lexicographicallyPrecedes($1.utf8)
+            }
+            for name in names { _ = try await server.newDevice(account: name) }
+            var found: [WireAccount] = []
+            while found.count <= names.count {
+                let after = (found.last?.name ?? "").addingPercentEncoding(
+                    withAllowedCharacters: .alphanumerics)
+                let query = found.isEmpty ? "" : "&after=\(after ?? "")"
+                let page = try await server.send(
+                    "GET", "/v1/accounts?limit=1\(query)", credential: server.operatorCredential
+                ).message(WireAccountList.self).accounts
+                #expect(page.count <= 1)
+                if page.isEmpty { break }
+                found += page
+            }
+            #expect(found.map(\.name) == names)
+            #expect(found.allSatisfy { $0.devices.map(\.name) == ["laptop"] })
+            for limit in ["0", "1001", "x"] {
+                let answer = try await server.send(
+                    "GET", "/v1/accounts?limit=\(limit)", credential: server.operatorCredential)
+                #expect(answer.status == 400)
+            }
+        }
+    }
+
+    @Test func `a code's terms are checked when it is made`() async throws {
+        try await withServer { server in
+            _ = try await server.newDevice()
+            func status(_ configure: (inout WireNewCode) -> Void) async throws -> Int {
+                var code = WireNewCode()
+                configure(&code)
+                return try await server.send(
+                    "POST", "/v1/accounts/ada/codes", credential: server.operatorCredential, code
+                ).status
+            }
+            #expect(try await status { $0.stores = ["no good"] } == 400)
+            #expect(try await status { $0.stores = (0...64).map { "s\($0)" } } == 400)
+            #expect(try await status { $0.credentialSeconds = .max } == 400)
+            #expect(try await status { $0.credentialSeconds = 3_000_000_000 } == 200)
+        }
+    }
+
     @Test func `the database knows hashes of credentials and codes only`() async throws {
         let folder = try TemporaryFolder()
         var secrets: [String] = []

@@ -9,146 +9,151 @@ internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
-/// Every route against every sort of caller.
-struct AccessTests {
-    @Test func `the table has every route that the server has, and no other`() {
-        let storage = MemoryServerStorage()
-        let server = Server(
-            ServerSettings(dataFolder: ""), storage: storage,
-            operatorHash: SecretHash(of: "operator"), logger: Logger(label: "test"))
-        defer {
-            server.writer.close()
-            server.readers.close()
+extension AccountSuites {
+    /// Every route against every sort of caller.
+    @Suite struct AccessTests {
+        @Test func `the table has every route that the server has, and no other`() {
+            let storage = MemoryServerStorage()
+            let server = Server(
+                ServerSettings(dataFolder: ""), storage: storage,
+                operatorHash: SecretHash(of: "operator"), logger: Logger(label: "test"))
+            defer {
+                server.writer.close()
+                server.readers.close()
+            }
+            let routes = server.routes.all.map { "\($0.method.rawValue) \($0.path)" }
+            #expect(routes.sorted() == AccessRoute.all.map(\.description).sorted())
         }
-        let routes = server.routes.all.map { "\($0.method.rawValue) \($0.path)" }
-        #expect(routes.sorted() == AccessRoute.all.map(\.description).sorted())
-    }
 
-    @Test func `every caller gets what the table says, and who may not changes nothing`()
-        async throws
-    {
-        for caller in AccessCaller.allCases {
-            try await AccessStage.with { stage in
-                let before = try await stage.everything()
-                // What ends the account comes last.
-                let routes =
-                    AccessRoute.all.filter { !$0.endsAccount }
-                    + AccessRoute.all.filter(\.endsAccount)
-                for route in routes {
-                    let answer = try await stage.send(caller, route, to: stage.path(of: route))
-                    #expect(
-                        answer.status == route.status(for: caller),
-                        "\(caller) \(route): \(answer.text)")
-                    expectProblem(answer, caller, route)
-                    if ![.own, .here, .operator].contains(caller) {
-                        #expect(!answer.showsAda(to: caller), "\(caller) \(route)")
+        @Test func `every caller gets what the table says, and who may not changes nothing`()
+            async throws
+        {
+            for caller in AccessCaller.allCases {
+                try await AccessStage.with { stage in
+                    let before = try await stage.everything()
+                    // What ends the account comes last.
+                    let routes =
+                        AccessRoute.all.filter { !$0.endsAccount }
+                        + AccessRoute.all.filter(\.endsAccount)
+                    for route in routes {
+                        let answer = try await stage.send(caller, route, to: stage.path(of: route))
+                        #expect(
+                            answer.status == route.status(for: caller),
+                            "\(caller) \(route): \(answer.text)")
+                        expectProblem(answer, caller, route)
+                        if ![.own, .here, .operator].contains(caller) {
+                            #expect(!answer.showsAda(to: caller), "\(caller) \(route)")
+                        }
+                    }
+                    if caller.isHarmless {
+                        #expect(try await stage.everything() == before, "\(caller)")
                     }
                 }
-                if caller.isHarmless {
-                    #expect(try await stage.everything() == before, "\(caller)")
+            }
+        }
+
+        private func expectProblem(
+            _ answer: TestServer.Answer, _ caller: AccessCaller, _ route: AccessRoute
+        ) {
+            guard answer.status == 401, !route.path.hasSuffix("sign-in") else { return }
+            let expected =
+                switch caller {
+                case .none: "credential-missing"
+                case .expired: "credential-expired"
+                default: "credential-invalid"
+                }
+            #expect((try? answer.problem.code) == expected, "\(caller) \(route)")
+        }
+
+        @Test func `what exists and may not be seen looks like what does not exist`() async throws {
+            let blind = AccessCaller.allCases.filter { ![.own, .here, .operator].contains($0) }
+            try await AccessStage.with { stage in
+                for route in AccessRoute.all where route.path.contains("{") {
+                    for caller in blind {
+                        let there = try await stage.send(caller, route, to: stage.path(of: route))
+                        let nowhere = try await stage.send(
+                            caller, route, to: stage.pathToNothing(like: route))
+                        #expect(there.status == nowhere.status, "\(caller) \(route)")
+                        #expect(there.body == nowhere.body, "\(caller) \(route)")
+                        #expect(
+                            there.headersButDate == nowhere.headersButDate, "\(caller) \(route)")
+                    }
                 }
             }
         }
-    }
 
-    private func expectProblem(
-        _ answer: TestServer.Answer, _ caller: AccessCaller, _ route: AccessRoute
-    ) {
-        guard answer.status == 401, !route.path.hasSuffix("sign-in") else { return }
-        let expected =
-            switch caller {
-            case .none: "credential-missing"
-            case .expired: "credential-expired"
-            default: "credential-invalid"
-            }
-        #expect((try? answer.problem.code) == expected, "\(caller) \(route)")
-    }
-
-    @Test func `what exists and may not be seen looks like what does not exist`() async throws {
-        let blind = AccessCaller.allCases.filter { ![.own, .here, .operator].contains($0) }
-        try await AccessStage.with { stage in
-            for route in AccessRoute.all where route.path.contains("{") {
-                for caller in blind {
-                    let there = try await stage.send(caller, route, to: stage.path(of: route))
-                    let nowhere = try await stage.send(
-                        caller, route, to: stage.pathToNothing(like: route))
-                    #expect(there.status == nowhere.status, "\(caller) \(route)")
-                    #expect(there.body == nowhere.body, "\(caller) \(route)")
-                    #expect(there.headersButDate == nowhere.headersButDate, "\(caller) \(route)")
+        @Test func `the streams of another account, and of another store, stay shut`() async throws
+        {
+            try await AccessStage.with { stage in
+                for caller in AccessCaller.allCases {
+                    let device = TestDevice(
+                        server: stage.server, id: "", account: "",
+                        credential: stage.credentials[caller] ?? "")
+                    var stream = try await stage.server.listen(device, store: AccessStage.store)
+                    let route = AccessRoute.all.first {
+                        $0.description == "GET /v1/stores/{identifier}/changes"
+                    }
+                    #expect(stream.status == route?.status(for: caller), "\(caller)")
+                    guard caller == .eve else { continue }
+                    #expect(try await stream.nextEvent()?.keys == [])
+                    #expect(try await stream.nextEvent()?.name == "ready")
+                    try await stage.ada.set("more", "x", store: AccessStage.store)
+                    try await device.set("eves", "y", store: AccessStage.store)
+                    #expect(try await stream.nextEvent()?.keys == ["eves"])
                 }
             }
         }
-    }
 
-    @Test func `the streams of another account, and of another store, stay shut`() async throws {
-        try await AccessStage.with { stage in
-            for caller in AccessCaller.allCases {
-                let device = TestDevice(
-                    server: stage.server, id: "", account: "",
-                    credential: stage.credentials[caller] ?? "")
-                var stream = try await stage.server.listen(device, store: AccessStage.store)
-                let route = AccessRoute.all.first {
-                    $0.description == "GET /v1/stores/{identifier}/changes"
-                }
-                #expect(stream.status == route?.status(for: caller), "\(caller)")
-                guard caller == .eve else { continue }
-                #expect(try await stream.nextEvent()?.keys == [])
-                #expect(try await stream.nextEvent()?.name == "ready")
-                try await stage.ada.set("more", "x", store: AccessStage.store)
-                try await device.set("eves", "y", store: AccessStage.store)
-                #expect(try await stream.nextEvent()?.keys == ["eves"])
+        @Test func `a confined device has its stores and itself, and nothing else`() async throws {
+            try await withServer { server in
+                let owner = try await server.newDevice()
+                for store in ["one", "two"] { try await owner.set("a", "1", store: store) }
+                let app = try await server.furtherDevice(stores: ["two", "three"])
+                let stores = try await app.get("/v1/stores").message(WireStoreList.self).stores
+                #expect(stores.map(\.identifier) == ["two"])
+                let account = try await app.get("/v1/account").message(WireAccount.self)
+                #expect(account.name == "ada")
+                #expect(account.devices.map(\.id) == [app.id])
+                #expect(account.devices.first?.stores == ["three", "two"])
+                #expect(try await app.push([.write("b", "1")], store: "one").status == 403)
+                try await app.set("b", "1", store: "three")
+                var rename = WireRename()
+                rename.name = "app"
+                let own = try await server.send(
+                    "PATCH", "/v1/devices/\(app.id)", credential: app.credential, rename)
+                #expect(try own.message(WireDevice.self).name == "app")
+                let end = try await server.send(
+                    "DELETE", "/v1/devices/\(app.id)", credential: app.credential)
+                #expect(end.status == 204)
+                #expect(try await app.pull(store: "two").status == 401)
             }
         }
-    }
 
-    @Test func `a confined device has its stores and itself, and nothing else`() async throws {
-        try await withServer { server in
-            let owner = try await server.newDevice()
-            for store in ["one", "two"] { try await owner.set("a", "1", store: store) }
-            let app = try await server.furtherDevice(stores: ["two", "three"])
-            let stores = try await app.get("/v1/stores").message(WireStoreList.self).stores
-            #expect(stores.map(\.identifier) == ["two"])
-            let account = try await app.get("/v1/account").message(WireAccount.self)
-            #expect(account.name == "ada")
-            #expect(account.devices.map(\.id) == [app.id])
-            #expect(account.devices.first?.stores == ["three", "two"])
-            #expect(try await app.push([.write("b", "1")], store: "one").status == 403)
-            try await app.set("b", "1", store: "three")
-            var rename = WireRename()
-            rename.name = "app"
-            let own = try await server.send(
-                "PATCH", "/v1/devices/\(app.id)", credential: app.credential, rename)
-            #expect(try own.message(WireDevice.self).name == "app")
-            let end = try await server.send(
-                "DELETE", "/v1/devices/\(app.id)", credential: app.credential)
-            #expect(end.status == 204)
-            #expect(try await app.pull(store: "two").status == 401)
+        @Test func `a credential that ends takes its stream with it`() async throws {
+            let clock = StandingClock()
+            try await withServer({ $0.clock = clock.clock }) { server in
+                _ = try await server.newDevice()
+                let device = try await server.furtherDevice(seconds: 3_600)
+                var stream = try await server.listen(device)
+                #expect(try await stream.nextEvent()?.name == "changes")
+                clock.advance(milliseconds: 3_599_000)
+                #expect(try await device.pull().status == 200)
+                clock.advance(milliseconds: 1_000)
+                let answer = try await device.pull()
+                #expect(try answer.problem.code == "credential-expired")
+                while try await stream.next() != nil {}
+            }
         }
-    }
 
-    @Test func `a credential that ends takes its stream with it`() async throws {
-        let clock = StandingClock()
-        try await withServer({ $0.clock = clock.clock }) { server in
-            _ = try await server.newDevice()
-            let device = try await server.furtherDevice(seconds: 3_600)
-            var stream = try await server.listen(device)
-            #expect(try await stream.nextEvent()?.name == "changes")
-            clock.advance(milliseconds: 3_599_000)
-            #expect(try await device.pull().status == 200)
-            clock.advance(milliseconds: 1_000)
-            let answer = try await device.pull()
-            #expect(try answer.problem.code == "credential-expired")
-            while try await stream.next() != nil {}
-        }
-    }
-
-    @Test func `attempts to sign in are throttled for all addresses together too`() async throws {
-        try await withServer({ $0.signInTotalAllowance = .init(burst: 1, perSecond: 0.5) }) {
-            server in
-            #expect(try await server.signIn(code: "2222-2222-2222").status == 401)
-            let second = try await server.signIn(code: "2222-2222-2222")
-            #expect(second.status == 429)
-            #expect(second.headers["retry-after"] == "2")
+        @Test func `attempts to sign in are throttled for all addresses together too`() async throws
+        {
+            try await withServer({ $0.signInTotalAllowance = .init(burst: 1, perSecond: 0.5) }) {
+                server in
+                #expect(try await server.signIn(code: "2222-2222-2222").status == 401)
+                let second = try await server.signIn(code: "2222-2222-2222")
+                #expect(second.status == 429)
+                #expect(second.headers["retry-after"] == "2")
+            }
         }
     }
 }

@@ -5,91 +5,97 @@ internal import UbiquityCore
 internal import UbiquityServer
 internal import UbiquityWire
 
-/// A server that takes registered apps only.
-struct RegisteredAppTests {
-    private func withServerOfRegisteredApps(
-        _ body: (TestServer) async throws -> Void
-    ) async throws {
-        try await withServer({ $0.apps = .registered }, body)
-    }
+extension AccountSuites {
+    /// A server that takes registered apps only.
+    @Suite struct RegisteredAppTests {
+        private func withServerOfRegisteredApps(
+            _ body: (TestServer) async throws -> Void
+        ) async throws {
+            try await withServer({ $0.apps = .registered }, body)
+        }
 
-    private func change(_ method: String, _ app: String, _ server: TestServer) async throws -> Int {
-        try await server.send(
-            method, "/v1/apps/\(app)", credential: server.operatorCredential
-        ).status
-    }
+        private func change(_ method: String, _ app: String, _ server: TestServer) async throws
+            -> Int
+        {
+            try await server.send(
+                method, "/v1/apps/\(app)", credential: server.operatorCredential
+            ).status
+        }
 
-    @Test func `a store whose app is not registered is refused, and taken once it is`()
-        async throws
-    {
-        try await withServerOfRegisteredApps { server in
-            let device = try await server.newDevice()
-            for answer in [try await device.push([.write("a", "1")]), try await device.pull()] {
-                #expect(answer.status == 403)
-                #expect(try answer.problem.code == "app-not-registered")
+        @Test func `a store whose app is not registered is refused, and taken once it is`()
+            async throws
+        {
+            try await withServerOfRegisteredApps { server in
+                let device = try await server.newDevice()
+                for answer in [try await device.push([.write("a", "1")]), try await device.pull()] {
+                    #expect(answer.status == 403)
+                    #expect(try answer.problem.code == "app-not-registered")
+                }
+                #expect(try await server.listen(device).status == 403)
+                #expect(try await change("PUT", "notes", server) == 204)
+                #expect(try await change("PUT", "notes", server) == 204)
+                try await device.set("a", "1")
+                let list = try await server.send(
+                    "GET", "/v1/apps", credential: server.operatorCredential
+                ).message(WireAppList.self)
+                #expect(list.registeredOnly)
+                #expect(list.apps.map(\.identifier) == ["notes"])
             }
-            #expect(try await server.listen(device).status == 403)
-            #expect(try await change("PUT", "notes", server) == 204)
-            #expect(try await change("PUT", "notes", server) == 204)
-            try await device.set("a", "1")
-            let list = try await server.send(
-                "GET", "/v1/apps", credential: server.operatorCredential
-            ).message(WireAppList.self)
-            #expect(list.registeredOnly)
-            #expect(list.apps.map(\.identifier) == ["notes"])
         }
-    }
 
-    @Test func `an app that is removed loses its streams, and keeps its values`() async throws {
-        try await withServerOfRegisteredApps { server in
-            let device = try await server.newDevice()
-            #expect(try await change("PUT", "notes", server) == 204)
-            try await device.set("a", "1")
-            var stream = try await server.listen(device)
-            _ = try await stream.nextEvent()
-            #expect(try await change("DELETE", "notes", server) == 204)
-            while try await stream.next() != nil {}
-            #expect(try await change("DELETE", "notes", server) == 404)
-            #expect(try await device.pull().status == 403)
-            #expect(try await change("PUT", "notes", server) == 204)
-            #expect(try await device.pull().message(WireChanges.self).records.count == 1)
-        }
-    }
-
-    @Test func `what another process registers and removes counts within a second`() async throws {
-        try await withServerOfRegisteredApps { server in
-            let device = try await server.newDevice()
-            let administration = try Administration(dataFolder: server.folder.file("data"))
-            let app = try StoreIdentifier("notes")
-            #expect(try administration.register(app))
-            let time = ContinuousClock.now
-            while try await device.push([.write("a", "1")]).status != 200 {
-                guard ContinuousClock.now - time < .seconds(10) else { break }
-                try await Task.sleep(for: .milliseconds(20))
+        @Test func `an app that is removed loses its streams, and keeps its values`() async throws {
+            try await withServerOfRegisteredApps { server in
+                let device = try await server.newDevice()
+                #expect(try await change("PUT", "notes", server) == 204)
+                try await device.set("a", "1")
+                var stream = try await server.listen(device)
+                _ = try await stream.nextEvent()
+                #expect(try await change("DELETE", "notes", server) == 204)
+                while try await stream.next() != nil {}
+                #expect(try await change("DELETE", "notes", server) == 404)
+                #expect(try await device.pull().status == 403)
+                #expect(try await change("PUT", "notes", server) == 204)
+                #expect(try await device.pull().message(WireChanges.self).records.count == 1)
             }
-            #expect(ContinuousClock.now - time < .seconds(TestPatience.isSanitized ? 10 : 1))
-            var stream = try await server.listen(device)
-            _ = try await stream.nextEvent()
-            try administration.removeApp(app)
-            while try await stream.next() != nil {}
-            #expect(try await device.pull().status == 403)
         }
-    }
 
-    @Test func `a server knows its apps again after a restart`() async throws {
-        let folder = try TemporaryFolder()
-        try await withServer(in: folder) { server in
-            #expect(try await change("PUT", "notes", server) == 204)
-            let list = try await server.send(
-                "GET", "/v1/apps", credential: server.operatorCredential
-            ).message(WireAppList.self)
-            #expect(!list.registeredOnly)
-            try await server.newDevice().set("a", "1", store: "another")
+        @Test func `what another process registers and removes counts within a second`()
+            async throws
+        {
+            try await withServerOfRegisteredApps { server in
+                let device = try await server.newDevice()
+                let administration = try Administration(dataFolder: server.folder.file("data"))
+                let app = try StoreIdentifier("notes")
+                #expect(try administration.register(app))
+                let time = ContinuousClock.now
+                while try await device.push([.write("a", "1")]).status != 200 {
+                    guard ContinuousClock.now - time < .seconds(10) else { break }
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                #expect(ContinuousClock.now - time < .seconds(TestPatience.isSanitized ? 10 : 1))
+                var stream = try await server.listen(device)
+                _ = try await stream.nextEvent()
+                try administration.removeApp(app)
+                while try await stream.next() != nil {}
+                #expect(try await device.pull().status == 403)
+            }
         }
-        try await withServer(in: folder, { $0.apps = .registered }) { server in
-            let device = try await server.furtherDevice()
-            try await device.set("a", "1")
-            #expect(try await device.pull(store: "another").status == 403)
+
+        @Test func `a server knows its apps again after a restart`() async throws {
+            let folder = try TemporaryFolder()
+            try await withServer(in: folder) { server in
+                #expect(try await change("PUT", "notes", server) == 204)
+                let list = try await server.send(
+                    "GET", "/v1/apps", credential: server.operatorCredential
+                ).message(WireAppList.self)
+                #expect(!list.registeredOnly)
+                try await server.newDevice().set("a", "1", store: "another")
+            }
+            try await withServer(in: folder, { $0.apps = .registered }) { server in
+                let device = try await server.furtherDevice()
+                try await device.set("a", "1")
+                #expect(try await device.pull(store: "another").status == 403)
+            }
         }
     }
 }

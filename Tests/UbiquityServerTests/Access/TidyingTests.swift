@@ -5,59 +5,62 @@ internal import UbiquityCore
 internal import UbiquityServer
 internal import UbiquityWire
 
-/// What a server removes by itself.
-struct TidyingTests {
-    private func audit(_ server: TestServer) async throws -> [WireAuditTrail.Entry] {
-        try await server.send(
-            "GET", "/v1/audit", credential: server.operatorCredential
-        ).message(WireAuditTrail.self).entries
-    }
-
-    private func devices(_ server: TestServer) async throws -> [String] {
-        try await server.send(
-            "GET", "/v1/accounts/ada/devices", credential: server.operatorCredential
-        ).message(WireDeviceList.self).devices.map(\.id)
-    }
-
-    @Test func `a device whose credential expired a month ago is removed, and the trail says so`()
-        async throws
-    {
-        let folder = try TemporaryFolder()
-        let clock = StandingClock()
-        let configure = { (settings: inout ServerSettings) in settings.clock = clock.clock }
-        var expected: [String] = []
-        try await withServer(in: folder, configure) { server in
-            let owner = try await server.newDevice()
-            let short = try await server.furtherDevice(seconds: 60)
-            expected = [owner.id]
-            #expect(try await devices(server).count == 2)
-            clock.advance(milliseconds: 30 * 86_400_000)
-            #expect(try await short.pull().problem.code == "credential-expired")
+extension AccountSuites {
+    /// What a server removes by itself.
+    @Suite struct TidyingTests {
+        private func audit(_ server: TestServer) async throws -> [WireAuditTrail.Entry] {
+            try await server.send(
+                "GET", "/v1/audit", credential: server.operatorCredential
+            ).message(WireAuditTrail.self).entries
         }
-        clock.advance(milliseconds: 61_000)
-        try await withServer(in: folder, configure) { server in
-            for _ in 0..<200 where try await devices(server) != expected {
-                try await Task.sleep(for: .milliseconds(20))
+
+        private func devices(_ server: TestServer) async throws -> [String] {
+            try await server.send(
+                "GET", "/v1/accounts/ada/devices", credential: server.operatorCredential
+            ).message(WireDeviceList.self).devices.map(\.id)
+        }
+
+        @Test
+        func `a device whose credential expired a month ago is removed, and the trail says so`()
+            async throws
+        {
+            let folder = try TemporaryFolder()
+            let clock = StandingClock()
+            let configure = { (settings: inout ServerSettings) in settings.clock = clock.clock }
+            var expected: [String] = []
+            try await withServer(in: folder, configure) { server in
+                let owner = try await server.newDevice()
+                let short = try await server.furtherDevice(seconds: 60)
+                expected = [owner.id]
+                #expect(try await devices(server).count == 2)
+                clock.advance(milliseconds: 30 * 86_400_000)
+                #expect(try await short.pull().problem.code == "credential-expired")
             }
-            #expect(try await devices(server) == expected)
-            let last = try #require(try await audit(server).first)
-            #expect(last.deed == "device-removed" && last.actor == "housekeeping")
-        }
-    }
-
-    @Test func `an audit trail that is too long loses its oldest entries`() async throws {
-        let folder = try TemporaryFolder()
-        var newest: [UInt64] = []
-        try await withServer(in: folder) { server in
-            for number in 0..<5 { _ = try await server.invite("account\(number)") }
-            newest = try await audit(server).prefix(3).map(\.number)
-            #expect(try await audit(server).count == 10)
-        }
-        try await withServer(in: folder, { $0.auditEntriesMax = 3 }) { server in
-            for _ in 0..<200 where try await audit(server).count != 3 {
-                try await Task.sleep(for: .milliseconds(20))
+            clock.advance(milliseconds: 61_000)
+            try await withServer(in: folder, configure) { server in
+                for _ in 0..<200 where try await devices(server) != expected {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                #expect(try await devices(server) == expected)
+                let last = try #require(try await audit(server).first)
+                #expect(last.deed == "device-removed" && last.actor == "housekeeping")
             }
-            #expect(try await audit(server).map(\.number) == newest)
+        }
+
+        @Test func `an audit trail that is too long loses its oldest entries`() async throws {
+            let folder = try TemporaryFolder()
+            var newest: [UInt64] = []
+            try await withServer(in: folder) { server in
+                for number in 0..<5 { _ = try await server.invite("account\(number)") }
+                newest = try await audit(server).prefix(3).map(\.number)
+                #expect(try await audit(server).count == 10)
+            }
+            try await withServer(in: folder, { $0.auditEntriesMax = 3 }) { server in
+                for _ in 0..<200 where try await audit(server).count != 3 {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                #expect(try await audit(server).map(\.number) == newest)
+            }
         }
     }
 }

@@ -7,103 +7,119 @@ internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
-/// What SQLite leaves of rows that it moved about, before they were removed.
-struct ScrubbingTests {
-    private static let accountsCount = 8
-    private static let writesCount = 6_000
-    private static let sizes = [5, 30, 100, 400, 1_500, 9_000]
+extension AccountSuites {
+    /// What SQLite leaves of rows that it moved about, before they were removed.
+    @Suite struct ScrubbingTests {
+        private static let accountsCount = 8
+        private static let writesCount = 6_000
+        private static let sizes = [5, 30, 100, 400, 1_500, 9_000]
 
-    private func account(_ number: Int) -> Account {
-        Account(
-            id: AccountID("000000000000000\(number)"), name: AccountName("secret-\(number)-name")!,
-            created: 1)
-    }
+        private func account(_ number: Int) -> Account {
+            Account(
+                id: AccountID("000000000000000\(number)"),
+                name: AccountName("secret-\(number)-name")!,
+                created: 1)
+        }
 
-    private func store(_ number: Int) throws -> StoreKey {
-        StoreKey(
-            account: account(number).id, identifier: try StoreIdentifier("secret-\(number)-store"))
-    }
+        private func store(_ number: Int) throws -> StoreKey {
+            StoreKey(
+                account: account(number).id,
+                identifier: try StoreIdentifier("secret-\(number)-store"))
+        }
 
-    /// Writes of all accounts in turn, of all sizes and in any order, so that pages of the file
-    /// split and merge; the same each time.
-    private func pushes() throws -> [WaitingPush] {
-        var state: UInt64 = 42
-        func draw(_ count: Int) -> Int {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return Int((state >> 33) % UInt64(count))
-        }
-        return try (0..<Self.writesCount).map { number in
-            let account = draw(Self.accountsCount)
-            let word = "secret-\(account)-"
-            let size = Self.sizes[draw(Self.sizes.count)]
-            let value = String(repeating: word, count: size / word.utf8.count + 1)
-            let record = Sample.record(
-                "\(word)\(draw(400))", draw(5) == 0 ? nil : .string(value),
-                at: 500 + Int64(number))
-            return Sample.push(record, to: try store(account))
-        }
-    }
-
-    @Test func `of erased accounts nothing is left between the rows of the others`() throws {
-        let folder = try TemporaryFolder()
-        let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
-        for number in 0..<Self.accountsCount {
-            try storage.createAccount(account(number), accountsMax: 99, by: .operatorLocally)
-        }
-        let pushes = try pushes()
-        for start in stride(from: 0, to: pushes.count, by: 20) {
-            let batch = Array(pushes[start..<min(start + 20, pushes.count)])
-            _ = try storage.commit(batch, rules: Sample.rules(now: 60_000))
-        }
-        for number in 1..<Self.accountsCount {
-            #expect(try storage.erase(account(number).id, now: 2, by: .operatorLocally))
-        }
-        try storage.scrub(pacedAt: nil)
-        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
-            let bytes = try Data(contentsOf: URL(fileURLWithPath: folder.file(name)))
-            for number in 1..<Self.accountsCount {
-                #expect(bytes.range(of: Data("secret-\(number)-".utf8)) == nil, "\(name)")
+        /// Writes of all accounts in turn, of all sizes and in any order, so that pages of the file
+        /// split and merge; the same each time.
+        private func pushes() throws -> [WaitingPush] {
+            var state: UInt64 = 42
+            func draw(_ count: Int) -> Int {
+                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                return Int((state >> 33) % UInt64(count))
+            }
+            return try (0..<Self.writesCount).map { number in
+                let account = draw(Self.accountsCount)
+                let word = "secret-\(account)-"
+                let size = Self.sizes[draw(Self.sizes.count)]
+                let value = String(repeating: word, count: size / word.utf8.count + 1)
+                let record = Sample.record(
+                    "\(word)\(draw(400))", draw(5) == 0 ? nil : .string(value),
+                    at: 500 + Int64(number))
+                return Sample.push(record, to: try store(account))
             }
         }
-        #expect(try storage.stores(of: account(0).id).count == 1)
-    }
 
-    private func chores(_ storage: SQLiteServerStorage) throws -> [String] {
-        try storage.database.read { try String.fetchAll($0, sql: "SELECT name FROM chore") }
-    }
-
-    @Test func `scrubbing that a killed process did not come to is done by the next`() throws {
-        let folder = try TemporaryFolder()
-        let path = folder.file("test.sqlite")
-        let storage = try SQLiteServerStorage.openForServer(path)
-        try storage.createAccount(account(1), accountsMax: 9, by: .operatorLocally)
-        _ = try storage.commit(
-            [Sample.push(Sample.record("a", .integer(1), at: 500), to: try store(1))],
-            rules: Sample.rules())
-        #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
-        let next = try SQLiteServerStorage.openForServer(path)
-        #expect(try chores(next) == ["scrub"])
-        try next.scrub(pacedAt: 0)
-        #expect(try chores(next) == [])
-        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
-            let bytes = try Data(contentsOf: URL(fileURLWithPath: folder.file(name)))
-            #expect(bytes.range(of: Data("secret-1-".utf8)) == nil, "\(name)")
+        /// On a thread of its own: servers of other tests run on those that tests run on.
+        @Test func `of erased accounts nothing is left between the rows of the others`()
+            async throws
+        {
+            let threads = BlockingThreads(name: "test", count: 1, waitingMax: 1)
+            defer { threads.close() }
+            let folder = try TemporaryFolder()
+            let left = try await threads.run { try writeAndErase(in: folder) }
+            #expect(left == 1)
+            #expect(try traces(of: 1..<Self.accountsCount, in: folder).isEmpty)
         }
-    }
 
-    @Test func `who erases often does not make a server scrub all the time`() throws {
-        let folder = try TemporaryFolder()
-        let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
-        for number in 1...2 {
-            try storage.createAccount(account(number), accountsMax: 9, by: .operatorLocally)
+        /// - Returns: How many stores the account has that is not erased.
+        private func writeAndErase(in folder: TemporaryFolder) throws -> Int {
+            let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+            for number in 0..<Self.accountsCount {
+                try storage.createAccount(account(number), accountsMax: 99, by: .operatorLocally)
+            }
+            let pushes = try pushes()
+            for start in stride(from: 0, to: pushes.count, by: 20) {
+                let batch = Array(pushes[start..<min(start + 20, pushes.count)])
+                _ = try storage.commit(batch, rules: Sample.rules(now: 60_000))
+            }
+            for number in 1..<Self.accountsCount {
+                _ = try storage.erase(account(number).id, now: 2, by: .operatorLocally)
+            }
+            try storage.scrub(pacedAt: nil)
+            return try storage.stores(of: account(0).id).count
         }
-        #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
-        try storage.scrub(pacedAt: 1_000)
-        #expect(try chores(storage) == [])
-        #expect(try storage.erase(account(2).id, now: 2, by: .operatorLocally))
-        try storage.scrub(pacedAt: 1_001)
-        #expect(try chores(storage) == ["scrub"])
-        try storage.scrub(pacedAt: 10_000_000)
-        #expect(try chores(storage) == [])
+
+        /// The files in which something of these accounts is.
+        private func traces(of accounts: Range<Int>, in folder: TemporaryFolder) throws -> [String]
+        {
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { name in
+                let bytes = try Data(contentsOf: URL(fileURLWithPath: folder.file(name)))
+                return accounts.contains { bytes.range(of: Data("secret-\($0)-".utf8)) != nil }
+            }
+        }
+
+        private func chores(_ storage: SQLiteServerStorage) throws -> [String] {
+            try storage.database.read { try String.fetchAll($0, sql: "SELECT name FROM chore") }
+        }
+
+        @Test func `scrubbing that a killed process did not come to is done by the next`() throws {
+            let folder = try TemporaryFolder()
+            let path = folder.file("test.sqlite")
+            let storage = try SQLiteServerStorage.openForServer(path)
+            try storage.createAccount(account(1), accountsMax: 9, by: .operatorLocally)
+            _ = try storage.commit(
+                [Sample.push(Sample.record("a", .integer(1), at: 500), to: try store(1))],
+                rules: Sample.rules())
+            #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
+            let next = try SQLiteServerStorage.openForServer(path)
+            #expect(try chores(next) == ["scrub"])
+            try next.scrub(pacedAt: 0)
+            #expect(try chores(next) == [])
+            #expect(try traces(of: 1..<2, in: folder).isEmpty)
+        }
+
+        @Test func `who erases often does not make a server scrub all the time`() throws {
+            let folder = try TemporaryFolder()
+            let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+            for number in 1...2 {
+                try storage.createAccount(account(number), accountsMax: 9, by: .operatorLocally)
+            }
+            #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
+            try storage.scrub(pacedAt: 1_000)
+            #expect(try chores(storage) == [])
+            #expect(try storage.erase(account(2).id, now: 2, by: .operatorLocally))
+            try storage.scrub(pacedAt: 1_001)
+            #expect(try chores(storage) == ["scrub"])
+            try storage.scrub(pacedAt: 10_000_000)
+            #expect(try chores(storage) == [])
+        }
     }
 }
