@@ -65,9 +65,8 @@ package struct Restoration: Sendable {
             let devices = try queue.write { db in
                 try db.execute(sql: "DELETE FROM code")
                 if signsOutDevices {
-                    try db.execute(
-                        sql: "UPDATE device SET revoked = ? WHERE revoked IS NULL",
-                        arguments: [ServerClock.system.now()])
+                    // Whatever the file's format: a credential without a row is unknown.
+                    try db.execute(sql: "DELETE FROM device; DELETE FROM passed")
                 }
                 return try Int.fetchOne(
                     db, sql: "SELECT count(*) FROM device WHERE revoked IS NULL") ?? 0
