@@ -66,12 +66,6 @@ struct ServerLimitOptions: ParsableArguments {
             "Entries of the audit trail. (default: 100000)", valueName: "number"))
     var auditEntriesMax: Int?
 
-    @Option(
-        help: ArgumentHelp(
-            "Attempts to sign in a second, of all addresses together, in the long run. (default: 50)",
-            valueName: "number"))
-    var signInsPerSecond: Double?
-
     func validate() throws {
         if keyBytesMax != nil, keyUtf16Max != nil {
             throw ValidationError("Give --key-bytes-max or --key-utf16-max, not both.")
@@ -87,9 +81,6 @@ struct ServerLimitOptions: ParsableArguments {
         }
         guard pushesPerSecond.map({ $0 > 0 && $0.isFinite }) ?? true else {
             throw ValidationError("--pushes-per-second needs a number above 0.")
-        }
-        guard signInsPerSecond.map({ $0 > 0 && $0.isFinite }) ?? true else {
-            throw ValidationError("--sign-ins-per-second needs a number above 0.")
         }
     }
 
@@ -115,6 +106,5 @@ struct ServerLimitOptions: ParsableArguments {
         set(&settings.storesPerAccountMax, storesMax)
         set(&settings.appsMax, appsMax)
         set(&settings.auditEntriesMax, auditEntriesMax)
-        set(&settings.signInTotalAllowance.perSecond, signInsPerSecond)
     }
 }

@@ -126,6 +126,18 @@ struct ServerTrafficOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Attempts to sign in that all addresses together may make at once. (default: 1000)",
+            valueName: "number"))
+    var totalSignInBurst: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Attempts to sign in a second of all addresses together in the long run. (default: 50)",
+            valueName: "number"))
+    var totalSignInsPerSecond: Double?
+
+    @Option(
+        help: ArgumentHelp(
             "Pushes that wait for the disk. (default: 4096)", valueName: "number"))
     var waitingPushesMax: Int?
 
@@ -160,7 +172,7 @@ struct ServerTrafficOptions: ParsableArguments {
         guard numbers.allSatisfy({ $0.map { (1...Self.numberMax).contains($0) } ?? true }) else {
             throw ValidationError("A limit needs a number from 1 to \(Self.numberMax).")
         }
-        for rate in [requestsPerSecond, signInsPerSecond] {
+        for rate in [requestsPerSecond, signInsPerSecond, totalSignInsPerSecond] {
             guard rate.map({ $0 > 0 && $0.isFinite }) ?? true else {
                 throw ValidationError("A number a second needs to be above 0.")
             }
@@ -173,7 +185,7 @@ struct ServerTrafficOptions: ParsableArguments {
             connectionsMax, connectionsPerAddressMax, idleConnectionSeconds, headerBytesMax,
             headerFieldsMax, headSecondsMax, bodySecondsMax, slowSecondsMax, bodyBytesPerSecondMin,
             answerBytesPerSecondMin, pipelinedRequestsMax, bodiesBytesMax, answersBytesMax,
-            requestBurst, signInBurst, waitingPushesMax, waitingPushBytesMax, waitingReadsMax,
+            requestBurst, signInBurst, totalSignInBurst, waitingPushesMax, waitingPushBytesMax, waitingReadsMax,
             deletionsMax, deviceLiveDays, shutdownSeconds,
         ]
     }
@@ -204,6 +216,8 @@ struct ServerTrafficOptions: ParsableArguments {
         set(&settings.requestAllowance.perSecond, requestsPerSecond)
         set(&settings.signInAllowance.burst, signInBurst)
         set(&settings.signInAllowance.perSecond, signInsPerSecond)
+        set(&settings.signInTotalAllowance.burst, totalSignInBurst)
+        set(&settings.signInTotalAllowance.perSecond, totalSignInsPerSecond)
         set(&settings.waitingPushesMax, waitingPushesMax)
         set(&settings.waitingPushBytesMax, waitingPushBytesMax)
         set(&settings.waitingReadsMax, waitingReadsMax)

@@ -82,7 +82,7 @@ struct BackupTests {
                 }
             }
             var last: [String: String] = [:]
-            for number in 0..<8 {
+            for number in 0..<4 {
                 // The storm goes on: something else is there each time.
                 while try await texts(device.pull()) == last { await Task.yield() }
                 copies.append(try backUp(server, "copy-\(number)"))
@@ -98,7 +98,7 @@ struct BackupTests {
             #expect(Set(pair.values).count == 1)
             rounds.formUnion(pair.values)
         }
-        #expect(rounds.count > 4)
+        #expect(rounds.count > 2)
     }
 
     /// The two keys of the storm, as the file has them.

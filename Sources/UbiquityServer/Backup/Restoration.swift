@@ -69,6 +69,7 @@ package struct Restoration: Sendable {
             let devices = try queue.write { db in
                 try db.execute(sql: "DELETE FROM code")
                 if signsOutDevices {
+                    // Whatever the file's format: a credential without a row is unknown.
                     try db.execute(sql: "DELETE FROM device; DELETE FROM passed")
                 }
                 return try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0

@@ -33,6 +33,12 @@ struct AccessRoute: CustomStringConvertible, Sendable {
 
     private static let anybodys = [
         AccessRoute(
+            "GET", "/health/live", rest: 200, eve: 200, elsewhere: 200, here: 200, own: 200,
+            operator: 200),
+        AccessRoute(
+            "GET", "/health/ready", rest: 200, eve: 200, elsewhere: 200, here: 200, own: 200,
+            operator: 200),
+        AccessRoute(
             "GET", "/v1/config", rest: 200, eve: 200, elsewhere: 200, here: 200, own: 200,
             operator: 200),
         // With a code that is none.
@@ -59,6 +65,7 @@ struct AccessRoute: CustomStringConvertible, Sendable {
             "PATCH", "/v1/accounts/{name}", body: #"{"name": "\#(AccessStage.account)"}"#),
         ofOperator("DELETE", "/v1/accounts/{name}", 204),
         ofOperator("POST", "/v1/accounts/{name}/codes"),
+        ofOperator("GET", "/v1/accounts/{name}/export"),
         ofOperator("GET", "/v1/accounts/{name}/devices"),
         ofOperator("PATCH", "/v1/accounts/{name}/devices/{id}", body: rename),
         ofOperator("DELETE", "/v1/accounts/{name}/devices/{id}", 204),
@@ -85,6 +92,7 @@ struct AccessRoute: CustomStringConvertible, Sendable {
     private static let devices = [
         ofDevice("GET", "/v1/account", elsewhere: 200, here: 200),
         ofDevice("DELETE", "/v1/account", eve: 204, elsewhere: 403, here: 403, own: 204),
+        ofDevice("GET", "/v1/account/export", elsewhere: 403, here: 403),
         ofDevice("GET", "/v1/devices", elsewhere: 403, here: 403),
         ofDevice("GET", "/v1/devices/{id}", eve: 404, elsewhere: 404, here: 404),
         ofDevice(
