@@ -8,7 +8,8 @@ package import UbiquityCore
 /// * Each call happens wholly or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it; never call from a thread that must not.
 /// * ``commit(_:rules:)`` and ``forget(_:now:)`` come from one caller at a time, and only the
-///   server makes them. Everything else may also be done by another process meanwhile.
+///   server makes them. Everything else may also be done by another process meanwhile; where the
+///   server erases and scrubs, it is the same caller that does it.
 /// * A read sees one moment: of a push all or nothing.
 /// * What is done to accounts, devices and apps is in the audit trail, or did not happen.
 /// * Every call may throw ``StorageError/full`` or ``StorageError/failed(_:)``; the backend works
