@@ -139,7 +139,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "ClientTestSupport", "SyncMe", "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityTestWorker",
+                "ClientTestSupport", "SyncMe", "Ubiquity", "UbiquityCLI", "UbiquityCore",
+                "UbiquityTestWorker",
                 "UbiquityTorture", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),

@@ -19,7 +19,8 @@ struct ServerTrafficOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Bytes that may wait for all streams together. (default: 268435456)", valueName: "number"))
+            "Bytes that may wait for all streams together. (default: 268435456)",
+            valueName: "number"))
     var listenersBytesMax: Int?
 
     @Option(
@@ -39,12 +40,14 @@ struct ServerTrafficOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Seconds after which a connection without requests is closed. (default: 120)", valueName: "number"))
+            "Seconds after which a connection without requests is closed. (default: 120)",
+            valueName: "number"))
     var idleConnectionSeconds: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Bytes of the address and the headers of a request. (default: 16384)", valueName: "number"))
+            "Bytes of the address and the headers of a request. (default: 16384)",
+            valueName: "number"))
     var headerBytesMax: Int?
 
     @Option(
@@ -64,32 +67,38 @@ struct ServerTrafficOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Seconds for which a body or an answer may be too slow. (default: 20)", valueName: "number"))
+            "Seconds for which a body or an answer may be too slow. (default: 20)",
+            valueName: "number"))
     var slowSecondsMax: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Bytes a second of a body; below, it is too slow. (default: 1024)", valueName: "number"))
+            "Bytes a second of a body; below, it is too slow. (default: 1024)", valueName: "number")
+    )
     var bodyBytesPerSecondMin: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Bytes a second that are read of an answer; below, it is too slow. (default: 1024)", valueName: "number"))
+            "Bytes a second that are read of an answer; below, it is too slow. (default: 1024)",
+            valueName: "number"))
     var answerBytesPerSecondMin: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Requests of a connection that wait for their answers. (default: 16)", valueName: "number"))
+            "Requests of a connection that wait for their answers. (default: 16)",
+            valueName: "number"))
     var pipelinedRequestsMax: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Bytes of the bodies of all requests together. (default: 134217728)", valueName: "number"))
+            "Bytes of the bodies of all requests together. (default: 134217728)",
+            valueName: "number"))
     var bodiesBytesMax: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Bytes of all answers together that nobody has read yet. (default: 268435456)", valueName: "number"))
+            "Bytes of all answers together that nobody has read yet. (default: 268435456)",
+            valueName: "number"))
     var answersBytesMax: Int?
 
     @Option(
@@ -99,17 +108,20 @@ struct ServerTrafficOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Requests a second that one address may make in the long run. (default: 600)", valueName: "number"))
+            "Requests a second that one address may make in the long run. (default: 600)",
+            valueName: "number"))
     var requestsPerSecond: Double?
 
     @Option(
         help: ArgumentHelp(
-            "Attempts to sign in that one address may make at once. (default: 60)", valueName: "number"))
+            "Attempts to sign in that one address may make at once. (default: 60)",
+            valueName: "number"))
     var signInBurst: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Attempts to sign in a second that one address may make in the long run. (default: 1)", valueName: "number"))
+            "Attempts to sign in a second that one address may make in the long run. (default: 1)",
+            valueName: "number"))
     var signInsPerSecond: Double?
 
     @Option(
@@ -134,12 +146,14 @@ struct ServerTrafficOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Days after which a device that was not seen holds up no forgetting. (default: 90)", valueName: "number"))
+            "Days after which a device that was not seen holds up no forgetting. (default: 90)",
+            valueName: "number"))
     var deviceLiveDays: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Seconds for which the end of the server waits for requests under way. (default: 10)", valueName: "number"))
+            "Seconds for which the end of the server waits for requests under way. (default: 10)",
+            valueName: "number"))
     var shutdownSeconds: Int?
 
     func validate() throws {
@@ -155,7 +169,12 @@ struct ServerTrafficOptions: ParsableArguments {
 
     private var numbers: [Int?] {
         [
-            listenersMax, listenerBufferBytesMax, listenersBytesMax, keepAliveSeconds, connectionsMax, connectionsPerAddressMax, idleConnectionSeconds, headerBytesMax, headerFieldsMax, headSecondsMax, bodySecondsMax, slowSecondsMax, bodyBytesPerSecondMin, answerBytesPerSecondMin, pipelinedRequestsMax, bodiesBytesMax, answersBytesMax, requestBurst, signInBurst, waitingPushesMax, waitingPushBytesMax, waitingReadsMax, deletionsMax, deviceLiveDays, shutdownSeconds,
+            listenersMax, listenerBufferBytesMax, listenersBytesMax, keepAliveSeconds,
+            connectionsMax, connectionsPerAddressMax, idleConnectionSeconds, headerBytesMax,
+            headerFieldsMax, headSecondsMax, bodySecondsMax, slowSecondsMax, bodyBytesPerSecondMin,
+            answerBytesPerSecondMin, pipelinedRequestsMax, bodiesBytesMax, answersBytesMax,
+            requestBurst, signInBurst, waitingPushesMax, waitingPushBytesMax, waitingReadsMax,
+            deletionsMax, deviceLiveDays, shutdownSeconds,
         ]
     }
 

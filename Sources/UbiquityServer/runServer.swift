@@ -23,7 +23,8 @@ package func runServer(
     let storage = try SQLiteServerStorage.openForServer(folder.databasePath)
     let operatorHash = try OperatorCredential.prepare(in: folder, storage: storage)
     let server = Server(
-        withinDescriptors(settings, logger), storage: storage, operatorHash: operatorHash, tls: tls, logger: logger)
+        withinDescriptors(settings, logger), storage: storage, operatorHash: operatorHash, tls: tls,
+        logger: logger)
     defer { withExtendedLifetime(lock) { server.close() } }
     try await server.run(onReady: onReady, onMetricsReady: onMetricsReady)
 }

@@ -29,7 +29,9 @@ extension EndToEndTests {
 
         private func url(_ server: ServerProcess) -> String { "https://127.0.0.1:\(server.port)" }
 
-        @Test func `a device that was given the certificates to trust syncs, and through a change of them`()
+        @Test
+        func
+            `a device that was given the certificates to trust syncs, and through a change of them`()
             async throws
         {
             try await onStage { stage in
@@ -53,6 +55,22 @@ extension EndToEndTests {
                 }
                 device.store.set("2", forKey: "a")
                 try await device.store.synchronizeNow()
+            }
+        }
+
+        @Test func `a hang-up has the files read again, and ends nothing`() async throws {
+            try await onStage { stage in
+                let server = try await server(stage, .local)
+                for _ in 0..<3 { server.signal(SIGHUP) }
+                try Self.write(.own, stage)
+                server.signal(SIGHUP)
+                let code = try await server.newCode(isFirst: true)
+                try await until("the new certificate") {
+                    (try? await UbiquityAccount.signIn(
+                        server: url(server), code: code,
+                        certificates: TestIdentity.own.certificate, home: stage.path("home")))
+                        != nil
+                }
             }
         }
 

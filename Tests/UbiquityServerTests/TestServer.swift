@@ -5,8 +5,8 @@ internal import Foundation
 internal import Logging
 internal import NIOCore
 internal import NIOHTTP1
-internal import Synchronization
 internal import SwiftProtobuf
+internal import Synchronization
 internal import UbiquityCore
 internal import UbiquityServer
 internal import UbiquityWire

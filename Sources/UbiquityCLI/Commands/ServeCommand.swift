@@ -35,7 +35,8 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How much is logged.", valueName: "level"))
     var logLevel = LogLevel.notice
 
-    @Option(help: ArgumentHelp("The form of the log: lines for people, or JSON.", valueName: "form"))
+    @Option(
+        help: ArgumentHelp("The form of the log: lines for people, or JSON.", valueName: "form"))
     var logFormat = LogFormat.text
 
     @Flag(help: ArgumentHelp("End when the standard input does.", visibility: .hidden))

@@ -140,7 +140,8 @@ extension PushOutcome {
     /// Each transaction, by what became of it.
     fileprivate func count(into transactions: inout [String: Int]) {
         guard case .committed(let commit) = self else {
-            transactions[self == .tooManyStores ? "too-many-stores" : "clock-ahead", default: 0] += 1
+            transactions[self == .tooManyStores ? "too-many-stores" : "clock-ahead", default: 0] +=
+                1
             return
         }
         for result in commit.results {

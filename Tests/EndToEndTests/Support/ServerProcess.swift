@@ -26,6 +26,8 @@ struct ServerProcess {
 
     var url: String { "http://127.0.0.1:\(port)" }
 
+    private static func firstLine(of text: String) -> Substring { text.prefix { $0 != "\n" } }
+
     /// The process's; nil: it does not run.
     var number: Int32? { child?.number }
 
@@ -37,6 +39,16 @@ struct ServerProcess {
     }
 
     private struct Ready: Decodable { var port: Int }
+    private struct Metrics: Decodable { var metrics: String }
+
+    /// Where the metrics are, if the options ask for them.
+    var metricsURL: String {
+        get async throws {
+            func lines() -> [Substring] { child?.output.split(separator: "\n") ?? [] }
+            try await until("the port of the metrics") { lines().count > 1 }
+            return try JSONDecoder().decode(Metrics.self, from: Data(lines()[1].utf8)).metrics
+        }
+    }
 
     /// Returns when it takes requests.
     mutating func start() async throws {
@@ -51,8 +63,12 @@ struct ServerProcess {
             if !child.isRunning { throw Trouble("the server did not start: \(child.errors)") }
             return child.output.contains("\n")
         }
-        port = try JSONDecoder().decode(Ready.self, from: Data(child.output.utf8)).port
+        port = try JSONDecoder().decode(
+            Ready.self, from: Data(Self.firstLine(of: child.output).utf8)
+        ).port
     }
+
+    func signal(_ number: Int32) { child?.signal(number) }
 
     /// `kill -9`.
     mutating func kill() async throws { try await end(SIGKILL) }

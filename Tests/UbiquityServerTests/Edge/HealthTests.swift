@@ -96,7 +96,8 @@ struct MetricsTests {
             #expect(try await stream.nextEvent()?.name == "changes")
             _ = try await server.send("GET", "/v1/stores/\(UUID())/nothing")
             _ = try await server.send("GET", "/v1/account", credential: "ubd_wrong")
-            let push = "ubiquity_requests_total{method=\"POST\",route=\"/v1/stores/{identifier}/changes\""
+            let push =
+                "ubiquity_requests_total{method=\"POST\",route=\"/v1/stores/{identifier}/changes\""
             try await until("the figures") {
                 try await server.metrics().contains(push + ",status=\"200\"} 1\n")
             }
@@ -147,7 +148,9 @@ struct MetricsTests {
     }
 
     // Not stored: a regular expression may not be shared.
-    private static var value: Regex<(Substring, series: Substring, name: Substring, number: Substring)> {
+    private static var value:
+        Regex<(Substring, series: Substring, name: Substring, number: Substring)>
+    {
         /(?<series>(?<name>[a-z_][a-z0-9_]*)(?:\{[a-z]+="(?:[^"\\]|\\.)*"(?:,[a-z]+="(?:[^"\\]|\\.)*")*\})?) (?<number>[-+0-9.e]+)/
     }
 

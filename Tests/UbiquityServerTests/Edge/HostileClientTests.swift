@@ -200,7 +200,8 @@ struct HostileClientTests {
             await connection.send(
                 Self.config + "GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n"
                     + "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n")
-            let answers = try await connection.end().components(separatedBy: "HTTP/1.1 ").dropFirst()
+            let answers = try await connection.end().components(separatedBy: "HTTP/1.1 ")
+                .dropFirst()
             #expect(answers.map { $0.prefix(3) } == ["200", "404", "200"])
         }
     }
@@ -267,6 +268,20 @@ struct HostileClientTests {
         }
     }
 
+    @Test func `who guesses codes is told when to come again`() async throws {
+        try await withHostileServer({ $0.signInAllowance = .init(burst: 2, perSecond: 0.1) }) {
+            server in
+            for _ in 0..<2 {
+                #expect(try await server.signIn(code: "AAAA-BBBB-CCCC").status == 401)
+            }
+            let answer = try await server.signIn(code: "AAAA-BBBB-CCCC")
+            #expect(answer.status == 429)
+            #expect(answer.headers["retry-after"].flatMap { Int($0) } ?? 0 >= 9)
+            #expect(try await server.count(of: "sign-in-attempts") == 1)
+            #expect(try await server.count(of: "requests-per-address") == 0)
+        }
+    }
+
     @Test func `behind a trusted proxy each client has its own allowance`() async throws {
         try await withServer({
             $0.requestAllowance = .init(burst: 1, perSecond: 0.1)
@@ -326,7 +341,7 @@ struct HostileClientTests {
             let connection = try await RawConnection.open(server.port, reads: false)
             connection.throwIn(
                 Self.pull(device).replacingOccurrences(
-                    of: "Host: a", with: "Host: a\r\nAccept: text/event-stream"))
+                    of: "application/x-protobuf", with: "text/event-stream"))
             try await until("the stream") {
                 try await server.metrics().contains("ubiquity_listeners 1\n")
             }
@@ -352,7 +367,8 @@ struct HostileClientTests {
 
     private static func pull(_ device: TestDevice) -> String {
         "GET /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\n"
-            + "Authorization: Bearer \(device.credential)\r\n\r\n"
+            + "Authorization: Bearer \(device.credential)\r\n"
+            + "Accept: application/x-protobuf\r\n\r\n"
     }
 
     // MARK: - Half of a connection

@@ -12,7 +12,8 @@ struct TrafficPaceTests {
     @Test func `what moves at the least rate goes on to the end of its time`() {
         var pace = TrafficPace(Self.rule, now: 5)
         for second in stride(from: 0, through: 50, by: 10) as StrideThrough<Int64> {
-            #expect(pace.check(now: 5 + second * 1_000) == .fine(until: 5 + second * 1_000 + 10_000))
+            #expect(
+                pace.check(now: 5 + second * 1_000) == .fine(until: 5 + second * 1_000 + 10_000))
             pace.move(1_000)
         }
         #expect(pace.check(now: 60_004) == .fine(until: 60_005))

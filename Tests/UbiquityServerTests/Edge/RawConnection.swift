@@ -18,7 +18,9 @@ final class RawConnection: Sendable {
         let all = Mutex("")
     }
 
-    private init(_ channel: any Channel, _ text: Text) { (self.channel, self.text) = (channel, text) }
+    private init(_ channel: any Channel, _ text: Text) {
+        (self.channel, self.text) = (channel, text)
+    }
 
     /// - Parameters:
     ///   - reads: False: nothing that comes is ever read.
