@@ -84,10 +84,11 @@ extension EndToEndTests {
                         ByteBuffer(string: String(repeating: pull, count: 15)), promise: nil)
                     connections.append(connection)
                 }
+                let url = try server.metricsURL
                 var growth = 0
                 try await until("the end of a slow reader", within: 60) {
                     growth = max(growth, try memory(of: server) - before)
-                    let metrics = try await RawAnswer.to("GET", server.metricsURL).body
+                    let metrics = try await RawAnswer.to("GET", url).body
                     return !metrics.contains("{limit=\"slow-reader\"} 0\n")
                 }
                 // Sixty answers of a megabyte were asked for.

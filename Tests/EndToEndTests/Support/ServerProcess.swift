@@ -26,8 +26,6 @@ struct ServerProcess {
 
     var url: String { "http://127.0.0.1:\(port)" }
 
-    private static func firstLine(of text: String) -> Substring { text.prefix { $0 != "\n" } }
-
     /// The process's; nil: it does not run.
     var number: Int32? { child?.number }
 
@@ -43,10 +41,9 @@ struct ServerProcess {
 
     /// Where the metrics are, if the options ask for them.
     var metricsURL: String {
-        get async throws {
-            func lines() -> [Substring] { child?.output.split(separator: "\n") ?? [] }
-            try await until("the port of the metrics") { lines().count > 1 }
-            return try JSONDecoder().decode(Metrics.self, from: Data(lines()[1].utf8)).metrics
+        get throws {
+            let line = Data((child?.output ?? "").utf8)
+            return try JSONDecoder().decode(Metrics.self, from: line).metrics
         }
     }
 
@@ -63,9 +60,7 @@ struct ServerProcess {
             if !child.isRunning { throw Trouble("the server did not start: \(child.errors)") }
             return child.output.contains("\n")
         }
-        port = try JSONDecoder().decode(
-            Ready.self, from: Data(Self.firstLine(of: child.output).utf8)
-        ).port
+        port = try JSONDecoder().decode(Ready.self, from: Data(child.output.utf8)).port
     }
 
     func signal(_ number: Int32) { child?.signal(number) }
