@@ -7,8 +7,9 @@ internal import UbiquityCore
 internal import UbiquityServer
 internal import UbiquityWire
 
-/// Clients that mean no good, each against a limit that is small enough to be met soon.
-struct HostileClientTests {
+/// Clients that mean no good, each against a limit that is small enough to be met soon. One after
+/// the other, for they mean to keep a machine busy.
+@Suite(.serialized) struct HostileClientTests {
     private static let config = "GET /v1/config HTTP/1.1\r\nHost: a\r\n\r\n"
 
     private func withHostileServer(
@@ -306,7 +307,7 @@ struct HostileClientTests {
             try await Self.fill(device)
             let connection = try await RawConnection.open(server.port, reads: false)
             // More than the system keeps for a connection.
-            connection.throwIn(String(repeating: Self.pull(device), count: 16))
+            connection.throwIn(String(repeating: Self.pull(device), count: 8))
             try await until("the end of the answers") {
                 try await server.count(of: "slow-reader") == 1
             }
@@ -322,7 +323,7 @@ struct HostileClientTests {
             let device = try await server.newDevice()
             try await Self.fill(device)
             let connection = try await RawConnection.open(server.port, reads: false)
-            connection.throwIn(String(repeating: Self.pull(device), count: 16))
+            connection.throwIn(String(repeating: Self.pull(device), count: 8))
             try await until("the refusal") { try await device.pull().status == 503 }
             #expect(try await device.pull().headers["retry-after"] == "1")
             #expect(try await server.count(of: "answers-in-memory") >= 2)
