@@ -185,7 +185,8 @@ struct ServerTrafficOptions: ParsableArguments {
             connectionsMax, connectionsPerAddressMax, idleConnectionSeconds, headerBytesMax,
             headerFieldsMax, headSecondsMax, bodySecondsMax, slowSecondsMax, bodyBytesPerSecondMin,
             answerBytesPerSecondMin, pipelinedRequestsMax, bodiesBytesMax, answersBytesMax,
-            requestBurst, signInBurst, totalSignInBurst, waitingPushesMax, waitingPushBytesMax, waitingReadsMax,
+            requestBurst, signInBurst, totalSignInBurst, waitingPushesMax, waitingPushBytesMax,
+            waitingReadsMax,
             deletionsMax, deviceLiveDays, shutdownSeconds,
         ]
     }

@@ -58,6 +58,22 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a hang-up has the files read again, and ends nothing`() async throws {
+            try await onStage { stage in
+                let server = try await server(stage, .local)
+                for _ in 0..<3 { server.signal(SIGHUP) }
+                try Self.write(.own, stage)
+                server.signal(SIGHUP)
+                let code = try await server.newCode(isFirst: true)
+                try await until("the new certificate") {
+                    (try? await UbiquityAccount.signIn(
+                        server: url(server), code: code,
+                        certificates: TestIdentity.own.certificate, home: stage.path("home")))
+                        != nil
+                }
+            }
+        }
+
         private func signIn(_ server: ServerProcess, trusting certificates: String?) async throws {
             let home = NSTemporaryDirectory() + "ubiquity-home-" + UUID().uuidString
             defer { try? FileManager.default.removeItem(atPath: home) }

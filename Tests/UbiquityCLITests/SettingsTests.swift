@@ -92,6 +92,23 @@ struct SettingsTests {
         #expect(settings.deviceLiveSeconds == 172_800)
     }
 
+    @Test(arguments: [
+        ("https://ubiquity.example", nil, nil), ("http://127.0.0.1:7717", nil, nil),
+        ("http://192.0.2.1", nil, "none: anybody on the way can read the credential"),
+        ("https://ubiquity.example", "PEM", "by the certificate given at the sign-in"),
+    ])
+    func `the status says how a device talks to its server, where that is not as usual`(
+        server: String, certificates: String?, words: String?
+    ) {
+        let account = SignedInAccount(
+            server: server, account: "1", accountName: "ada", device: "00ff", deviceName: "desk",
+            credential: "ubd_secret", certificates: certificates)
+        let text = StatusReport(home: "/home", account: account).text
+        #expect(text.contains("Encryption") == (words != nil))
+        if let words { #expect(text.contains(words)) }
+        #expect(!text.contains("ubd_secret"))
+    }
+
     @Test func `a line of the log is one JSON object whatever is in it`() throws {
         let line = JSONLogHandler.line(
             .notice, "A \"message\"\nwith lines.",

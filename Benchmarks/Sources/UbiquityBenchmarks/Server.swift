@@ -24,6 +24,7 @@ final class Server {
             [
                 "serve", "--data", data, "--port", "0", "--json", "--log-level", "error",
                 "--end-with-input", "--push-burst", "100000000", "--pushes-per-second", "1000000",
+                "--request-burst", "100000000", "--requests-per-second", "1000000",
             ])
         let line = try child.lines.next(seconds: 30)
         port = try JSONDecoder().decode(Ready.self, from: Data(line.utf8)).port

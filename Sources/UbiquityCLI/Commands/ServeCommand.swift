@@ -20,8 +20,8 @@ struct ServeCommand: AsyncParsableCommand {
             --trusted-proxy, so that limits tell its clients apart. What each limit does when it is \
             reached is in docs/SETTINGS.md.
 
-            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, and \
-            {"metrics"} with --metrics-port, on a line of its own.
+            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, and "metrics", \
+            their address, with --metrics-port.
             """)
 
     @OptionGroup var data: DataOptions
@@ -68,10 +68,12 @@ struct ServeCommand: AsyncParsableCommand {
             isJSON: json.isOn, isTLS: settings.tls != nil,
             isFirstStart: !FileManager.default.fileExists(atPath: settings.operatorCredentialPath))
         if settings.tls == nil, !PlainHTTPRule.isLoopback(host) { Self.warnOfPlainHTTP(host) }
+        let metricsHost = settings.metricsPort == nil ? nil : settings.metricsHost
+        let announcement = ServerAnnouncement(ready, metricsHost: metricsHost)
         try await runServer(
             settings, logger: logger,
-            onReady: { port in ready.announce(port: port) },
-            onMetricsReady: { port in ready.announceMetrics(settings.metricsHost, port: port) })
+            onReady: { announcement.isReady(port: $0) },
+            onMetricsReady: { announcement.isMetricsReady(port: $0) })
     }
 
     private var logger: Logger {
@@ -123,41 +125,3 @@ enum LogLevel: String, CaseIterable, ExpressibleByArgument {
 }
 
 extension LogFormat: ExpressibleByArgument {}
-
-/// What a server says when it takes requests.
-private struct ServerReadiness: Sendable {
-    var host: String
-    var data: String
-    /// The operator's, a file.
-    var credential: String
-    var isJSON: Bool
-    var isTLS: Bool
-    var isFirstStart: Bool
-
-    func announce(port: Int) {
-        let url = "\(isTLS ? "https" : "http")://\(Self.bracketed(host)):\(port)"
-        if isJSON {
-            return Output.print(
-                .object([
-                    ("url", .string(url)), ("host", .string(self.host)), ("port", .integer(port)),
-                    ("data", .string(data)), ("operatorCredential", .string(credential)),
-                ]))
-        }
-        Output.print("ubiquity serves on \(url) (data in \(data))")
-        guard isFirstStart else { return }
-        Output.note(
-            """
-            The operator's credential is in \(credential).
-            Make an account with: ubiquity account create NAME --data \(data) --server \(url)
-            """)
-    }
-
-    func announceMetrics(_ host: String, port: Int) {
-        let url = "http://\(Self.bracketed(host)):\(port)/metrics"
-        Output.print(isJSON ? JSON.object([("metrics", .string(url))]).text : "Metrics on \(url)")
-    }
-
-    private static func bracketed(_ host: String) -> String {
-        host.contains(":") ? "[\(host)]" : host
-    }
-}

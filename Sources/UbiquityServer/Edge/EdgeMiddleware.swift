@@ -67,8 +67,7 @@ struct RateMiddleware: RouterMiddleware {
         next: @concurrent (Request, ServerContext) async throws -> Response
     ) async throws -> Response {
         do { try requests.take(context.remoteAddress) } catch {
-            edge.note(.requestsPerAddress)
-            throw error
+            throw error.at(.requestsPerAddress)
         }
         return try await next(request, context)
     }

@@ -18,7 +18,7 @@ struct Problem: Error, Sendable {
     var serverMilliseconds: Int64?
     /// The methods that the path has, for 405.
     var allow: String?
-    /// The limit that this is the answer to; nil: it is another matter, or was counted already.
+    /// The limit that this is the answer to; nil: it is another matter.
     var limit: EdgeLimit?
 
     init(_ status: HTTPResponse.Status, _ code: String, _ detail: String) {

@@ -37,6 +37,15 @@ struct ServerProcess {
     }
 
     private struct Ready: Decodable { var port: Int }
+    private struct Metrics: Decodable { var metrics: String }
+
+    /// Where the metrics are, if the options ask for them.
+    var metricsURL: String {
+        get throws {
+            let line = Data((child?.output ?? "").utf8)
+            return try JSONDecoder().decode(Metrics.self, from: line).metrics
+        }
+    }
 
     /// Returns when it takes requests.
     mutating func start() async throws {
@@ -53,6 +62,8 @@ struct ServerProcess {
         }
         port = try JSONDecoder().decode(Ready.self, from: Data(child.output.utf8)).port
     }
+
+    func signal(_ number: Int32) { child?.signal(number) }
 
     /// `kill -9`.
     mutating func kill() async throws { try await end(SIGKILL) }

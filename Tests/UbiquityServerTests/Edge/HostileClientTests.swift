@@ -7,8 +7,9 @@ internal import UbiquityCore
 internal import UbiquityServer
 internal import UbiquityWire
 
-/// Clients that mean no good, each against a limit that is small enough to be met soon.
-struct HostileClientTests {
+/// Clients that mean no good, each against a limit that is small enough to be met soon. One after
+/// the other, for they mean to keep a machine busy.
+@Suite(.serialized) struct HostileClientTests {
     private static let config = "GET /v1/config HTTP/1.1\r\nHost: a\r\n\r\n"
 
     private func withHostileServer(
@@ -268,6 +269,20 @@ struct HostileClientTests {
         }
     }
 
+    @Test func `who guesses codes is told when to come again`() async throws {
+        try await withHostileServer({ $0.signInAllowance = .init(burst: 2, perSecond: 0.1) }) {
+            server in
+            for _ in 0..<2 {
+                #expect(try await server.signIn(code: "AAAA-BBBB-CCCC").status == 401)
+            }
+            let answer = try await server.signIn(code: "AAAA-BBBB-CCCC")
+            #expect(answer.status == 429)
+            #expect(answer.headers["retry-after"].flatMap { Int($0) } ?? 0 >= 9)
+            #expect(try await server.count(of: "sign-in-attempts") == 1)
+            #expect(try await server.count(of: "requests-per-address") == 0)
+        }
+    }
+
     @Test func `behind a trusted proxy each client has its own allowance`() async throws {
         try await withServer({
             $0.requestAllowance = .init(burst: 1, perSecond: 0.1)
@@ -292,7 +307,7 @@ struct HostileClientTests {
             try await Self.fill(device)
             let connection = try await RawConnection.open(server.port, reads: false)
             // More than the system keeps for a connection.
-            connection.throwIn(String(repeating: Self.pull(device), count: 16))
+            connection.throwIn(String(repeating: Self.pull(device), count: 8))
             try await until("the end of the answers") {
                 try await server.count(of: "slow-reader") == 1
             }
@@ -308,7 +323,7 @@ struct HostileClientTests {
             let device = try await server.newDevice()
             try await Self.fill(device)
             let connection = try await RawConnection.open(server.port, reads: false)
-            connection.throwIn(String(repeating: Self.pull(device), count: 16))
+            connection.throwIn(String(repeating: Self.pull(device), count: 8))
             try await until("the refusal") { try await device.pull().status == 503 }
             #expect(try await device.pull().headers["retry-after"] == "1")
             #expect(try await server.count(of: "answers-in-memory") >= 2)
@@ -327,7 +342,7 @@ struct HostileClientTests {
             let connection = try await RawConnection.open(server.port, reads: false)
             connection.throwIn(
                 Self.pull(device).replacingOccurrences(
-                    of: "Host: a", with: "Host: a\r\nAccept: text/event-stream"))
+                    of: "application/x-protobuf", with: "text/event-stream"))
             try await until("the stream") {
                 try await server.metrics().contains("ubiquity_listeners 1\n")
             }
@@ -353,7 +368,8 @@ struct HostileClientTests {
 
     private static func pull(_ device: TestDevice) -> String {
         "GET /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\n"
-            + "Authorization: Bearer \(device.credential)\r\n\r\n"
+            + "Authorization: Bearer \(device.credential)\r\n"
+            + "Accept: application/x-protobuf\r\n\r\n"
     }
 
     // MARK: - Half of a connection

@@ -6,7 +6,7 @@ internal import Logging
 internal import Testing
 internal import UbiquityServer
 
-struct TLSTests {
+@Suite(.serialized) struct TLSTests {
     private static let config = "GET /v1/config HTTP/1.1\r\nConnection: close\r\n\r\n"
 
     /// A server with an identity in files of its own.

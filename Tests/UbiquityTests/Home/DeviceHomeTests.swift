@@ -26,6 +26,18 @@ struct DeviceHomeTests {
         #expect(home.storePath(for: "x.y", folder: "2") == home.path + "/stores/2/x.y.sqlite")
     }
 
+    @Test func `the certificates to trust are kept with a sign-in, and older files have none`()
+        throws
+    {
+        var pinned = account
+        pinned.certificates = "-----BEGIN CERTIFICATE-----\n...\n"
+        try home.update { $0.signIn(pinned) }
+        #expect(try DeviceHome(path: home.path).load().signedIn == pinned)
+        try home.update { $0.signIn(account) }
+        #expect(try !String(contentsOfFile: file, encoding: .utf8).contains("certificates"))
+        #expect(try home.load().signedIn?.certificates == nil)
+    }
+
     @Test func `without a file the device never signed in`() throws {
         #expect(try home.load() == DeviceState())
         #expect(!FileManager.default.fileExists(atPath: file))

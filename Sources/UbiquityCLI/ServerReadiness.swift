@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+import Ubiquity
+import UbiquityCore
+
+/// What a server says when it takes requests.
+struct ServerReadiness: Sendable {
+    var host: String
+    var data: String
+    /// The operator's, a file.
+    var credential: String
+    var isJSON: Bool
+    var isTLS: Bool
+    var isFirstStart: Bool
+
+    /// - Parameter metrics: Their address; nil: there are none.
+    func announce(port: Int, metrics: String?) {
+        let url = "\(isTLS ? "https" : "http")://\(Self.bracketed(host)):\(port)"
+        if isJSON {
+            return Output.print(
+                .object(
+                    [
+                        ("url", .string(url)), ("host", .string(host)), ("port", .integer(port)),
+                        ("data", .string(data)), ("operatorCredential", .string(credential)),
+                    ] + (metrics.map { [("metrics", .string($0))] } ?? [])))
+        }
+        Output.print("ubiquity serves on \(url) (data in \(data))")
+        if let metrics { Output.print("Metrics on \(metrics)") }
+        guard isFirstStart else { return }
+        Output.note(
+            """
+            The operator's credential is in \(credential).
+            Make an account with: ubiquity account create NAME --data \(data) --server \(url)
+            """)
+    }
+
+    static func bracketed(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
+}
+
+/// Says it once, when all ports are known.
+///
+/// State: `ports`, guarded by its lock: the two come in any order.
+final class ServerAnnouncement: Sendable {
+    private struct Ports {
+        var requests: Int?
+        var metrics: Int?
+    }
+
+    private let ports = Mutex(Ports())
+    private let readiness: ServerReadiness
+    private let metricsHost: String?
+
+    /// - Parameter metricsHost: Nil: there are no metrics.
+    init(_ readiness: ServerReadiness, metricsHost: String?) {
+        self.readiness = readiness
+        self.metricsHost = metricsHost
+    }
+
+    func isReady(port: Int) { tell { $0.requests = port } }
+    func isMetricsReady(port: Int) { tell { $0.metrics = port } }
+
+    private func tell(_ change: (inout Ports) -> Void) {
+        let known = ports.withLock { ports in
+            change(&ports)
+            return ports
+        }
+        guard let port = known.requests else { return }
+        guard let metricsHost else { return readiness.announce(port: port, metrics: nil) }
+        guard let metrics = known.metrics else { return }
+        let host = ServerReadiness.bracketed(metricsHost)
+        readiness.announce(port: port, metrics: "http://\(host):\(metrics)/metrics")
+    }
+}
