@@ -4,8 +4,9 @@ import Foundation
 import Testing
 import UbiquityArchive
 import UbiquityCore
-import UbiquityServer
 import UbiquityWire
+
+@testable import UbiquityServer
 
 struct ExportTests {
     private func archive(_ answer: TestServer.Answer) throws -> Archive {
@@ -112,6 +113,18 @@ struct ExportTests {
                 headers: ["Accept": accept])
             #expect(answer.status == status)
         }
+    }
+
+    @Test func `one account is exported once at a time, and four at all`() throws {
+        let permits = ExportPermits()
+        let accounts = (0..<5).map { _ in AccountID.random() }
+        var held: [ExportPermits.Permit] = [try permits.take(accounts[0])]
+        #expect(throws: Busy()) { _ = try permits.take(accounts[0]) }
+        for account in accounts[1...3] { held.append(try permits.take(account)) }
+        #expect(throws: Busy()) { _ = try permits.take(accounts[4]) }
+        held.removeFirst()
+        held.append(try permits.take(accounts[4]))
+        #expect(held.count == 4)
     }
 
     @Test func `who reads the data folder exports beside the server`() async throws {

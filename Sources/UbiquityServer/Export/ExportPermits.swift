@@ -1,31 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Synchronization
+internal import UbiquityCore
 
-/// How many exports are under way: each has a store in memory.
+/// Which accounts are being exported: each export has a store in memory, and lasts as long as who
+/// asked for it takes to read it.
 ///
-/// State: `count`, guarded by its lock.
+/// State: `accounts`, guarded by its lock.
 final class ExportPermits: Sendable {
-    private let count = Mutex(0)
+    private let accounts = Mutex<Set<AccountID>>([])
     private static let max = 4
 
     /// Held as long as an export lasts, and given back when it is released.
     final class Permit: Sendable {
         private let permits: ExportPermits
+        private let account: AccountID
 
-        fileprivate init(_ permits: ExportPermits) { self.permits = permits }
+        fileprivate init(_ permits: ExportPermits, _ account: AccountID) {
+            self.permits = permits
+            self.account = account
+        }
 
-        deinit { permits.count.withLock { $0 -= 1 } }
+        deinit { permits.giveBack(account) }
     }
 
-    /// - Throws: ``Busy`` while as many are under way as may.
-    func take() throws(Busy) -> Permit {
-        let isFree = count.withLock { count in
-            guard count < Self.max else { return false }
-            count += 1
-            return true
+    /// - Throws: ``Busy`` while this account is being exported, or as many as may be at once.
+    func take(_ account: AccountID) throws(Busy) -> Permit {
+        let isFree = accounts.withLock { accounts in
+            accounts.count < Self.max && accounts.insert(account).inserted
         }
         guard isFree else { throw Busy() }
-        return Permit(self)
+        return Permit(self, account)
+    }
+
+    private func giveBack(_ account: AccountID) {
+        accounts.withLock { _ = $0.remove(account) }
     }
 }

@@ -36,11 +36,11 @@ struct ExportRoutes: Sendable {
         _ request: Request, find: @escaping @Sendable () throws -> Account?
     ) async throws -> Response {
         guard request.headers.accepts(Self.mediaType) else { throw Problem.notTarAcceptable }
-        let permit = try permits.take()
+        guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
+        let permit = try permits.take(account.id)
         let now = settings.clock.now()
-        let (account, export) = try await readers.run { [storage] in
-            guard let account = try find() else { throw StorageError.noSuchAccount }
-            return (account, try AccountExport(of: account, storage: storage, now: now))
+        let export = try await readers.run { [storage] in
+            try AccountExport(of: account, storage: storage, now: now)
         }
         return Response(
             status: .ok, headers: Self.headers(account),
