@@ -18,6 +18,7 @@ extension FuzzEntry {
             try checkKey(text)
             try checkSignIn(text)
             try checkAddress(text)
+            try checkNetwork(text)
             // As a part of a path has it.
             if let plain = text.removingPercentEncoding { try checkNames(plain) }
             _ = WireFormat(mediaType: text)
@@ -58,6 +59,21 @@ extension FuzzEntry {
         try must(code.text.utf8.count == 14, "a code has another length")
         try must(SignInCode(typed: code.text) == code, "a code changed")
         try must(SignInCode(typed: text.lowercased()) == code, "a code's case matters")
+    }
+
+    private static func checkNetwork(_ text: String) throws {
+        if let address = IPAddress(text), !text.contains("%") {
+            try must(IPAddress("\(address)") == address, "an address of a machine changed")
+            try must(AddressRange("\(address)")?.contains(address) == true, "it is not in itself")
+            let proxies = TrustedProxies([])
+            try must(
+                proxies.origin(peer: address, forwarded: [text]) == address,
+                "a stranger's word is believed")
+        }
+        if let range = AddressRange(text) {
+            try must(AddressRange("\(range)")?.description == range.description, "a range changed")
+        }
+        _ = PlainHTTPRule.isLoopback(text)
     }
 
     private static func checkAddress(_ text: String) throws {

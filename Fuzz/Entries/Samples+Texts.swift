@@ -16,7 +16,8 @@ extension Samples {
             "code": "7KQ2-M9XD-4TRW", "code-lower": "7kq2m9xd4trw", "account": "Anna's account",
             "address": "https://ubiquity.example:8443/below/", "address-six": "http://[::1]:7717",
             "escaped": "TEAMID%2Ecom%C3%A9%00", "media-type": "Application/JSON; charset=utf-8",
-            "empty": "",
+            "ipv4": "192.0.2.17", "ipv6": "2001:db8::ffff:192.0.2.17", "zone": "fe80::1%eth0",
+            "range": "2001:db8::/32", "empty": "",
         ]
     }
 

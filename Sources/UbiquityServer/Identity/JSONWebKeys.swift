@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
+package import Foundation
 internal import JWTKit
 
 /// The public keys of an identity provider.
 ///
 /// Of a provider's set it has what can check a signature: keys that are shared secrets, for encryption,
 /// or of kinds that this program does not know are left out, for the others are good without them.
-struct JSONWebKeys: Sendable {
+package struct JSONWebKeys: Sendable {
     private let keys: [JWK]
 
     static let bytesMax = 256 << 10
@@ -18,7 +18,7 @@ struct JSONWebKeys: Sendable {
     private init(keys: [JWK]) { self.keys = keys }
 
     /// - Throws: ``Unusable``.
-    init(parsing bytes: Data) throws(Unusable) {
+    package init(parsing bytes: Data) throws(Unusable) {
         guard bytes.count <= Self.bytesMax, let set = Self.object(bytes),
             let members = set["keys"] as? [[String: Any]], members.count <= Self.keysMax
         else { throw .noKeySet }
@@ -27,11 +27,11 @@ struct JSONWebKeys: Sendable {
     }
 
     /// Why what was read is no good. Ends a sentence.
-    enum Unusable: Error, CustomStringConvertible {
+    package enum Unusable: Error, CustomStringConvertible {
         case noKeySet
         case noUsableKey
 
-        var description: String {
+        package var description: String {
             switch self {
             case .noKeySet: "it is no set of JSON Web Keys, or too large a one"
             case .noUsableKey: "it has no public key for signatures by RSA, ECDSA or EdDSA"
@@ -61,6 +61,8 @@ struct JSONWebKeys: Sendable {
         fixed.algorithm = algorithm
         return fixed
     }
+
+    package func hasKey(for header: TokenHeader) -> Bool { key(for: header) != nil }
 
     private func key(named name: String) -> JWK? {
         keys.first { $0.keyIdentifier?.string == name }

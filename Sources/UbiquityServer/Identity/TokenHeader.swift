@@ -4,13 +4,13 @@ internal import Foundation
 internal import JWTKit
 
 /// What a token says of its signature, before anybody believes it.
-struct TokenHeader: Sendable {
+package struct TokenHeader: Sendable {
     /// Nil: none that an asymmetric key could have; "none" and shared secrets among them.
     var algorithm: JWK.Algorithm?
     var keyID: String?
 
     /// Nil: the text is no token, or asks for what this program does not know.
-    init?(of token: String) {
+    package init?(of token: String) {
         let parts = token.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, token.utf8.count <= Self.tokenBytesMax,
             let bytes = Self.base64URL(parts[0]),
