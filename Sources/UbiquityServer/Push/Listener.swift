@@ -61,8 +61,11 @@ final class Listener: Sendable {
     }
 
     /// Never waits.
-    func offer(_ event: Event) {
-        if !accept(event) { end(.overflow) }
+    /// - Returns: False if it was too much, and the listener has ended.
+    @discardableResult func offer(_ event: Event) -> Bool {
+        let isAccepted = accept(event)
+        if !isAccepted { end(.overflow) }
+        return isAccepted
     }
 
     private func accept(_ event: Event) -> Bool {

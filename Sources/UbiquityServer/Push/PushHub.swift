@@ -72,7 +72,7 @@ final class PushHub: Sendable {
         let event = Listener.Event(
             revision: commit.position.revision, bytes: ServerSentEvent.changes(changes),
             committed: .now())
-        for listener in listeners { listener.offer(event) }
+        for listener in listeners where !listener.offer(event) { edge?.note(.listenerOverflow) }
     }
 
     /// Gives a sign of life to each listener whose turn it is: not all in the same second.
@@ -85,14 +85,12 @@ final class PushHub: Sendable {
         }
     }
 
-    /// A listener was handed what had been committed, or was too slow.
+    /// A listener was handed what had been committed.
     func told(_ events: [Listener.Event]) {
         let now = NIODeadline.now()
         edge?.metrics.delivered(
             events.compactMap(\.committed).map { Double((now - $0).nanoseconds) / 1e9 })
     }
-
-    func overflowed() { edge?.note(.listenerOverflow) }
 
     func devices() -> Set<DeviceName> { Set(all().map(\.device)) }
 

@@ -28,9 +28,7 @@ final class Subscription: Sendable {
                 let isNew: (Listener.Event) -> Bool = { $0.revision ?? .max > start.revision }
                 try await writer.write(contentsOf: events.filter(isNew).map(\.bytes))
                 hub.told(events)
-            case .end(.overflow):
-                hub.overflowed()
-                return try await writer.write(ServerSentEvent.resync)
+            case .end(.overflow): return try await writer.write(ServerSentEvent.resync)
             case .end(.closed): return
             }
         }
