@@ -79,7 +79,7 @@ struct DoctorTests {
             $0.signIn = .none
             $0.contact = nil
         }
-        expect("credential", .problem, saying: "sign-in --replace") {
+        expect("credential", .problem, saying: "`ubiquity sign-in --replace`") {
             $0.contact?.credential = .refused
         }
         expect("credential", .note, saying: "answered 503") {

@@ -17,8 +17,9 @@ struct RestoreCommand: AsyncParsableCommand {
             had since the backup, with its own times, so that nothing is lost that any device has.
 
             What else happened since comes undone: devices that were signed out are signed in again \
-            by their old credentials, and accounts that were removed are back. --sign-out-devices \
-            signs every device out, and each needs a new code.
+            by their old credentials, and accounts that were removed are back. Devices that signed in \
+            since are refused, and accounts that were made since are gone. --sign-out-devices signs \
+            every device out, and each needs a new code. docs/OPERATING.md says what to do.
 
             JSON: {"data", "accounts", "devices", "oldDatabase"}; the last is null or a path.
             """)

@@ -108,8 +108,9 @@ extension DeviceFacts {
         case .refused:
             .problem(
                 "credential",
-                "The server refuses this device, for it was signed out there; sign in again with a "
-                    + "new code: `ubiquity sign-in --replace`. What waits is sent then.")
+                "The server refuses this device: it was signed out there, or the server was restored "
+                    + "from before it signed in. Sign in again with a new code: `ubiquity sign-in "
+                    + "--replace`. What waits is sent then, if it is the same account.")
         case .unknown(let reason):
             .note("credential", "Whether the server knows this device is not known: \(reason).")
         }
