@@ -16,6 +16,7 @@ package func runServer(
     onMetricsReady: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) async throws {
     let tls = try settings.tls.map(TLSIdentity.init)
+    try settings.identity?.checkFile()
     let folder = DataFolder(path: settings.dataFolder)
     try folder.make()
     let lock = try FolderLock(folder)

@@ -264,12 +264,26 @@ struct IdentityProviderTests {
     }
 
     @Test func `with a key set that cannot be used, a token is asked to come again`() async throws {
-        for keySet in ["", "{}", "[]", #"{"keys": []}"#, #"{"keys": [{"kty": "oct"}]}"#] {
-            try await withProvider(keySet: keySet) { server in
+        for keySet in Self.unusableKeySets {
+            try await withProvider { server in
+                try keySet.write(
+                    toFile: server.folder.file("keys.json"), atomically: true, encoding: .utf8)
                 let answer = try await server.signIn(
                     token: provider.token(provider.claims("u1")))
                 #expect(answer.status == 503)
                 #expect(answer.headers["retry-after"] != nil)
+            }
+        }
+    }
+
+    private static let unusableKeySets = [
+        "", "{}", "[]", #"{"keys": []}"#, #"{"keys": [{"kty": "oct"}]}"#,
+    ]
+
+    @Test func `a server does not start with a file of keys that cannot be used`() async throws {
+        for keySet in Self.unusableKeySets {
+            await #expect(throws: ServerStartError.self) {
+                try await withProvider(keySet: keySet) { _ in }
             }
         }
     }
