@@ -7,7 +7,8 @@ import UbiquityCore
 import UbiquityServer
 import UbiquityWire
 
-struct BackupTests {
+// One after the other: each test has servers of its own, and others measure time meanwhile.
+@Suite(.serialized) struct BackupTests {
     private func backUp(_ server: TestServer, _ name: String = "copy") throws -> String {
         let backup = try Backup(
             of: server.folder.file("data"), to: server.folder.file(name), replaces: false,
