@@ -5,8 +5,8 @@ import Testing
 import UbiquityArchive
 import UbiquityCore
 
-/// With the `tar` of the system, GNU's or another's.
-struct TarProgramTests {
+/// With the `tar` of the system, GNU's or another's. One after the other, for each blocks a thread.
+@Suite(.serialized) struct TarProgramTests {
     private let folder = NSTemporaryDirectory() + "ubiquity-archive-" + UUID().uuidString
 
     init() throws {

@@ -8,7 +8,8 @@ import UbiquityWire
 
 @testable import UbiquityServer
 
-struct ExportTests {
+// One after the other: each test has servers of its own, and others measure time meanwhile.
+@Suite(.serialized) struct ExportTests {
     private func archive(_ answer: TestServer.Answer) throws -> Archive {
         try #require(answer.status == 200, "\(answer.text)")
         return try Archive(answer.body) { bytes in

@@ -7,7 +7,8 @@ import UbiquityCore
 import UbiquityServer
 import UbiquityWire
 
-struct RestorationTests {
+// One after the other: each test has servers of its own, and others measure time meanwhile.
+@Suite(.serialized) struct RestorationTests {
     private let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder() }
