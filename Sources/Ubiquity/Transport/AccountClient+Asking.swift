@@ -5,9 +5,11 @@ package import UbiquityCore
 internal import UbiquityWire
 
 extension AccountClient {
-    /// What a server makes known to everybody.
-    package static func config(server: String) async throws(LinkFailure) -> ServerConfig {
-        let address = try ServerAddress(server)
+    /// What the account's server makes known to everybody.
+    package static func config(
+        of account: SignedInAccount
+    ) async throws(LinkFailure) -> ServerConfig {
+        let address = try ServerAddress(account.server, certificates: account.certificates)
         let config = try await ServerRequest(
             address: address, method: .GET, url: address.url("config")
         ).answer { bytes throws(WireError) in
@@ -22,10 +24,6 @@ extension AccountClient {
 
     /// Asks whether the server still takes this device's credential.
     package static func checkCredential(of account: SignedInAccount) async throws(LinkFailure) {
-        let address = try ServerAddress(account.server)
-        _ = try await ServerRequest(
-            address: address, method: .GET, url: address.url("account"),
-            credential: account.credential
-        ).answer { bytes throws(WireError) in bytes }
+        try await request(.GET, account, "account").done()
     }
 }

@@ -110,7 +110,7 @@ extension DeviceFacts.Contact {
         guard connect() else { return }
         let sent = Self.now
         do throws(LinkFailure) {
-            let config = try await AccountClient.config(server: account.server)
+            let config = try await AccountClient.config(of: account)
             server = .success
             let received = Self.now
             clock = ((sent + received) / 2 - config.serverMilliseconds, (received - sent) / 2)
