@@ -25,6 +25,8 @@ struct TarHeader: Hashable {
 
     static let blockBytes = 512
     static let nameBytesMax = 100
+    /// In the year 2242.
+    private static let timeMax: Int64 = 0o777_7777_7777
     private static let magic = Array("ustar".utf8)
     private static let sumRange = 148..<156
 
@@ -49,7 +51,8 @@ struct TarHeader: Hashable {
         put(Self.octal(0, digits: 7), at: 108)
         put(Self.octal(0, digits: 7), at: 116)
         put(Self.octal(size, digits: 11), at: 124)
-        put(Self.octal(Int(max(0, time)), digits: 11), at: 136)
+        // A clock that is wrong by centuries is no reason to end a server.
+        put(Self.octal(Int(min(max(0, time), Self.timeMax)), digits: 11), at: 136)
         block[156] = kind
         put(Self.magic + [0] + Array("00".utf8), at: 257)
         put(
