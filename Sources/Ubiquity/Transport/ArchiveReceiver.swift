@@ -7,19 +7,15 @@ internal import UbiquityCore
 
 /// Hands the pieces of an answer on as they arrive, on the connection's event loop.
 ///
-/// Shared state: `head`, `refusal` and `failure`. Unchecked: AsyncHTTPClient calls every method of a
+/// Shared state: `answer` and `failure`. Unchecked: AsyncHTTPClient calls every method of a
 /// delegate on the task's one event loop, and `failure` is read when the task has ended.
 final class ArchiveReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     private let address: ServerAddress
     private let mediaType: String
     private let take: @Sendable ([UInt8]) throws -> Void
-    private var head: HTTPResponseHead?
-    /// What a server says instead of an archive.
-    private var refusal = ByteBuffer()
+    private var answer = ReceivedAnswer()
     /// What `take` threw.
     private(set) var failure: (any Error)?
-
-    private static let refusalBytesMax = 64 << 10
 
     init(
         _ address: ServerAddress, mediaType: String,
@@ -33,7 +29,7 @@ final class ArchiveReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     func didReceiveHead(
         task: HTTPClient.Task<Void>, _ head: HTTPResponseHead
     ) -> EventLoopFuture<Void> {
-        self.head = head
+        answer.head = head
         return task.eventLoop.makeSucceededVoidFuture()
     }
 
@@ -41,9 +37,7 @@ final class ArchiveReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         task: HTTPClient.Task<Void>, _ buffer: ByteBuffer
     ) -> EventLoopFuture<Void> {
         guard isArchive else {
-            if refusal.readableBytes + buffer.readableBytes <= Self.refusalBytesMax {
-                refusal.writeImmutableBuffer(buffer)
-            }
+            answer.keep(buffer)
             return task.eventLoop.makeSucceededVoidFuture()
         }
         do {
@@ -56,15 +50,8 @@ final class ArchiveReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     }
 
     func didFinishRequest(task: HTTPClient.Task<Void>) throws {
-        guard !isArchive, let head else { return }
-        guard head.status == .ok else {
-            throw LinkFailure(
-                status: head.status, headers: head.headers, body: refusal, address)
-        }
-        throw LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
+        if !isArchive { try answer.refuse(address) }
     }
 
-    private var isArchive: Bool {
-        head?.status == .ok && head?.headers.first(name: "content-type") == mediaType
-    }
+    private var isArchive: Bool { answer.contentType == mediaType }
 }

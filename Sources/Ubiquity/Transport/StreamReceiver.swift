@@ -9,17 +9,13 @@ package import UbiquityWire
 /// Reads the events of a stream where they arrive, on the connection's event loop, so that none
 /// waits for a thread.
 ///
-/// Shared state: `head`, `refusal` and `parser`. Unchecked: AsyncHTTPClient calls every method of
+/// Shared state: `answer` and `parser`. Unchecked: AsyncHTTPClient calls every method of
 /// a delegate on the task's one event loop.
 final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     private let address: ServerAddress
     private let receive: @Sendable (StreamMessage) -> Void
-    private var head: HTTPResponseHead?
-    /// What a server says instead of a stream.
-    private var refusal = ByteBuffer()
+    private var answer = ReceivedAnswer()
     private var parser = EventStreamParser()
-
-    private static let refusalBytesMax = 64 << 10
 
     init(_ address: ServerAddress, receive: @escaping @Sendable (StreamMessage) -> Void) {
         self.address = address
@@ -29,7 +25,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     func didReceiveHead(
         task: HTTPClient.Task<Void>, _ head: HTTPResponseHead
     ) -> EventLoopFuture<Void> {
-        self.head = head
+        answer.head = head
         return task.eventLoop.makeSucceededVoidFuture()
     }
 
@@ -43,25 +39,16 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     }
 
     func didFinishRequest(task: HTTPClient.Task<Void>) throws {
-        guard !isStream, let head else { return }
-        guard head.status == .ok else {
-            throw LinkFailure(
-                status: head.status, headers: head.headers, body: refusal, address)
-        }
-        throw LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
+        if !isStream { try answer.refuse(address) }
     }
 
     private var isStream: Bool {
-        guard let head, head.status == .ok else { return false }
-        return head.headers.first(name: "content-type")?.lowercased()
-            .hasPrefix("text/event-stream") == true
+        answer.contentType?.lowercased().hasPrefix("text/event-stream") == true
     }
 
     private func take(_ buffer: ByteBuffer) throws {
         guard isStream else {
-            if refusal.readableBytes + buffer.readableBytes <= Self.refusalBytesMax {
-                refusal.writeImmutableBuffer(buffer)
-            }
+            answer.keep(buffer)
             return
         }
         let events = try buffer.withUnsafeReadableBytes { try parser.consume($0) }
