@@ -14,12 +14,13 @@ extension FuzzEntry {
             seeds["deepest"] = DeepestValue.push(format)
             return seeds
         } check: { bytes in
-            guard let push = try? PushBody.decode(bytes, format, author: Samples.device) else {
-                return
-            }
+            guard
+                let push = try? Push(
+                    format.decode(WirePush.self, from: bytes), author: Samples.device)
+            else { return }
             for record in push.transactions.flatMap(\.writes) {
                 try must(
-                    record.key.string.utf8.count <= PushBody.keyBytesMax, "a key is too long")
+                    record.key.string.utf8.count <= Key.bytesMax, "a key is too long")
                 try Laws.check(record)
             }
             try checkForms(push)
@@ -30,7 +31,8 @@ extension FuzzEntry {
     private static func checkForms(_ push: Push) throws {
         for format in WireFormat.allCases {
             let bytes = format.encode(WirePush(push, author: Samples.device))
-            let again = try PushBody.decode(bytes, format, author: Samples.device)
+            let again = try Push(
+                format.decode(WirePush.self, from: bytes), author: Samples.device)
             try must(again == push, "a push changed in \(format)")
         }
     }

@@ -35,7 +35,10 @@ extension Record {
 
 extension Key {
     fileprivate init(of wire: WireRecord) throws(WireError) {
-        do { self = try Key(wire.key) } catch { throw WireError("\(error)") }
+        do {
+            self = try Key(wire.key)
+            try KeyLimit.utf8Bytes(Key.bytesMax).check(self)
+        } catch { throw WireError("\(error)") }
         guard !wire.part.isEmpty else { return }
         guard let part = PartID(wire.part) else { throw WireError("\(KeyError.noPart)") }
         self = self.part(part)

@@ -17,6 +17,10 @@ package struct Key: Sendable {
         init(_ id: PartID) { self.id = id }
     }
 
+    /// The longest name that any message carries, in bytes of UTF-8, whatever a store's limit is.
+    /// Deletions, which no limit refuses, are bounded by it too.
+    package static let bytesMax = 1_024
+
     /// - Throws: ``KeyError/empty`` for an empty string.
     package init(_ string: String) throws(KeyError) {
         guard !string.isEmpty else { throw .empty }

@@ -34,7 +34,7 @@ struct PushRoute: Sendable {
         defer { edge.bodies.give(body.readableBytes) }
         let bytes = body.bytes
         let push = try await onFittingThread(isShallow: bytes.count <= Self.shallowBytesMax) {
-            try PushBody.decode(bytes, format, author: author)
+            try Push(format.decode(WirePush.self, from: bytes), author: author)
         }
         return (push, bytes.count)
     }
