@@ -81,7 +81,8 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
         on device: any StoreDevice, runtime: StoreRuntime, configuration: UbiquityConfiguration
     ) throws {
         self.init(
-            backing: try StoreBacking(configuration.identity(), device, runtime, configuration))
+            backing: try StoreBacking(
+                configuration.identity(), on: device, runtime, configuration))
     }
 
     // MARK: - Reading
@@ -207,7 +208,7 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
         do {
             let content: Content = try value().map { .value($0) } ?? .deleted
             let outcome = memory.write(try Key(key), content)
-            if outcome.mustDrain { backing.driver.startDrain() }
+            if outcome.mustRun { backing.driver.startRun() }
             if let violation = outcome.violation { throw violation }
             if !outcome.misfits.isEmpty { backing.reportMisfits(outcome.misfits) }
         } catch {
@@ -253,7 +254,7 @@ extension UbiquitousKeyValueStore {
 
     package var values: [Key: PropertyListValue] { backing.driver.read { $0.values } }
 
-    package var engineStatus: EngineStatus { backing.driver.read { $0.status } }
+    package var engineStatus: EngineStatus { backing.driver.status }
 
     /// Says why a write was not done, or ends the program where the app asked for that.
     func refuse(_ key: String, _ error: any Error) {

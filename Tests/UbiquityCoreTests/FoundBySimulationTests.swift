@@ -133,7 +133,7 @@ struct FoundBySimulationTests {
         cloud.settle()
         while helper.step() {}
         #expect(helper.engine.status.link.state == .connected)
-        helper.tell(.signedOut)
+        helper.signOut()
         #expect(helper.engine.status.link.state == .signedOut)
         helper.signIn()
         #expect(helper.engine.status.link.state == .connected)

@@ -158,15 +158,17 @@ final class TestDisk {
     }
 }
 
-/// One process of a device: the engine, and a driver of a few lines.
+/// One process of a device: its driver, whose steps are carried out by calls.
 final class TestDevice {
     private unowned var cloud: TestCloud
     private(set) var disk: TestDisk
-    private var account = "account"
+    /// Where the device turns to.
+    private var other: (cloud: TestCloud, disk: TestDisk)?
+    private var state = DeviceState()
     let id: DeviceID
     var clockError: Int64
     var isOnline = true
-    private(set) var engine: SyncEngine
+    private(set) var driver: Driver
     private(set) var notices: [Notice] = []
     private(set) var finished: [Int: LinkFailure?] = [:]
     /// Answers of the server get lost while this is set.
@@ -190,10 +192,10 @@ final class TestDevice {
         let now = Self.reading(cloud, clockError)
         var settings = SyncEngine.Settings()
         settings.firstSync = policy
-        engine = SyncEngine(
-            disk: disk.changes(after: -1), settings: settings, seed: .random(in: 0 ... .max),
-            at: now)
-        if leads { engine.handle(.leading(true), at: now) }
+        driver = Driver(
+            content: disk.changes(after: -1), device: state, settings: settings,
+            seed: .random(in: 0 ... .max), at: now)
+        if leads { tell(.leading(true)) }
         if isSignedIn { signIn() }
     }
 
@@ -203,9 +205,27 @@ final class TestDevice {
 
     var reading: ClockReading { Self.reading(cloud, clockError) }
 
-    func signIn() { tell(.signedIn(account: account, device: id)) }
+    func signIn(to account: String = "account") {
+        state.signIn(
+            SignedInAccount(
+                server: "", account: account, accountName: account, device: "\(id)",
+                deviceName: "", credential: ""))
+        happened(.accountRead(state))
+    }
 
-    func tell(_ event: SyncEngine.Event) { engine.handle(event, at: reading) }
+    func signOut() {
+        state.signOut()
+        happened(.accountRead(state))
+    }
+
+    var engine: SyncEngine {
+        get { driver.engine }
+        set { driver.engine = newValue }
+    }
+
+    func tell(_ event: SyncEngine.Event) { happened(.engine(event)) }
+
+    func happened(_ event: Driver.Event) { driver.handle(event, at: reading) }
 
     /// Another process of this device.
     func helper() -> TestDevice {
@@ -216,13 +236,9 @@ final class TestDevice {
 
     /// The device turns to another account, which another server has, and which has this disk here.
     func turn(to account: String, in cloud: TestCloud, _ disk: TestDisk) {
-        tell(.leaving)
+        other = (cloud, disk)
+        signIn(to: account)
         while step() {}
-        engine.move(to: disk.changes(after: -1), at: reading)
-        (self.account, self.cloud, self.disk) = (account, cloud, disk)
-        stream = nil
-        tell(.leading(true))
-        signIn()
     }
 
     /// The process ends without a word, and another one starts on the same disk.
@@ -288,15 +304,27 @@ final class TestDevice {
     /// - Returns: Whether there was anything.
     func step() -> Bool {
         var isBusy = false
-        if engine.diskVersion < disk.version {
-            tell(.diskChanged(disk.changes(after: engine.diskVersion)))
-            isBusy = true
-        }
-        while let effect = engine.nextEffect(at: reading) {
-            perform(effect)
+        if engine.diskVersion < disk.version { happened(.fileSignalled) }
+        while let step = driver.next(at: reading) {
+            perform(step)
             isBusy = true
         }
         return deliver() || isBusy
+    }
+
+    private func perform(_ step: Driver.Step) {
+        switch step {
+        case .effect(let effect): perform(effect)
+        case .read(let version):
+            happened(.fileRead(disk.version == version ? nil : disk.changes(after: version)))
+        case .readAccount: happened(.accountRead(state))
+        case .open: happened(.opened(other?.disk.changes(after: -1) ?? DiskChanges()))
+        case .use(let file):
+            if let other { (cloud, disk) = other }
+            stream = nil
+            happened(.leading(file: file, true))
+        case .connect, .letGo, .synchronized, .report, .close: break
+        }
     }
 
     private func perform(_ effect: SyncEngine.Effect) {

@@ -3,7 +3,7 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// A store's engine, as the app's threads and the driver's queue share it.
+/// A store's engine and its driver, as the app's threads and the driver's queue share them.
 ///
 /// Shared state: `state`, all of it, by its mutex, which is held for no longer than the engine thinks.
 /// Nothing slow and no call of the app happens meanwhile.
@@ -12,17 +12,10 @@ internal import UbiquityCore
 /// the slow way.
 final class EngineMemory: Sendable {
     struct State {
-        var engine: SyncEngine
-        var isDrainScheduled = false
+        var driver: Driver
         /// Of round trips that were asked for, by the engine's number. Few, and no dictionary: Swift
         /// would make the type of it while an opening waits.
         var waiters: [(request: Int, continuation: CheckedContinuation<Void, any Error>)] = []
-
-        /// - Returns: Whether the caller must start it.
-        mutating func scheduleDrain() -> Bool {
-            defer { isDrainScheduled = true }
-            return !isDrainScheduled
-        }
 
         mutating func takeWaiter(_ request: Int) -> CheckedContinuation<Void, any Error>? {
             waiters.firstIndex { $0.request == request }
@@ -33,8 +26,8 @@ final class EngineMemory: Sendable {
     let state: Mutex<State>
     let now: @Sendable () -> ClockReading
 
-    init(_ engine: SyncEngine, now: @escaping @Sendable () -> ClockReading) {
-        state = Mutex(State(engine: engine))
+    init(_ driver: Driver, now: @escaping @Sendable () -> ClockReading) {
+        state = Mutex(State(driver: driver))
         self.now = now
     }
 
@@ -43,12 +36,12 @@ final class EngineMemory: Sendable {
     func value<Result: Sendable>(
         _ key: Key, _ body: (PropertyListValue) -> Result?
     ) -> Result? {
-        state.withLock { $0.engine.value(key).flatMap(body) }
+        state.withLock { $0.driver.engine.value(key).flatMap(body) }
     }
 
     struct WriteOutcome {
-        /// Whether the caller must start a drain: there is something to save, or a refusal to tell.
-        var mustDrain: Bool
+        /// Whether the caller must start a run: there is something to save, or a refusal to tell.
+        var mustRun: Bool
         /// Why the write was refused; nil: it was not.
         var violation: LimitViolation?
         /// Keys whose policy could not merge what was written.
@@ -66,13 +59,13 @@ final class EngineMemory: Sendable {
         let now = now()
         return state.withLock { state in
             do throws(LimitViolation) {
-                try body(&state.engine, now)
+                try body(&state.driver.engine, now)
                 return WriteOutcome(
-                    mustDrain: state.scheduleDrain(), misfits: state.engine.takeMisfits())
+                    mustRun: state.driver.schedule(), misfits: state.driver.engine.takeMisfits())
             } catch {
                 return WriteOutcome(
-                    mustDrain: state.scheduleDrain(), violation: error,
-                    misfits: state.engine.takeMisfits())
+                    mustRun: state.driver.schedule(), violation: error,
+                    misfits: state.driver.engine.takeMisfits())
             }
         }
     }

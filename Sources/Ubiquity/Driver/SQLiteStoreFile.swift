@@ -48,6 +48,7 @@ final class SQLiteStoreFile: StoreFile {
             watcher?.cancel()
             watcher = nil
         }
+        storage.close()
         lease.close()
     }
 }

@@ -4,40 +4,19 @@ internal import Logging
 internal import Synchronization
 internal import UbiquityCore
 
-/// What all instances of one store in a process share: the driver, its audience, and who is signed in.
+/// What all instances of one store in a process share: the driver, its audience, and the store's name.
 ///
-/// Shared state:
-/// - `driver`, `audience`, `device`, `queue`, `logger` and the identity are constants, and guard
-///   themselves.
-/// - `shell`: the file in use, the sign-in it is used for, and the end of the watch over the device's
-///   sign-in; by a mutex, because sign-ins are noticed on `queue` and a store is closed anywhere.
-///   Held for copies only.
-final class StoreBacking: @unchecked Sendable {
-    struct Shell {
-        /// Nil: in memory.
-        var file: (any StoreFile)?
-        var folder: String
-        var signedIn: SignedInAccount?
-        /// The device's state that this store has not followed yet, for it is turning to another
-        /// account's file.
-        var wanted: DeviceState?
-        var stopWatching: (@Sendable () -> Void)?
-        var isClosed = false
-        /// Closed without a last save.
-        var isAbandoned = false
-    }
+/// Shared state: `end`, by a mutex, because a store is closed anywhere. Everything else is a constant,
+/// and guards itself.
+final class StoreBacking: Sendable {
+    private enum End { case open, closed, abandoned }
 
     /// Nil: the app has none, or its file cannot be opened; the store is this machine's alone.
     let identifier: StoreIdentifier?
-    let fileName: String
     let driver: StoreDriver
     let audience: Audience
-    /// Nil: in memory.
-    let device: (any StoreDevice)?
-    let shell: Mutex<Shell>
-    let queue: any WorkQueue
     private let isStrict: Bool
-    private let logger: Logger
+    private let end = Mutex(End.open)
 
     // MARK: - Opening
 
@@ -55,53 +34,37 @@ final class StoreBacking: @unchecked Sendable {
             let name = "\(device.home.path)/\(identity.fileName)"
             if let backing = open[name]?.backing, !backing.isClosed { return backing }
             let backing = try StoreBacking(
-                identity, device, .system(notices: configuration.notificationQueue), configuration)
+                identity, on: device, .system(notices: configuration.notificationQueue),
+                configuration)
             open[name] = Weak(backing: backing)
             return backing
         }
     }
 
-    convenience init(
-        _ identity: StoreIdentity, _ device: any StoreDevice, _ runtime: StoreRuntime,
+    /// - Parameter device: Nil: the store is in memory.
+    init(
+        _ identity: StoreIdentity, on device: (any StoreDevice)?, _ runtime: StoreRuntime,
         _ configuration: UbiquityConfiguration
     ) throws {
-        let state = try storageErrors { try device.current() }
-        let file = try storageErrors {
-            try device.openFile(identity.fileName, folder: state.folder)
+        identifier = identity.identifier
+        isStrict = configuration.isStrict
+        let audience = Audience(queue: runtime.noticeQueue)
+        self.audience = audience
+        driver = try storageErrors {
+            try StoreDriver(
+                identity, on: device, audience: audience, runtime: runtime,
+                configuration: configuration)
         }
-        self.init(
-            identity, storage: file.storage, content: file.content,
-            shell: Shell(file: file, folder: state.folder), device: device, runtime: runtime,
-            configuration: configuration)
-        try storageErrors { try use(file) }
-        followDevice(device)
         if let warning = identity.warning { report(warning) }
     }
 
     /// A store whose file cannot be opened.
     static func inMemory(_ configuration: UbiquityConfiguration) -> StoreBacking {
-        StoreBacking(
-            StoreIdentity(fileName: ""), storage: MemoryStorage(), content: DiskChanges(),
-            shell: Shell(folder: ""), device: nil,
-            runtime: .system(notices: configuration.notificationQueue),
-            configuration: configuration)
-    }
-
-    private init(
-        _ identity: StoreIdentity, storage: any LocalStorage, content: DiskChanges, shell: Shell,
-        device: (any StoreDevice)?, runtime: StoreRuntime, configuration: UbiquityConfiguration
-    ) {
-        identifier = identity.identifier
-        fileName = identity.fileName
-        self.device = device
-        self.shell = Mutex(shell)
-        isStrict = configuration.isStrict
-        logger = configuration.logger
-        queue = runtime.storeQueue
-        audience = Audience(queue: runtime.noticeQueue)
-        driver = StoreDriver(
-            storage: storage, content: content, settings: configuration.engineSettings,
-            audience: audience, runtime: runtime)
+        do {
+            return try StoreBacking(
+                StoreIdentity(fileName: ""), on: nil,
+                .system(notices: configuration.notificationQueue), configuration)
+        } catch { preconditionFailure("A store in memory opens nothing: \(error)") }
     }
 
     // MARK: - For the stores
@@ -124,44 +87,38 @@ final class StoreBacking: @unchecked Sendable {
     }
 
     /// Tells the log, and who listens for errors.
-    func report(_ error: UbiquityError) {
-        logger.error("\(error)")
-        audience.tell(error)
+    func report(_ error: UbiquityError) { driver.report(error) }
+
+    /// What a status says beyond the engine's word.
+    func status(of engine: EngineStatus) -> UbiquityStatus {
+        UbiquityStatus(
+            engine, account: driver.signedIn?.accountName, isConfigured: identifier != nil)
     }
+
+    /// Nil while the device is signed out.
+    var accountID: String? { driver.signedIn?.account }
 
     // MARK: - The end
 
-    var isClosed: Bool { shell.withLock(\.isClosed) }
+    var isClosed: Bool { end.withLock { $0 != .open } }
 
     /// Lets other processes take over.
     func close() {
-        guard let file = end() else { return driver.close() }
+        end.withLock { $0 = .closed }
         driver.close()
-        file.letGo()
     }
 
     /// Ends without a word, as a process does that is killed.
     func abandon() {
-        _ = end()
-        shell.withLock { $0.isAbandoned = true }
+        end.withLock { $0 = .abandoned }
         driver.abandon()
         audience.end()
     }
 
     deinit {
-        if shell.withLock(\.isAbandoned) { return }
+        if end.withLock({ $0 == .abandoned }) { return }
         // Not by `close()`: the last reference may go away on the driver's own queue.
-        let file = end()
-        driver.closeLater { file?.letGo() }
+        driver.closeLater()
         audience.end()
-    }
-
-    private func end() -> (any StoreFile)? {
-        shell.withLock { shell in
-            shell.isClosed = true
-            shell.stopWatching?()
-            shell.stopWatching = nil
-            return shell.file
-        }
     }
 }

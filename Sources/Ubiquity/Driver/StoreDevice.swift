@@ -8,12 +8,9 @@ package protocol StoreDevice: AnyObject, Sendable {
     /// Who is signed in.
     func current() throws -> DeviceState
 
-    /// Calls with each state that follows the present one, one after the other.
+    /// Calls when ``current()`` may have become another.
     /// - Returns: Ends it.
-    func watch(
-        _ follow: @escaping @Sendable (DeviceState) -> Void,
-        failure: @escaping @Sendable (any Error) -> Void
-    ) -> @Sendable () -> Void
+    func watch(changed: @escaping @Sendable () -> Void) -> @Sendable () -> Void
 
     /// Opens a store's file, or makes it.
     /// - Parameter folder: That of the account, see ``DeviceState/folder``.
@@ -36,7 +33,7 @@ package protocol StoreFile: AnyObject, Sendable {
     /// Calls when this process leads: at once if no other does.
     func whenLeading(_ body: @escaping @Sendable () -> Void)
 
-    /// Ends the watch, and passes the lead on. The storage is its driver's to close.
+    /// Ends the watch, closes the storage, and passes the lead on.
     func letGo()
 }
 

@@ -6,8 +6,6 @@ package import UbiquityCore
 /// Where and when a store's work is done, and what chance gives it: the system's, or in a test of an
 /// app what the test says.
 package struct StoreRuntime: Sendable {
-    /// For what watches over the device's sign-in.
-    package var storeQueue: any WorkQueue
     package var driverQueue: any WorkQueue
     /// Where the app is told.
     package var noticeQueue: any WorkQueue
@@ -16,10 +14,9 @@ package struct StoreRuntime: Sendable {
     package var seed: UInt64
 
     package init(
-        storeQueue: any WorkQueue, driverQueue: any WorkQueue, noticeQueue: any WorkQueue,
+        driverQueue: any WorkQueue, noticeQueue: any WorkQueue,
         now: @escaping @Sendable () -> ClockReading, seed: UInt64
     ) {
-        self.storeQueue = storeQueue
         self.driverQueue = driverQueue
         self.noticeQueue = noticeQueue
         self.now = now
@@ -29,7 +26,6 @@ package struct StoreRuntime: Sendable {
     /// - Parameter notices: Where the app wants to be told; nil: on a queue of the store's own.
     static func system(notices: DispatchQueue?) -> StoreRuntime {
         StoreRuntime(
-            storeQueue: DispatchQueue(label: "ubiquity.store"),
             driverQueue: DispatchQueue(label: "ubiquity.driver", qos: .userInitiated),
             noticeQueue: DispatchQueue(label: "ubiquity.notices", target: notices),
             now: SystemClock.reading, seed: .random(in: 0 ... .max))

@@ -16,14 +16,12 @@ final class DeviceAccount: StoreDevice {
         var known: DeviceState?
         var watcher: FileWatcher?
         /// No dictionary: Swift would make the type of it while an opening waits.
-        var followers: [Following] = []
+        var followers: [Follower] = []
         var added = 0
-    }
+        /// The last look at it failed: nobody knows of the change that came before.
+        var isUnreadable = false
 
-    private struct Following {
-        var number: Int
-        var follow: @Sendable (DeviceState) -> Void
-        var failure: @Sendable (any Error) -> Void
+        typealias Follower = (number: Int, changed: @Sendable () -> Void)
     }
 
     let home: DeviceHome
@@ -51,28 +49,32 @@ final class DeviceAccount: StoreDevice {
     /// Read once, and again whenever the file has changed.
     /// - Throws: ``HomeError``; ``SystemError`` if the folder cannot be watched.
     func current() throws -> DeviceState {
-        try state.withLock { state in
-            if let known = state.known { return known }
+        let (known, followers) = try state.withLock { state -> (DeviceState, [State.Follower]) in
+            if let known = state.known { return (known, []) }
             if state.watcher == nil {
                 // Before the file is read: a change in between is then looked at twice, not never.
                 state.watcher = try FileWatcher(
                     folder: home.path, prefix: DeviceHome.accountFileName, queue: queue
-                ) { [weak self] in self?.look() }
+                ) { [weak self] in self?.changed() }
             }
-            let known = try home.load()
-            state.known = known
-            return known
+            do throws(HomeError) {
+                let known = try home.load()
+                state.known = known
+                defer { state.isUnreadable = false }
+                return (known, state.isUnreadable ? state.followers : [])
+            } catch {
+                state.isUnreadable = true
+                throw error
+            }
         }
+        for follower in followers { follower.changed() }
+        return known
     }
 
-    func watch(
-        _ follow: @escaping @Sendable (DeviceState) -> Void,
-        failure: @escaping @Sendable (any Error) -> Void
-    ) -> @Sendable () -> Void {
+    func watch(changed: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let number = state.withLock { state in
             state.added += 1
-            state.followers.append(
-                Following(number: state.added, follow: follow, failure: failure))
+            state.followers.append((state.added, changed))
             return state.added
         }
         return { [weak self] in
@@ -93,16 +95,11 @@ final class DeviceAccount: StoreDevice {
                 device: device, certificates: account.certificates))
     }
 
-    private func look() {
-        do throws(HomeError) {
-            let now = try home.load()
-            let followers = state.withLock { state in
-                defer { state.known = now }
-                return state.known == now ? [] : state.followers
-            }
-            for follower in followers { follower.follow(now) }
-        } catch {
-            for follower in state.withLock(\.followers) { follower.failure(error) }
+    private func changed() {
+        let followers = state.withLock { state in
+            state.known = nil
+            return state.followers
         }
+        for follower in followers { follower.changed() }
     }
 }

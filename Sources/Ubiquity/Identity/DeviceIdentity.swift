@@ -18,15 +18,15 @@ final class DeviceIdentity: Sendable {
     init(_ device: DeviceAccount) {
         self.device = device
         known = Mutex((try? device.current())?.signedIn?.account)
-        _ = device.watch { [weak self] state in
-            self?.follow(state.signedIn?.account)
-        } failure: { _ in
-        }
+        _ = device.watch { [weak self] in self?.look() }
     }
 
     var accountID: String? { known.withLock(\.self) }
 
-    private func follow(_ account: String?) {
+    private func look() {
+        // If it cannot be read, who is known stays, and a store that follows tries again.
+        guard let state = try? device.current() else { return }
+        let account = state.signedIn?.account
         let isChanged = known.withLock { known in
             defer { known = account }
             return known != account

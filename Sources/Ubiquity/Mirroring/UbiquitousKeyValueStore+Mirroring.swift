@@ -43,7 +43,7 @@ extension UbiquitousKeyValueStore {
 extension StoreBacking {
     /// Whether no account that was on this device before has another folder; in memory too.
     fileprivate var isInFirstFolder: Bool {
-        let folder = shell.withLock { $0.folder }
+        let folder = driver.folder
         return folder.isEmpty || folder == DeviceState().folder
     }
 }

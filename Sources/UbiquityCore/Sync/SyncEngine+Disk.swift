@@ -21,7 +21,12 @@ extension SyncEngine {
     }
 
     mutating func nextSave(at now: ClockReading) -> SaveBatch? {
-        guard !isSaved, saveInFlight == nil, now.uptime >= saveRetryAt ?? .min else { return nil }
+        guard !isSaved else {
+            // What the disk refused is there now, or is not to be saved any more.
+            (diskFailure, saveRetryAt) = (nil, nil)
+            return nil
+        }
+        guard saveInFlight == nil, now.uptime >= saveRetryAt ?? .min else { return nil }
         saveRetryAt = nil
         let requestNumber = numberNewRequests()
         let (written, saving) = entries.beginSave()

@@ -2,30 +2,26 @@
 
 import UbiquityCore
 
-/// One process with one store: the engine that ships, and a driver that carries out what it says,
-/// as the library's does. It decides nothing.
+/// One process with one store: the engine and the driver that ship, in virtual time. It decides nothing.
 final class VirtualProcess: VirtualProgram {
     let number: Int
     unowned let device: SimulatedDevice
     let store: Int
     unowned let world: World
-    private(set) var engine: SyncEngine
+    private var driver: Driver
     private(set) var disk: VirtualDisk
+    /// The one that was opened last.
+    private var opened: VirtualDisk?
     private(set) var isAlive = true
     let app: App
-
-    /// The driver's queue: what is to be done after the save that is under way.
-    private var work: [() -> Void] = []
     private var saving: SaveBatch?
     /// What is to happen to it during its next save.
     private var fault: (() -> Void)?
-    private var isDrainScheduled = false
+    private var synchronizing: [(Bool) -> Void] = []
     private var wakes = 0
     private var streams: [Int: VirtualStream] = [:]
-    /// Who is signed in, as far as this process has heard.
-    private var signedIn: SignedInAccount?
-    private var wanted: DeviceState?
-    private var move: (disk: VirtualDisk, discardsUnsaved: Bool)?
+    /// Where the link goes.
+    private var address: (store: StoreName, device: DeviceID)?
     private var isChanged = true
 
     init(device: SimulatedDevice, store: Int, world: World) {
@@ -37,76 +33,63 @@ final class VirtualProcess: VirtualProgram {
         var settings = SyncEngine.Settings()
         settings.firstSync = world.scenario.firstSync
         settings.key = world.scenario.limits.key
-        engine = SyncEngine(
-            disk: disk.changes(after: -1), settings: settings, seed: world.chance.number(),
-            at: device.reading)
+        driver = Driver(
+            content: disk.changes(after: -1), device: device.state, settings: settings,
+            seed: world.chance.number(), at: device.reading)
         app = App(world: world)
-        noteOpened()
+        world.journal.note(.opened(process: number, disk: disk.name, values: engine.values))
         disk.open(by: self)
-        followDevice()
+        schedule()
         app.start(self)
     }
 
-    private func noteOpened() {
-        world.journal.note(.opened(process: number, disk: disk.name, values: engine.values))
-    }
+    var engine: SyncEngine { _read { yield driver.engine } }
 
     // MARK: - For the app
 
     func write(_ changes: [Key: Content]) throws(LimitViolation) {
-        defer { scheduleDrain() }
-        try engine.write(changes, at: device.reading)
+        defer { schedule() }
+        try driver.engine.write(changes, at: device.reading)
     }
 
     func propose(_ proposal: Proposal, _ key: Key) throws(LimitViolation) {
-        defer { scheduleDrain() }
-        try engine.write([:], merging: [key: proposal], at: device.reading)
+        defer { schedule() }
+        try driver.engine.write([:], merging: [key: proposal], at: device.reading)
     }
 
     /// What `synchronize()` does; it calls back when it returns.
     func synchronize(_ done: @escaping (Bool) -> Void) {
-        enqueue { [self] in
-            refresh()
-            handle(.hurry)
-            drain { [self] in done(engine.isSaved && engine.diskFailure == nil) }
-        }
+        synchronizing.append(done)
+        tell(.synchronize)
     }
 
     func requestSync() -> Int {
-        defer { scheduleDrain() }
-        return engine.requestSync(at: device.reading)
+        defer { schedule() }
+        return driver.engine.requestSync(at: device.reading)
     }
 
     // MARK: - For those around it
 
     func getLead(of disk: VirtualDisk) {
-        enqueue { [self] in
-            guard self.disk === disk else { return }
-            refresh()
-            handle(.leading(true))
-            drain()
-        }
+        if disk === self.disk { tell(.leading(file: driver.file, true)) }
     }
 
-    func lookAtDisk() {
-        enqueue { [self] in
-            refresh()
-            drain()
-        }
-    }
+    func lookAtDisk() { tell(.fileSignalled) }
+
+    func followDevice() { tell(.accountSignalled) }
 
     func received(_ message: StreamMessage, on stream: Int) {
         guard isAlive else { return }
         // Before the engine knows, for what it discards is to be noted.
         noteDiscards(message, on: stream)
-        handle(.streamReceived(stream, message))
+        handle(.engine(.streamReceived(stream, message)))
         noteReceived(message)
-        scheduleDrain()
+        schedule()
     }
 
     func streamEnded(_ stream: Int, _ failure: LinkFailure?) {
         streams[stream] = nil
-        tell(.streamEnded(stream, failure))
+        tell(.engine(.streamEnded(stream, failure)))
     }
 
     func cutStream() {
@@ -139,107 +122,76 @@ final class VirtualProcess: VirtualProgram {
     /// Has something happen to it during its next save, or just after.
     func whileSaving(_ fault: @escaping () -> Void) { self.fault = fault }
 
-    // MARK: - The device's sign-in
+    // MARK: - The driver's steps
 
-    func followDevice() {
-        guard isAlive else { return }
-        follow(device.state)
-    }
-
-    private func follow(_ state: DeviceState) {
-        guard wanted == nil else { return wanted = state }
-        if state.folder == disk.name.folder {
-            signIn(state.signedIn)
-        } else {
-            turn(to: state)
-        }
-    }
-
-    private func signIn(_ account: SignedInAccount?) {
-        defer { signedIn = account }
-        guard signedIn != account else { return }
-        guard let account, let name = DeviceID(account.device) else { return tell(.signedOut) }
-        tell(.signedIn(account: account.account, device: name))
-    }
-
-    private func turn(to state: DeviceState) {
-        wanted = state
-        let old = disk.name.folder
-        enqueue { [self] in
-            move = (
-                device.disk(store, folder: state.folder), !device.state.folders.values.contains(old)
-            )
-            handle(.leaving)
-            drain()
-        }
-    }
-
-    private func finishMove() -> Bool {
-        guard let move, engine.isSaved || move.discardsUnsaved else { return false }
-        let before = engine.values
-        engine.move(
-            to: move.disk.changes(after: -1), discardsUnsaved: move.discardsUnsaved,
-            at: device.reading)
-        self.move = nil
-        disk.close(by: self)
-        disk = move.disk
-        signedIn = nil
-        noteChanges(from: before, .account)
-        world.journal.note(.moved(process: number, disk.name))
-        app.turn()
-        disk.open(by: self)
-        let wanted = wanted
-        self.wanted = nil
-        if let wanted { follow(wanted) }
-        return true
-    }
-
-    // MARK: - The driver
-
-    func tell(_ event: SyncEngine.Event) {
+    private func tell(_ event: Driver.Event) {
         guard isAlive else { return }
         handle(event)
-        scheduleDrain()
+        schedule()
     }
 
-    /// On the driver's queue, when the save that is under way is done.
-    private func enqueue(_ body: @escaping () -> Void) {
+    private func schedule() {
+        guard isAlive, driver.schedule() else { return }
+        world.after(0) { [self] in run() }
+    }
+
+    private func run() {
         guard isAlive else { return }
-        if saving == nil { body() } else { work.append(body) }
-    }
-
-    private func scheduleDrain() {
-        guard !isDrainScheduled, isAlive else { return }
-        isDrainScheduled = true
-        world.after(0) { [self] in enqueue { [self] in drain() } }
-    }
-
-    private func drain(_ done: @escaping () -> Void = {}) {
-        guard isAlive else { return }
-        isDrainScheduled = false
-        while let effect = engine.nextEffect(at: device.reading) {
-            if case .save(let batch) = effect {
-                return save(batch) { [self] in drain(done) }
-            }
-            perform(effect)
-        }
-        if finishMove() { return drain(done) }
+        while let (step, before) = next() { perform(step, before) }
+        guard !driver.isBusy else { return }
         noteRest()
         scheduleWake()
-        done()
+    }
+
+    /// - Returns: With what the app saw before, if the step turns to another account.
+    private func next() -> (Driver.Step, before: [Key: PropertyListValue])? {
+        let before = driver.isLeaving ? engine.values : [:]
+        return driver.next(at: device.reading).map { ($0, before) }
     }
 
     private func scheduleWake() {
         wakes += 1
-        guard let wake = engine.nextWake else { return }
+        guard let wake = driver.nextWake else { return }
         let number = wakes
         world.at(max(device.clock.moment(ofUptime: wake), world.now + 1)) { [self] in
-            guard isAlive, number == wakes else { return }
-            enqueue { [self] in drain() }
+            if number == wakes { run() }
         }
     }
 
-    private func save(_ batch: SaveBatch, then next: @escaping () -> Void) {
+    private func perform(_ step: Driver.Step, _ before: [Key: PropertyListValue]) {
+        switch step {
+        case .effect(.save(let batch)): save(batch)
+        case .effect(let effect): perform(effect)
+        case .read(let version):
+            handle(.fileRead(disk.version == version ? nil : disk.changes(after: version)))
+        case .readAccount: handle(.accountRead(device.state))
+        case .connect(let account, let device):
+            address = Int(account.account).map { (StoreName(account: $0, store: store), device) }
+        case .open(let folder):
+            let disk = device.disk(store, folder: folder)
+            opened = disk
+            handle(.opened(disk.changes(after: -1)))
+        case .letGo: opened = nil
+        case .use: turn(before)
+        case .synchronized(let isSaved):
+            let waiting = synchronizing
+            synchronizing = []
+            for done in waiting { done(isSaved) }
+        case .report, .close: break
+        }
+    }
+
+    private func turn(_ before: [Key: PropertyListValue]) {
+        disk.close(by: self)
+        if let opened { disk = opened }
+        (opened, address) = (nil, nil)
+        noteChanges(from: before, .account)
+        world.journal.note(.moved(process: number, disk.name))
+        app.turn()
+        disk.open(by: self)
+    }
+
+    private func save(_ batch: SaveBatch) {
         saving = batch
         if let fault {
             self.fault = nil
@@ -247,37 +199,30 @@ final class VirtualProcess: VirtualProgram {
         }
         world.after(world.chance.int64(0...world.scenario.flushMax)) { [self] in
             guard isAlive else { return }
-            finishSave(batch)
             saving = nil
-            next()
-            while saving == nil, isAlive, !work.isEmpty { work.removeFirst()() }
+            finishSave(batch)
+            run()
         }
     }
 
     private func finishSave(_ batch: SaveBatch) {
-        if disk.isFull { return handle(.saveFailed("the disk is full")) }
+        if disk.isFull { return handle(.engine(.saveFailed("the disk is full"))) }
         world.journal.note(.saves(process: number, batch.entries))
         switch disk.save(batch) {
         case .saved(let version):
-            handle(.saved(version: version))
+            handle(.engine(.saved(version: version)))
             if !batch.refused.isEmpty {
                 world.journal.note(
                     .withdrawn(disk: disk.name, batch.refused.map(\.record)))
             }
             ringBell()
-        case .conflict(let changes): handle(.saveConflicted(changes))
+        case .conflict(let changes): handle(.engine(.saveConflicted(changes)))
         }
     }
 
     private func ringBell() {
         for process in disk.processes where process !== self {
             world.after(world.chance.int64(0...5)) { process.lookAtDisk() }
-        }
-    }
-
-    private func refresh() {
-        if disk.version != engine.diskVersion {
-            handle(.diskChanged(disk.changes(after: engine.diskVersion)))
         }
     }
 
@@ -300,13 +245,6 @@ final class VirtualProcess: VirtualProgram {
     }
 
     // MARK: - The transport
-
-    private var address: (store: StoreName, device: DeviceID)? {
-        guard let signedIn, let account = Int(signedIn.account),
-            let device = DeviceID(signedIn.device)
-        else { return nil }
-        return (StoreName(account: account, store: store), device)
-    }
 
     private func listen(_ number: Int, since cursor: Cursor?) {
         guard let address else { return }
@@ -334,15 +272,15 @@ final class VirtualProcess: VirtualProgram {
         } done: { [self] (result: Result<PushAnswer, LinkFailure>) in
             switch result {
             case .success(let answer): answered(number, push, answer)
-            case .failure(let failure): tell(.pushFailed(number, failure))
+            case .failure(let failure): tell(.engine(.pushFailed(number, failure)))
             }
         }
     }
 
     private func answered(_ number: Int, _ push: Push, _ answer: PushAnswer) {
         guard isAlive else { return }
-        handle(.pushAnswered(number, answer), refused: answer.refusedKeys(of: push))
-        scheduleDrain()
+        handle(.engine(.pushAnswered(number, answer)), refused: answer.refusedKeys(of: push))
+        schedule()
     }
 
     private func pull(_ number: Int, since cursor: Cursor?) {
@@ -352,8 +290,8 @@ final class VirtualProcess: VirtualProgram {
             reply(world.server.pull(address.store, since: cursor, by: address.device))
         } done: { [self] result in
             switch result {
-            case .success(let changes): tell(.pulled(number, changes))
-            case .failure(let failure): tell(.pullFailed(number, failure))
+            case .success(let changes): tell(.engine(.pulled(number, changes)))
+            case .failure(let failure): tell(.engine(.pullFailed(number, failure)))
             }
         }
     }
@@ -363,12 +301,12 @@ final class VirtualProcess: VirtualProgram {
     /// Tells the engine, and looks what the app would see change.
     /// - Parameter refused: What the app is told of also where it shows no difference: the deletion
     ///   of what the server never had.
-    private func handle(_ event: SyncEngine.Event, refused: Set<Key> = []) {
+    private func handle(_ event: Driver.Event, refused: Set<Key> = []) {
         let cause = Observation.Cause(event, engine)
-        guard let cause else { return engine.handle(event, at: device.reading) }
+        guard let cause else { return driver.handle(event, at: device.reading) }
         let before = engine.values
         let withdrawn = Set(refused.intersection(engine.ownRecords).map(\.whole))
-        engine.handle(event, at: device.reading)
+        driver.handle(event, at: device.reading)
         noteChanges(from: before, cause, besides: withdrawn)
     }
 
@@ -431,14 +369,14 @@ extension PushAnswer {
 
 extension Observation.Cause {
     /// Why the app may see something else after this event; nil: it may not.
-    fileprivate init?(_ event: SyncEngine.Event, _ engine: borrowing SyncEngine) {
+    fileprivate init?(_ event: Driver.Event, _ engine: borrowing SyncEngine) {
         switch event {
-        case .streamReceived(_, .changes(let changes)):
+        case .engine(.streamReceived(_, .changes(let changes))):
             self = changes.isWhole && !engine.meta.hasCompletedFirstSync ? .firstDownload : .server
         // Stamps become final, and some writes turn out to be older than what the server has.
-        case .pulled, .streamReceived, .leading, .pushFailed: self = .server
-        case .saveConflicted, .diskChanged: self = .otherProcess
-        case .pushAnswered: self = .answer
+        case .engine(.pulled), .engine(.streamReceived), .engine(.pushFailed): self = .server
+        case .engine(.saveConflicted), .fileRead: self = .otherProcess
+        case .engine(.pushAnswered): self = .answer
         default: return nil
         }
     }

@@ -18,7 +18,7 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
     private var queues: [VirtualQueue] = []
     private var files: [VirtualFile] = []
     private var links: [VirtualLink] = []
-    private var follow: (@Sendable (DeviceState) -> Void)?
+    private var accountChanged: (@Sendable () -> Void)?
     private var observer: (any NSObjectProtocol)?
 
     /// - Throws: ``UbiquityError``.
@@ -44,7 +44,7 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
         )
         queues = [driver, notices]
         return StoreRuntime(
-            storeQueue: driver, driverQueue: driver, noticeQueue: notices,
+            driverQueue: driver, noticeQueue: notices,
             now: { [machine] in machine.reading }, seed: world.chance.number())
     }
 
@@ -62,7 +62,7 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
 
     // MARK: - For its device
 
-    func followDevice() { follow?(machine.device.state) }
+    func followDevice() { accountChanged?() }
 
     func cutStream() { for stream in openStreams { stream.cut() } }
 
@@ -77,7 +77,7 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
     func kill() {
         store?.abandon()
         store = nil
-        follow = nil
+        accountChanged = nil
         for queue in queues { queue.end(isTest: world.isOver) }
         for link in links { link.end() }
         for file in files { file.letGo() }
@@ -115,15 +115,12 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
 extension TestProgram: StoreDevice {
     func current() throws -> DeviceState { machine.device.state }
 
-    func watch(
-        _ follow: @escaping @Sendable (DeviceState) -> Void,
-        failure: @escaping @Sendable (any Error) -> Void
-    ) -> @Sendable () -> Void {
-        self.follow = follow
+    func watch(changed: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+        accountChanged = changed
         return { [weak self] in self?.stopFollowing() }
     }
 
-    private func stopFollowing() { world.inTurn { follow = nil } }
+    private func stopFollowing() { world.inTurn { accountChanged = nil } }
 
     func openFile(_ name: String, folder: String) throws -> any StoreFile {
         let disk = machine.device.disk(world.number(ofStore: identifier), folder: folder)

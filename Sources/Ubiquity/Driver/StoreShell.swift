@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// The I/O of one store: its file, its connection, and the device's sign-in.
+///
+/// It belongs to the driver's queue. `@unchecked Sendable` for the closures that are called from
+/// elsewhere: they refer to nothing here but `tell`.
+final class StoreShell: @unchecked Sendable {
+    private let identity: StoreIdentity
+    private let device: (any StoreDevice)?
+    /// Nil: in memory.
+    private var file: (any StoreFile)?
+    private(set) var storage: any LocalStorage
+    /// The file that was opened last, if it is not in use yet.
+    private var opened: (any StoreFile)?
+    private var link: (any StoreLink)?
+    /// The newest stream, and how to end it.
+    private var stream: (number: Int, end: @Sendable () -> Void)?
+    private var stopWatching: (@Sendable () -> Void)?
+    private var tell: @Sendable (Driver.Event) -> Void = { _ in }
+
+    init(_ identity: StoreIdentity, on device: (any StoreDevice)?, folder: String?) throws {
+        (self.identity, self.device) = (identity, device)
+        file = try folder.flatMap { try device?.openFile(identity.fileName, folder: $0) }
+        storage = file?.storage ?? MemoryStorage()
+    }
+
+    /// What the file had when it was opened.
+    var content: DiskChanges { file?.content ?? DiskChanges() }
+
+    /// Begins to watch the file and the sign-in.
+    /// - Parameter tell: Called from any thread.
+    func start(telling tell: @escaping @Sendable (Driver.Event) -> Void) throws {
+        self.tell = tell
+        if let file { try use(file, number: 0) }
+        stopWatching = device?.watch { tell(.accountSignalled) }
+    }
+
+    /// Does what one step says.
+    /// - Returns: The answer, where it is there at once.
+    func perform(_ step: Driver.Step) -> Driver.Event? {
+        switch step {
+        case .effect(let effect): return perform(effect)
+        case .read(let version): return read(after: version)
+        case .readAccount: return readAccount()
+        case .connect(let account, let name):
+            link = identity.identifier.flatMap { device?.link(to: $0, of: account, as: name) }
+        case .open(let folder): return open(folder)
+        case .letGo:
+            opened?.letGo()
+            opened = nil
+        case .use(let number): return turn(to: number)
+        case .close: close()
+        case .synchronized, .report: break
+        }
+        return nil
+    }
+
+    // MARK: - Files
+
+    private func use(_ file: any StoreFile, number: Int) throws {
+        try file.watch { [tell] in tell(.fileSignalled) }
+        file.whenLeading { [tell] in tell(.leading(file: number, true)) }
+    }
+
+    private func open(_ folder: String) -> Driver.Event {
+        do {
+            opened = try device?.openFile(identity.fileName, folder: folder)
+            return .opened(opened?.content ?? DiskChanges())
+        } catch { return .unopened("\(error)") }
+    }
+
+    private func turn(to number: Int) -> Driver.Event? {
+        file?.letGo()
+        (file, opened, link) = (opened, nil, nil)
+        storage = file?.storage ?? MemoryStorage()
+        do {
+            if let file { try use(file, number: number) }
+            return nil
+        } catch { return .unwatched("\(error)") }
+    }
+
+    private func read(after version: Int64) -> Driver.Event {
+        do { return .fileRead(try storage.changes(after: version)) } catch {
+            return .fileUnreadable("\(error)")
+        }
+    }
+
+    private func save(_ batch: SaveBatch) -> SyncEngine.Event {
+        do {
+            switch try storage.save(batch) {
+            case .saved(let version): return .saved(version: version)
+            case .conflict(let changes): return .saveConflicted(changes)
+            }
+        } catch { return .saveFailed("\(error)") }
+    }
+
+    private func readAccount() -> Driver.Event? {
+        do { return try device.map { .accountRead(try $0.current()) } } catch {
+            return .accountUnreadable("\(error)")
+        }
+    }
+
+    private func close() {
+        stopWatching?()
+        stream?.end()
+        opened?.letGo()
+        file?.letGo()
+    }
+
+    // MARK: - The connection
+
+    private func perform(_ effect: SyncEngine.Effect) -> Driver.Event? {
+        switch effect {
+        case .save(let batch): return .engine(save(batch))
+        case .listen(let stream, let cursor): listen(stream, since: cursor)
+        case .hangUp(let stream): hangUp(stream)
+        case .push(let number, let push): self.push(number, push)
+        case .pull(let number, let cursor): pull(number, since: cursor)
+        case .notify, .finishSync: break
+        }
+        return nil
+    }
+
+    private func listen(_ stream: Int, since cursor: Cursor?) {
+        let end = link?.listen(since: cursor) { [tell] message in
+            tell(.engine(.streamReceived(stream, message)))
+        } ended: { [tell] failure in
+            tell(.engine(.streamEnded(stream, failure)))
+        }
+        // There is one at a time: the engine has hung up the one before, or it has ended.
+        self.stream = end.map { (stream, $0) }
+    }
+
+    private func hangUp(_ number: Int) {
+        guard let stream, stream.number == number else { return }
+        stream.end()
+        self.stream = nil
+    }
+
+    private func push(_ number: Int, _ push: Push) {
+        link?.push(push) { [tell] result in
+            switch result {
+            case .success(let answer): tell(.engine(.pushAnswered(number, answer)))
+            case .failure(let failure): tell(.engine(.pushFailed(number, failure)))
+            }
+        }
+    }
+
+    private func pull(_ number: Int, since cursor: Cursor?) {
+        link?.pull(since: cursor) { [tell] result in
+            switch result {
+            case .success(let changes): tell(.engine(.pulled(number, changes)))
+            case .failure(let failure): tell(.engine(.pullFailed(number, failure)))
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The order in which a process drives one store: when it reads and saves the file, leads, follows
+/// the device's sign-in to another file, wakes, and ends.
+///
+/// A value without threads or I/O, which owns the store's ``SyncEngine``. Tell it what happened with
+/// ``handle(_:at:)``, then carry out ``next(at:)`` until that is nil. The library does so on a queue,
+/// the simulator in virtual time, and tests of this module by calls.
+///
+/// At most one step that touches a file is under way, and there is no other step meanwhile: what it
+/// is answered with decides what comes next.
+package struct Driver: Sendable {
+    /// The store as the app reads and writes it.
+    package var engine: SyncEngine
+    /// Whether the store has a name at the server.
+    let isSynced: Bool
+    /// A step with an answer is under way.
+    package internal(set) var isBusy = false
+    private var isScheduled = false
+
+    // The file
+    /// The number of the file in use; the first one is 0.
+    package internal(set) var file = 0
+    var filesOpened = 0
+    var reading = Attempt(isWanted: true)
+    /// This process has the lease, and leads as soon as it knows all that is in the file.
+    var isNextLeader = false
+
+    // The device's sign-in: Driver+Account.swift
+    var account: Attempt
+    /// Nil: the store is in memory only, and belongs to no device.
+    var device: DeviceState?
+    /// The folder of the file in use.
+    package internal(set) var folder: String
+    package internal(set) var signedIn: SignedInAccount?
+    /// The account for which a link is to be made.
+    var unconnected: (account: SignedInAccount, device: DeviceID)?
+    /// The device has turned to another account, and this store has not yet.
+    package internal(set) var isLeaving = false
+    /// The other account's file.
+    var opened: OpenedFile?
+
+    // What the app asked for
+    private var isHurried = false
+    private var isSynchronizing = false
+    private var end = End.none
+    private var reports: [String] = []
+
+    struct OpenedFile: Sendable {
+        var number: Int
+        var folder: String
+        /// Nil: it is being opened.
+        var content: DiskChanges?
+    }
+
+    private enum End { case none, wanted, reached }
+
+    /// - Parameters:
+    ///   - content: Everything in the store's file.
+    ///   - device: As it was when the file was opened, in its folder. Nil: the store is in memory.
+    ///   - isSynced: Whether the store has a name at the server.
+    ///   - seed: Any number that no other process of this device has.
+    package init(
+        content: DiskChanges, device: DeviceState?, isSynced: Bool = true,
+        settings: SyncEngine.Settings = SyncEngine.Settings(), seed: UInt64, at now: ClockReading
+    ) {
+        engine = SyncEngine(disk: content, settings: settings, seed: seed, at: now)
+        self.isSynced = isSynced
+        self.device = device
+        folder = device?.folder ?? ""
+        account = Attempt(isWanted: device != nil)
+        // Not later: a round trip asked for right away must not find the device signed out.
+        if let device { follow(device, at: now) }
+    }
+
+    // MARK: - What happened
+
+    package mutating func handle(_ event: Event, at now: ClockReading) {
+        switch event {
+        case .engine(let event):
+            engine.handle(event, at: now)
+            answered(by: event)
+        case .fileSignalled: reading.want()
+        case .fileRead(let changes): read(changes, at: now)
+        case .fileUnreadable(let reason):
+            isBusy = false
+            reading.fail(reason, at: now, using: &engine.random)
+        case .leading(let file, let leads): lead(leads, file, at: now)
+        case .accountSignalled: account.want()
+        case .accountRead(let state):
+            isBusy = false
+            account.succeed()
+            follow(state, at: now)
+        case .accountUnreadable(let reason):
+            isBusy = false
+            if account.failure == nil { report("the sign-in cannot be read: \(reason)") }
+            account.fail(reason, at: now, using: &engine.random)
+        case .opened(let content):
+            isBusy = false
+            opened?.content = content
+        case .unopened(let reason):
+            isBusy = false
+            opened?.content = DiskChanges()
+            report(
+                "the file of the account that signed in cannot be opened, and its values are kept "
+                    + "in memory only: \(reason)")
+        case .unwatched(let reason):
+            report("the store does not hear of other processes: \(reason)")
+        case .synchronize:
+            reading.want()
+            (isHurried, isSynchronizing) = (true, true)
+        case .close:
+            guard end == .none else { return }
+            end = .wanted
+            isNextLeader = false
+            engine.handle(.leading(false), at: now)
+        }
+    }
+
+    /// A save was answered, and proves that the file can be read as well.
+    private mutating func answered(by event: SyncEngine.Event) {
+        switch event {
+        case .saved, .saveConflicted:
+            isBusy = false
+            reading.failure = nil
+        case .saveFailed: isBusy = false
+        default: break
+        }
+    }
+
+    private mutating func read(_ changes: DiskChanges?, at now: ClockReading) {
+        isBusy = false
+        reading.succeed()
+        if let changes { engine.handle(.diskChanged(changes), at: now) }
+        // A leader has read all that was saved before it got the lease.
+        if isNextLeader, !reading.isWanted {
+            isNextLeader = false
+            engine.handle(.leading(true), at: now)
+        }
+    }
+
+    private mutating func lead(_ leads: Bool, _ file: Int, at now: ClockReading) {
+        guard file == self.file, end == .none else { return }
+        isNextLeader = leads
+        if leads {
+            reading.want()
+        } else {
+            engine.handle(.leading(false), at: now)
+        }
+    }
+
+    private mutating func report(_ failure: String) { reports.append(failure) }
+
+    // MARK: - What to do
+
+    /// - Returns: Whether the caller has to see to it that the steps are carried out; if not,
+    ///   somebody else is about to.
+    package mutating func schedule() -> Bool {
+        defer { isScheduled = true }
+        return !isScheduled
+    }
+
+    /// What is scheduled will not be carried out.
+    package mutating func unschedule() { isScheduled = false }
+
+    /// What to do now; nil: nothing until the answer of what is under way, the next event or
+    /// ``nextWake``.
+    package mutating func next(at now: ClockReading) -> Step? {
+        if !isBusy, let step = nextStep(at: now) {
+            isBusy = step.isAnswered
+            return step
+        }
+        isScheduled = false
+        return nil
+    }
+
+    private mutating func nextStep(at now: ClockReading) -> Step? {
+        if end == .reached { return nil }
+        if !reports.isEmpty { return .report(reports.removeFirst()) }
+        if end == .none {
+            if account.begin(at: now) { return .readAccount }
+            if reading.begin(at: now) { return .read(after: engine.diskVersion) }
+            if let (account, device) = unconnected {
+                unconnected = nil
+                return .connect(account, device)
+            }
+        }
+        if isHurried {
+            isHurried = false
+            engine.handle(.hurry, at: now)
+        }
+        if let effect = engine.nextEffect(at: now) { return .effect(effect) }
+        if end == .none, let step = nextTurn(at: now) { return step }
+        if isSynchronizing {
+            isSynchronizing = false
+            return .synchronized(engine.isSaved && diskFailure == nil)
+        }
+        return end == .wanted ? finish() : nil
+    }
+
+    private mutating func finish() -> Step {
+        if let unused = letGoOpened() { return unused }
+        end = .reached
+        return .close
+    }
+
+    /// When time alone will make something possible, by the uptime in milliseconds; nil: never.
+    package var nextWake: Int64? {
+        if isBusy || end == .reached { return nil }
+        return [engine.nextWake, reading.retryAt, account.retryAt].compactMap(\.self).min()
+    }
+
+    /// Whether all is done, for good.
+    package var isClosed: Bool { end == .reached }
+
+    /// Why the disk did not save or could not be read; nil: it did, or nothing was asked of it.
+    var diskFailure: String? { engine.diskFailure ?? reading.failure }
+
+    /// How the sync stands.
+    package var status: EngineStatus {
+        var status = engine.status
+        status.diskFailure = diskFailure
+        return status
+    }
+}

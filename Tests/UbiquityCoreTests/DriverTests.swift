@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import UbiquityCore
+
+@Suite final class `A driver` {
+    private var driver = Driver(
+        content: DiskChanges(version: 1), device: DeviceState(), seed: 1,
+        at: ClockReading(wall: 1_800_000_000_000, uptime: 0, boot: 1))
+    private var now: Int64 = 0
+
+    private static func reading(_ uptime: Int64) -> ClockReading {
+        ClockReading(wall: 1_800_000_000_000 + uptime, uptime: uptime, boot: 1)
+    }
+
+    // MARK: - The order
+
+    @Test func `reads what was saved between its opening and its watch, before it leads`() {
+        tell(.leading(file: 0, true))
+        #expect(next() == .readAccount)
+        #expect(next() == nil)
+        tell(.accountRead(DeviceState()))
+        #expect(next() == .read(after: 1))
+        #expect(!driver.engine.isLeading)
+        tell(.fileRead(DiskChanges(version: 2)))
+        #expect(driver.engine.isLeading)
+        #expect(driver.engine.diskVersion == 2)
+    }
+
+    @Test func `reads again for a lease that came while it was reading`() {
+        rest()
+        tell(.fileSignalled)
+        #expect(next() == .read(after: 1))
+        tell(.leading(file: 0, true))
+        tell(.fileRead(nil))
+        #expect(!driver.engine.isLeading)
+        #expect(next() == .read(after: 1))
+        tell(.fileRead(nil))
+        #expect(driver.engine.isLeading)
+    }
+
+    @Test func `takes no lease of a file that it has left`() throws {
+        rest()
+        try turn()
+        rest()
+        tell(.leading(file: 0, true))
+        rest()
+        #expect(!driver.engine.isLeading)
+        tell(.leading(file: 1, true))
+        rest()
+        #expect(driver.engine.isLeading)
+    }
+
+    @Test func `has no other step while one that touches the file is under way`() throws {
+        rest()
+        try write("a")
+        guard case .effect(.save) = next() else { return record("nothing was saved") }
+        try write("b")
+        tell(.fileSignalled)
+        tell(.synchronize)
+        #expect(next() == nil)
+        #expect(driver.nextWake == nil)
+        tell(.engine(.saved(version: 2)))
+        #expect(next() == .read(after: 2))
+    }
+
+    @Test func `synchronizes after what was written meanwhile is saved as well`() throws {
+        rest()
+        try write("a")
+        tell(.synchronize)
+        #expect(next() == .read(after: 1))
+        tell(.fileRead(nil))
+        guard case .effect(.save) = next() else { return record("nothing was saved") }
+        try write("b")
+        tell(.engine(.saved(version: 2)))
+        guard case .effect(.save) = next() else { return record("b was not saved") }
+        tell(.engine(.saved(version: 3)))
+        #expect(next() == .synchronized(true))
+        #expect(next() == nil)
+    }
+
+    @Test func `is scheduled once for all that happens until it has come to rest`() throws {
+        let first = driver.schedule()
+        try write("a")
+        let second = driver.schedule()
+        rest()
+        let afterRest = driver.schedule()
+        #expect([first, second, afterRest] == [true, false, true])
+    }
+
+    @Test func `saves before it ends, and does nothing after that`() throws {
+        rest()
+        try write("a")
+        tell(.close)
+        guard case .effect(.save) = next() else { return record("nothing was saved") }
+        tell(.engine(.saved(version: 2)))
+        #expect(next() == .close)
+        try write("b")
+        tell(.fileSignalled)
+        tell(.synchronize)
+        #expect(next() == nil)
+        #expect(driver.nextWake == nil)
+    }
+
+    // MARK: - Another account
+
+    @Test func `turns to another account's file when all is saved in its own`() throws {
+        rest()
+        try write("mine")
+        tell(.accountRead(other))
+        guard case .effect(.save) = next() else { return record("nothing was saved") }
+        #expect(driver.isLeaving)
+        tell(.engine(.saved(version: 2)))
+        #expect(next() == .open(folder: "2"))
+        try write("late")
+        tell(.opened(DiskChanges(version: 7)))
+        guard case .effect(.save) = next() else { return record("the last write was not saved") }
+        tell(.engine(.saved(version: 3)))
+        #expect(next() == .use(file: 1))
+        #expect(driver.engine.values.isEmpty)
+        #expect(driver.folder == "2")
+        #expect(driver.signedIn?.account == "work")
+    }
+
+    @Test func `stays with a file whose account is back before it was left`() throws {
+        rest()
+        tell(.accountRead(other))
+        #expect(effects().last == .open(folder: "2"))
+        var back = other
+        back.signIn(account("home"))
+        tell(.opened(DiskChanges()))
+        tell(.accountRead(back))
+        #expect(effects().contains(.letGo))
+        #expect(driver.folder == "1")
+        #expect(driver.engine.isSignedIn)
+    }
+
+    @Test func `does not save what is wiped`() throws {
+        rest()
+        try write("mine")
+        guard case .effect(.save) = next() else { return record("nothing was saved") }
+        tell(.engine(.saveFailed("the folder is gone")))
+        var state = home
+        _ = state.signOutWiping()
+        tell(.accountRead(state))
+        #expect(effects().last == .open(folder: "2"))
+        tell(.opened(DiskChanges()))
+        #expect(steps().contains(.use(file: 1)))
+    }
+
+    @Test func `goes on in memory where the other file cannot be opened, and says so`() {
+        rest()
+        tell(.accountRead(other))
+        #expect(effects().last == .open(folder: "2"))
+        tell(.unopened("no room"))
+        let steps = steps()
+        #expect(
+            steps.contains {
+                if case .report(let text) = $0 { text.contains("no room") } else { false }
+            })
+        #expect(steps.contains(.use(file: 1)))
+    }
+
+    // MARK: - What cannot be read
+
+    @Test func `reads a file that failed again after a while, and not at every turn`() {
+        rest()
+        tell(.fileSignalled)
+        #expect(next() == .read(after: 1))
+        tell(.fileUnreadable("a bad sector"))
+        #expect(driver.status.diskFailure == "a bad sector")
+        #expect(next() == nil)
+        var waits: [Int64] = []
+        for _ in 0..<10 {
+            guard let wake = driver.nextWake else { return record("it does not try again") }
+            waits.append(wake - now)
+            now = wake
+            #expect(next() == .read(after: 1))
+            tell(.fileUnreadable("a bad sector"))
+            #expect(next() == nil)
+        }
+        #expect(waits.allSatisfy { $0 >= 100 })
+        #expect(waits.last! > 30_000)
+        now = driver.nextWake!
+        #expect(next() == .read(after: 1))
+        tell(.fileRead(nil))
+        #expect(next() == nil)
+        #expect(driver.nextWake == nil)
+        #expect(driver.status.diskFailure == nil)
+    }
+
+    @Test func `synchronizes again as soon as the disk answers`() {
+        rest()
+        tell(.synchronize)
+        #expect(next() == .read(after: 1))
+        tell(.fileUnreadable("a bad sector"))
+        #expect(next() == .synchronized(false))
+        tell(.synchronize)
+        #expect(next() == .read(after: 1))
+        tell(.fileRead(nil))
+        #expect(next() == .synchronized(true))
+    }
+
+    @Test func `forgets a save that failed when another process has saved the same`() throws {
+        rest()
+        try write("a")
+        guard case .effect(.save(let batch)) = next() else { return record("nothing was saved") }
+        tell(.engine(.saveFailed("the answer was lost")))
+        #expect(next() == nil)
+        tell(.fileSignalled)
+        #expect(next() == .read(after: 1))
+        tell(
+            .fileRead(
+                DiskChanges(version: 2, entries: batch.entries, meta: batch.meta ?? StoredMeta())))
+        #expect(next() == nil)
+        #expect(driver.status.diskFailure == nil)
+        #expect(driver.nextWake == nil)
+        tell(.synchronize)
+        #expect(next() == .read(after: 2))
+        tell(.fileRead(nil))
+        #expect(next() == .synchronized(true))
+    }
+
+    @Test func `leads no file that it cannot read`() {
+        rest()
+        tell(.leading(file: 0, true))
+        #expect(next() == .read(after: 1))
+        tell(.fileUnreadable("a bad sector"))
+        #expect(next() == nil)
+        #expect(!driver.engine.isLeading)
+    }
+
+    @Test func `reads a sign-in that failed again, and says so once`() {
+        rest()
+        tell(.accountSignalled)
+        #expect(next() == .readAccount)
+        tell(.accountUnreadable("too many open files"))
+        #expect(next() == .report("the sign-in cannot be read: too many open files"))
+        for _ in 0..<3 {
+            #expect(next() == nil)
+            now = driver.nextWake ?? now
+            #expect(next() == .readAccount)
+            tell(.accountUnreadable("too many open files"))
+        }
+        now = driver.nextWake ?? now
+        #expect(next() == .readAccount)
+        tell(.accountRead(home))
+        #expect(driver.engine.isSignedIn)
+    }
+
+    // MARK: - Support
+
+    private func account(_ name: String) -> SignedInAccount {
+        SignedInAccount(
+            server: "", account: name, accountName: name, device: "00000000000000a1",
+            deviceName: "", credential: "")
+    }
+
+    private var home: DeviceState {
+        var state = DeviceState()
+        state.signIn(account("home"))
+        return state
+    }
+
+    private var other: DeviceState {
+        var state = home
+        state.signIn(account("work"))
+        return state
+    }
+
+    private func tell(_ event: Driver.Event) {
+        driver.handle(event, at: Self.reading(now))
+    }
+
+    private func next() -> Driver.Step? { driver.next(at: Self.reading(now)) }
+
+    /// What there is to do up to a step with an answer.
+    private func steps() -> [Driver.Step] {
+        var steps: [Driver.Step] = []
+        while let step = next() { steps.append(step) }
+        return steps
+    }
+
+    /// The same, answering saves.
+    private func effects() -> [Driver.Step] {
+        var steps: [Driver.Step] = []
+        while let step = next() {
+            steps.append(step)
+            if case .effect(.save(let batch)) = step {
+                tell(.engine(.saved(version: batch.expectedVersion + 1)))
+            }
+        }
+        return steps
+    }
+
+    /// Does all there is, on a disk and a sign-in that have nothing new.
+    private func rest() {
+        while let step = next() {
+            switch step {
+            case .readAccount: tell(.accountRead(driver.device ?? DeviceState()))
+            case .read: tell(.fileRead(nil))
+            case .effect(.save(let batch)):
+                tell(.engine(.saved(version: batch.expectedVersion + 1)))
+            case .open: tell(.opened(DiskChanges()))
+            default: break
+            }
+        }
+    }
+
+    private func turn() throws {
+        tell(.accountRead(other))
+        rest()
+    }
+
+    private func write(_ key: String) throws {
+        try driver.engine.write(try Key(key), .value(.integer(1)), at: Self.reading(now))
+    }
+
+    private func record(_ problem: String) { Issue.record("\(problem)") }
+}
