@@ -66,6 +66,8 @@ package struct Scenario: Sendable {
         if chance.perMille(900) {
             faults = Set(Fault.allCases.filter { _ in chance.coin() })
         }
+        // A run of an app that goes on twice gives its names twice.
+        if faults.contains(.snapshot) { policies = [] }
     }
 
     /// By how many milliseconds the time of a write may be wrong; nil: by anything.
@@ -115,7 +117,8 @@ package enum Fault: String, CaseIterable, Sendable {
     // Clocks
     case clockJump, drift, serverClockJump
     // Devices
-    case processKill, machineCrash, diskFull, diskRestore, clone
+    case processKill, processStop, machineCrash, diskFull, diskUnreadable, saveUncertain
+    case diskRestore, clone, snapshot, accountUnreadable
     // The server
     case serverCrash, serverRestore, forgetDeletions, serverSlow, serverBusy, overflow
     case limitsChange, unauthorized

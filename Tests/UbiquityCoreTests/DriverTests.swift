@@ -149,17 +149,48 @@ import Testing
         #expect(steps().contains(.use(file: 1)))
     }
 
-    @Test func `goes on in memory where the other file cannot be opened, and says so`() {
+    @Test func `shows nothing of the account it left where the other file cannot be opened`()
+        throws
+    {
+        rest()
+        try write("mine")
         rest()
         tell(.accountRead(other))
         #expect(effects().last == .open(folder: "2"))
         tell(.unopened("no room"))
-        let steps = steps()
-        #expect(
-            steps.contains {
-                if case .report(let text) = $0 { text.contains("no room") } else { false }
-            })
+        let steps = effects()
         #expect(steps.contains(.use(file: 1)))
+        #expect(
+            steps.contains(
+                .report("the file of the account that signed in cannot be opened: no room")))
+        #expect(driver.engine.values.isEmpty)
+    }
+
+    @Test func `keeps what is written unsaved until the other file can be opened, and joins it`()
+        throws
+    {
+        rest()
+        tell(.accountRead(other))
+        _ = effects()
+        tell(.unopened("no room"))
+        _ = effects(savingFails: true)
+        try write("new")
+        tell(.synchronize)
+        #expect(effects(savingFails: true).last == .synchronized(false))
+        var steps: [Driver.Step] = []
+        while !steps.contains(.open(folder: "2")), let wake = driver.nextWake {
+            now = wake
+            steps = effects(savingFails: true)
+        }
+        tell(.opened(DiskChanges(version: 3, entries: [try stored("old")])))
+        #expect(effects().contains(.use(file: 2)))
+        tell(.fileRead(nil))
+        tell(.synchronize)
+        #expect(next() == .read(after: 3))
+        tell(.fileRead(nil))
+        #expect(effects().last == .synchronized(true))
+        #expect(driver.engine.values.keys.sorted() == [try Key("new"), try Key("old")])
+        #expect(driver.nextWake == nil)
     }
 
     // MARK: - What cannot be read
@@ -283,13 +314,15 @@ import Testing
     }
 
     /// The same, answering saves.
-    private func effects() -> [Driver.Step] {
+    private func effects(savingFails: Bool = false) -> [Driver.Step] {
         var steps: [Driver.Step] = []
         while let step = next() {
             steps.append(step)
-            if case .effect(.save(let batch)) = step {
-                tell(.engine(.saved(version: batch.expectedVersion + 1)))
-            }
+            guard case .effect(.save(let batch)) = step else { continue }
+            tell(
+                .engine(
+                    savingFails
+                        ? .saveFailed("not open") : .saved(version: batch.expectedVersion + 1)))
         }
         return steps
     }
@@ -315,6 +348,13 @@ import Testing
 
     private func write(_ key: String) throws {
         try driver.engine.write(try Key(key), .value(.integer(1)), at: Self.reading(now))
+    }
+
+    private func stored(_ name: String) throws -> StoredEntry {
+        let stamp = Stamp(HybridTimestamp(rawValue: 1), DeviceID(rawValue: 7))
+        return StoredEntry(
+            key: try Key(name),
+            confirmed: Record(key: try Key(name), content: .value(.integer(2)), stamp: stamp))
     }
 
     private func record(_ problem: String) { Issue.record("\(problem)") }

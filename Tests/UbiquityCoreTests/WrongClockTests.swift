@@ -88,4 +88,25 @@ import Testing
         cloud.settle()
         #expect(cloud.server["x"] == .integer(1))
     }
+
+    @Test func `keeps a write later than one whose answer was lost, on a server that is set back`()
+    {
+        let a = cloud.device()
+        cloud.settle()
+        a.holdsStream = true
+        a.losesAnswers = true
+        a["x"] = .integer(1)
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+        cloud.pass(milliseconds: 5_000)
+        a["x"] = .integer(2)
+        a.losesAnswers = false
+        cloud.serverClockError -= 300_000
+        for _ in 0..<5 {
+            cloud.pass(milliseconds: 60_000)
+            cloud.settle()
+        }
+        #expect(cloud.server["x"] == .integer(2))
+        #expect(a["x"] == .integer(2))
+    }
 }

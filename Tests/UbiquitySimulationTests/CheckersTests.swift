@@ -213,11 +213,13 @@ struct CheckersTests {
     @Test func `somebody who does not agree in the end`() {
         func process(
             _ values: [Key: PropertyListValue], onDisk: [Key: PropertyListValue]? = nil,
-            waiting: Set<Key> = [], isConnected: Bool = true
+            waiting: Set<Key> = [], isConnected: Bool = true, diskFailure: String? = nil,
+            wakes: Int = 0
         ) -> Settlement.Process {
             Settlement.Process(
                 number: 1, disk: disk, account: 1, values: values, waiting: waiting,
-                isConnected: isConnected, onDisk: onDisk ?? values)
+                isConnected: isConnected, onDisk: onDisk ?? values, diskFailure: diskFailure,
+                wakes: wakes)
         }
         let (server, same) = ([record(1, at: 1)], [key: value(1)])
         let checker = ConvergenceChecker()
@@ -226,6 +228,8 @@ struct CheckersTests {
         #expect(complaint(checker, [settled(server, process(same, onDisk: [:]))]) != nil)
         #expect(complaint(checker, [settled(server, process(same, waiting: [key]))]) != nil)
         #expect(complaint(checker, [settled(server, process(same, isConnected: false))]) != nil)
+        #expect(complaint(checker, [settled(server, process(same, diskFailure: "x"))]) != nil)
+        #expect(complaint(checker, [settled(server, process(same, wakes: 400_000))]) != nil)
     }
 
     // MARK: - Survival

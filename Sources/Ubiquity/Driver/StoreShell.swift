@@ -59,6 +59,13 @@ final class StoreShell: @unchecked Sendable {
 
     // MARK: - Files
 
+    /// Stands for a file that cannot be opened: nothing is saved there.
+    private static var unopened: any LocalStorage {
+        let disk = MemoryDisk()
+        disk.fail(with: LocalStorageError(.notWritable, path: "of the store", cause: "not opened"))
+        return MemoryStorage(disk)
+    }
+
     private func use(_ file: any StoreFile, number: Int) throws {
         try file.watch { [tell] in tell(.fileSignalled) }
         file.whenLeading { [tell] in tell(.leading(file: number, true)) }
@@ -68,13 +75,16 @@ final class StoreShell: @unchecked Sendable {
         do {
             opened = try device?.openFile(identity.fileName, folder: folder)
             return .opened(opened?.content ?? DiskChanges())
-        } catch { return .unopened("\(error)") }
+        } catch {
+            opened = nil
+            return .unopened("\(error)")
+        }
     }
 
     private func turn(to number: Int) -> Driver.Event? {
         file?.letGo()
         (file, opened, link) = (opened, nil, nil)
-        storage = file?.storage ?? MemoryStorage()
+        storage = file?.storage ?? Self.unopened
         do {
             if let file { try use(file, number: number) }
             return nil

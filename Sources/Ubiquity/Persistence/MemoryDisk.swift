@@ -63,6 +63,7 @@ extension MemoryDisk.Content {
         version += 1
         for entry in batch.entries { entries[entry.key] = (entry, version) }
         if let meta = batch.meta { self.meta = meta }
-        refused = Array((batch.refused.reversed() + refused).prefix(SaveBatch.refusedWritesMax))
+        let added = batch.refused.filter { !refused.contains($0) }
+        refused = Array((added.reversed() + refused).prefix(SaveBatch.refusedWritesMax))
     }
 }

@@ -108,7 +108,9 @@ enum SQLiteRows {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO refused (key, time, device, value, code, detail)
-                VALUES (?, ?, ?, ?, ?, ?)
+                SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE NOT EXISTS (
+                    SELECT 1 FROM refused
+                    WHERE key = ?1 AND time = ?2 AND device = ?3 AND value IS ?4)
                 """)
         statement.setUncheckedArguments(
             [Data(refused.record.key.bytes)] + columns(of: refused.record)

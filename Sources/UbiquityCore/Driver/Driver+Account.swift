@@ -29,31 +29,59 @@ extension Driver {
     }
 
     /// Turns to the other account's file as soon as all is saved in this one, where it stays parked.
+    ///
+    /// If the other file cannot be opened, nothing of the account that is left is shown all the same,
+    /// and what is written is unsaved until it can.
     mutating func nextTurn(at now: ClockReading) -> Step? {
         guard let device else { return nil }
-        if opened?.folder != (isLeaving ? device.folder : nil), let unused = letGoOpened() {
-            return unused
-        }
         // No account has the folder that is left: it is being wiped.
         let discardsUnsaved = !device.folders.values.contains(folder)
-        guard isLeaving, engine.isSaved || discardsUnsaved else { return nil }
-        guard let next = opened, let content = next.content else {
-            filesOpened += 1
-            opened = OpenedFile(number: filesOpened, folder: device.folder)
-            return .open(folder: device.folder)
+        let leaves = isLeaving && (engine.isSaved || discardsUnsaved)
+        let target = leaves ? device.folder : isOpen ? nil : folder
+        if opened?.folder != target, let unused = letGoOpened() { return unused }
+        guard let target else { return nil }
+        if let content = opened?.content {
+            opening = Attempt(isWanted: true)
+            return leaves ? turn(to: content, discardsUnsaved, at: now) : reopen(content, at: now)
         }
-        engine.move(to: content, discardsUnsaved: discardsUnsaved, at: now)
-        (file, folder, opened) = (next.number, next.folder, nil)
-        (isLeaving, isNextLeader, signedIn) = (false, false, nil)
+        if opening.begin(at: now) {
+            filesOpened += 1
+            opened = OpenedFile(number: filesOpened, folder: target)
+            return .open(folder: target)
+        }
+        return leaves ? turn(to: nil, discardsUnsaved, at: now) : nil
+    }
+
+    /// - Parameter content: Nil: the file cannot be opened.
+    private mutating func turn(
+        to content: DiskChanges?, _ discardsUnsaved: Bool, at now: ClockReading
+    ) -> Step? {
+        guard let device else { return nil }
+        engine.move(
+            to: content ?? DiskChanges(version: -1), discardsUnsaved: discardsUnsaved, at: now)
+        (isLeaving, signedIn, folder) = (false, nil, device.folder)
+        let step = use(isOpen: content != nil)
+        signIn(device.signedIn, at: now)
+        return step
+    }
+
+    /// The file of the account that is signed in can be opened after all.
+    private mutating func reopen(_ content: DiskChanges, at now: ClockReading) -> Step {
+        engine.handle(.diskChanged(content), at: now)
+        engine.handle(.hurry, at: now)
+        return use(isOpen: true)
+    }
+
+    private mutating func use(isOpen: Bool) -> Step {
+        (file, opened, self.isOpen, isNextLeader) = (filesOpened, nil, isOpen, false)
         // What was written there since it was opened.
         reading = Attempt(isWanted: true)
-        signIn(device.signedIn, at: now)
         return .use(file: file)
     }
 
     mutating func letGoOpened() -> Step? {
-        guard opened != nil else { return nil }
+        guard let unused = opened else { return nil }
         opened = nil
-        return .letGo
+        return unused.content == nil ? nil : .letGo
     }
 }

@@ -16,8 +16,8 @@ extension Driver {
         case open(folder: String)
         /// Lets go of the file that was opened last: the device has turned elsewhere.
         case letGo
-        /// Lets go of the file in use, and of its connection, for the one that was opened last: watches
-        /// it, and waits for its lease. From now on it has this number.
+        /// Lets go of the file in use, and of its connection, for the one that was opened last, or for
+        /// none if that failed: watches it, and waits for its lease. From now on it has this number.
         case use(file: Int)
         /// Tells those who asked for ``Event/synchronize`` whether memory and disk agree.
         case synchronized(Bool)

@@ -37,8 +37,11 @@ package struct Driver: Sendable {
     var unconnected: (account: SignedInAccount, device: DeviceID)?
     /// The device has turned to another account, and this store has not yet.
     package internal(set) var isLeaving = false
-    /// The other account's file.
+    /// The file to go on with.
     var opened: OpenedFile?
+    var opening = Attempt(isWanted: true)
+    /// The file in use could be opened.
+    var isOpen = true
 
     // What the app asked for
     private var isHurried = false
@@ -100,10 +103,10 @@ package struct Driver: Sendable {
             opened?.content = content
         case .unopened(let reason):
             isBusy = false
-            opened?.content = DiskChanges()
-            report(
-                "the file of the account that signed in cannot be opened, and its values are kept "
-                    + "in memory only: \(reason)")
+            if opening.failure == nil {
+                report("the file of the account that signed in cannot be opened: \(reason)")
+            }
+            opening.fail(reason, at: now, using: &engine.random)
         case .unwatched(let reason):
             report("the store does not hear of other processes: \(reason)")
         case .synchronize:
@@ -179,7 +182,7 @@ package struct Driver: Sendable {
         if !reports.isEmpty { return .report(reports.removeFirst()) }
         if end == .none {
             if account.begin(at: now) { return .readAccount }
-            if reading.begin(at: now) { return .read(after: engine.diskVersion) }
+            if isOpen, reading.begin(at: now) { return .read(after: engine.diskVersion) }
             if let (account, device) = unconnected {
                 unconnected = nil
                 return .connect(account, device)
@@ -207,7 +210,8 @@ package struct Driver: Sendable {
     /// When time alone will make something possible, by the uptime in milliseconds; nil: never.
     package var nextWake: Int64? {
         if isBusy || end == .reached { return nil }
-        return [engine.nextWake, reading.retryAt, account.retryAt].compactMap(\.self).min()
+        return [engine.nextWake, reading.retryAt, account.retryAt, opening.retryAt]
+            .compactMap(\.self).min()
     }
 
     /// Whether all is done, for good.

@@ -106,7 +106,8 @@ package struct SaveBatch: Hashable, Sendable {
     package var entries: [StoredEntry]
     /// Nil: unchanged.
     package var meta: StoredMeta?
-    /// To be added to those that the disk has, which keeps the newest ``refusedWritesMax``.
+    /// To be added to those that the disk has, which keeps the newest ``refusedWritesMax``. It may have
+    /// some of them: a save that was reported as failed may be there all the same.
     package var refused: [RefusedWrite]
 
     package static let refusedWritesMax = 1_024

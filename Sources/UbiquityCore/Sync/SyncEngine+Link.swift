@@ -130,6 +130,7 @@ extension SyncEngine {
         post(Notice(.serverChange, measureClock(config.serverMilliseconds, at: now)))
         link = .live(stream: stream)
         backoff.succeed()
+        hasUnknownPush = false
         fetchesFinished = max(fetchesFinished, fetch)
         meta.cursor = cursor
         pass(cursor)

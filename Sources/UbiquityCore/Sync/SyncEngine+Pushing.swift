@@ -199,12 +199,14 @@ extension SyncEngine {
         case .unauthorized:
             closeLink()
             waitAfter(failure, at: now)
+        case .clockAhead where hasUnknownPush: closeLink()
         case .clockAhead(let serverMilliseconds):
             restamp(aheadOf: serverMilliseconds, at: now)
             retryPush(after: pushBackoff.fail(using: &random), at: now)
         case .busy(let milliseconds): retryPush(after: milliseconds, at: now, isOrdered: true)
         case .refused: retryPush(after: Self.refusedRetryMilliseconds, at: now)
         case .unreachable, .cursorGone:
+            hasUnknownPush = true
             retryPush(after: pushBackoff.fail(using: &random), at: now)
         }
         failRequests(failure)

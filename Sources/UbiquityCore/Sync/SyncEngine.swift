@@ -50,6 +50,9 @@ package struct SyncEngine: Sendable {
     // Pushing: SyncEngine+Pushing.swift
     var pushInFlight: PushInFlight?
     var pushesSent = 0
+    /// A push was not answered since the stream was opened. The server may have taken it, and what
+    /// replaced it here must not get an earlier timestamp before a new stream has told.
+    var hasUnknownPush = false
     var settledWrites: [Key: SettledWrite] = [:]
     /// Where the stream has been since the push was sent.
     var passedCursors: Set<Cursor> = []

@@ -3,8 +3,13 @@
 import UbiquityCore
 
 /// When nothing has gone wrong for a long time, all agree: the server, and each process in memory and
-/// on disk; nothing waits any more, and everybody is connected.
+/// on disk; nothing waits any more, everybody is connected, no store says that its disk fails, and
+/// none has spent the time looking for something to do.
 package final class ConvergenceChecker: Checker {
+    /// More often than any back-off in the time that all have to settle, of a server whose clock is
+    /// set back too.
+    private static let wakesMax = 20_000
+
     package init() {}
 
     package func check(_ observation: Observation, _ history: History) -> String? {
@@ -18,6 +23,8 @@ package final class ConvergenceChecker: Checker {
         about process: Settlement.Process, _ server: [StoreName: [Key: Record]]
     ) -> String? {
         guard let account = process.account else { return "is signed out" }
+        if let failure = process.diskFailure { return "says that its disk fails: \(failure)" }
+        if process.wakes > Self.wakesMax { return "woke \(process.wakes) times for nothing" }
         if !process.isConnected { return "is not connected" }
         if !process.waiting.isEmpty { return "still waits to send \(process.waiting.sorted())" }
         let name = StoreName(account: account, store: process.disk.store)

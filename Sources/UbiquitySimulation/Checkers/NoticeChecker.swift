@@ -19,6 +19,7 @@ package final class NoticeChecker: Checker {
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
         case .opened(let process, _, let values): apps[process] = App(known: values)
+        case .resumed(let process, _, let original): apps[process] = apps[original]
         case .ended(let process): apps[process] = nil
         case .wrote(let process, let writes): note(writes, of: process)
         case .proposed(let act): apps[act.process]?.known[act.key] = act.seen

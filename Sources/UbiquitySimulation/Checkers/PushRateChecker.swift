@@ -31,6 +31,7 @@ package final class PushRateChecker: Checker {
         case .moved(let process, _), .opened(let process, _, _):
             // Another account's server counts by itself.
             senders[process] = Sender(tokens: Double(allowance.burst))
+        case .resumed(let process, _, let original): senders[process] = senders[original]
         case .ended(let process): senders[process] = nil
         case .pushes(let process, _, _): return push(process)
         case .opensStream(let process): return open(process)

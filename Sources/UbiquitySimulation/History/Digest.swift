@@ -18,6 +18,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         combine(now)
         switch observation {
         case .opened(let process, _, let values): combine(1, process, values)
+        case .resumed(let process, _, let original): combine(26, process, original)
         case .moved(let process, _): combine(2, process)
         case .ended(let process): combine(3, process)
         case .wrote(let process, let writes):

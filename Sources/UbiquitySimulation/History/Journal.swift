@@ -103,7 +103,8 @@ package struct History {
     mutating func note(_ observation: Observation) {
         switch observation {
         case .wrote(_, let writes): for write in writes { self.writes[write.number] = write }
-        case .opened(let process, let disk, _), .moved(let process, let disk):
+        case .opened(let process, let disk, _), .moved(let process, let disk),
+            .resumed(let process, let disk, _):
             disks[process] = disk
         case .ended(let process): disks[process] = nil
         case .signedIn(let device, let folder, let account):

@@ -8,6 +8,8 @@ extension Observation: CustomStringConvertible {
         switch self {
         case .opened(let process, let disk, let values):
             "process \(process) opens \(disk): \(text(values))"
+        case .resumed(let process, let disk, let original):
+            "process \(process) goes on as \(original) on \(disk)"
         case .moved(let process, let disk): "process \(process) turns to \(disk)"
         case .ended(let process): "process \(process) ends"
         case .wrote(let process, let writes):

@@ -16,6 +16,8 @@ package struct StoreName: Hashable, Sendable, CustomStringConvertible {
 package enum Observation {
     /// A process opened a store, or turned to another account's: this is what it shows.
     case opened(process: Int, disk: DiskName, values: [Key: PropertyListValue])
+    /// A process goes on elsewhere with all that another one has in its memory.
+    case resumed(process: Int, disk: DiskName, from: Int)
     /// The process turned to another account's disk.
     case moved(process: Int, DiskName)
     /// The process is no more, with or without a word.
@@ -101,11 +103,15 @@ package struct Settlement {
         package var onDisk: [Key: PropertyListValue]
         /// What the app sees of keys with parts.
         package var merged: [Key: PropertyListValue]
+        /// What the store says of its disk; nil: nothing is wrong.
+        package var diskFailure: String?
+        /// How often time alone had it look for something to do, since nothing goes wrong any more.
+        package var wakes: Int
 
         package init(
             number: Int, disk: DiskName, account: Int?, values: [Key: PropertyListValue],
             waiting: Set<Key>, isConnected: Bool, onDisk: [Key: PropertyListValue],
-            merged: [Key: PropertyListValue] = [:]
+            merged: [Key: PropertyListValue] = [:], diskFailure: String? = nil, wakes: Int = 0
         ) {
             self.number = number
             self.disk = disk
@@ -115,6 +121,8 @@ package struct Settlement {
             self.isConnected = isConnected
             self.onDisk = onDisk
             self.merged = merged
+            self.diskFailure = diskFailure
+            self.wakes = wakes
         }
     }
 }

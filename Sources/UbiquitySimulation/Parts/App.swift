@@ -12,6 +12,11 @@ final class App {
 
     init(world: World) { self.world = world }
 
+    init(copying other: App) {
+        world = other.world
+        (deletions, remembered) = (other.deletions, other.remembered)
+    }
+
     /// The store shows another account's values now.
     func turn() {
         deletions = [:]
@@ -21,7 +26,7 @@ final class App {
     func start(_ process: VirtualProcess) {
         world.after(world.chance.interval(mean: world.scenario.workInterval)) { [self] in
             guard process.isAlive, !world.isPeaceful else { return }
-            act(process)
+            if !process.isStopped { act(process) }
             start(process)
         }
     }

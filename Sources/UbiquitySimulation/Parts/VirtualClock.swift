@@ -29,6 +29,12 @@ package struct VirtualClock {
         bootedAt + uptime - uptime * drift / (1_000_000 + drift) + 1
     }
 
+    /// Was not running for so long: the uptime goes on where it was, and the wall clock is late.
+    mutating func sleep(_ milliseconds: Int64) {
+        bootedAt += milliseconds
+        error -= milliseconds
+    }
+
     package mutating func reboot(as boot: UInt64, at now: Int64) {
         self.boot = boot
         bootedAt = now

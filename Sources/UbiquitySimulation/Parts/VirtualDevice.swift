@@ -7,6 +7,8 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     package let number: Int
     private unowned let world: any VirtualWorld
     package private(set) var state = DeviceState()
+    /// The file of the sign-in cannot be read for a while.
+    var isAccountUnreadable = false
     package var clock: VirtualClock
     package private(set) var isOnline = true
     package private(set) var isRunning = true
@@ -14,6 +16,8 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     package private(set) var processes: [Program] = []
     /// The names that servers gave this device; a clone has those of its original.
     private var names: [Int: DeviceID] = [:]
+    /// The clocks of a machine that was copied while it ran, as they were then.
+    private var paused: (clock: VirtualClock, since: Int64)?
     /// Older copies of the disks, to be restored.
     private var backup: [DiskName: VirtualDisk.Content] = [:]
 
@@ -52,6 +56,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
 
     package func crash() {
         isRunning = false
+        paused = nil
         while let process = processes.last { kill(process) }
     }
 
@@ -150,6 +155,28 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     }
 
     func setFull(_ isFull: Bool) { for disk in disks.values { disk.isFull = isFull } }
+
+    func setUnreadable(_ isUnreadable: Bool) {
+        for disk in disks.values { disk.isUnreadable = isUnreadable }
+    }
+
+    /// Whether a process can begin with this store.
+    func canOpen(_ store: Int) -> Bool {
+        !isAccountUnreadable && !disk(store, folder: state.folder).isUnreadable
+    }
+
+    /// Has what another machine has, and its clocks when it goes on.
+    func pause(as original: VirtualDevice<Program>) {
+        become(original)
+        paused = (original.clock, world.now)
+    }
+
+    func resume() {
+        guard let (clock, since) = paused else { return }
+        paused = nil
+        self.clock = clock
+        self.clock.sleep(world.now - since)
+    }
 
     /// Takes over all that another machine has: names, sign-in and disks.
     func become(_ original: VirtualDevice<Program>) {

@@ -20,6 +20,10 @@ package final class VirtualDisk {
     package let name: DiskName
     package var content = Content()
     package var isFull = false
+    /// Nothing can be read from it for a while.
+    var isUnreadable = false
+    /// Who was stopped in the middle of a save: nobody else can save.
+    weak var writer: (any VirtualDiskUser)?
     /// The processes that have it open, in the order in which they came; the first one leads.
     package private(set) var processes: [any VirtualDiskUser] = []
 
@@ -54,7 +58,8 @@ package final class VirtualDisk {
         if let meta = batch.meta { content.meta = meta }
         content.everWaited.formUnion(batch.entries.compactMap { $0.pending?.record })
         content.refused = Array(
-            (content.refused + batch.refused).suffix(SaveBatch.refusedWritesMax))
+            (content.refused + batch.refused.filter { !content.refused.contains($0) })
+                .suffix(SaveBatch.refusedWritesMax))
         return .saved(version: content.version)
     }
 

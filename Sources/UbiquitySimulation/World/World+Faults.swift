@@ -33,6 +33,15 @@ extension World {
         case .machineCrash: crash(device)
         case .diskFull: fill(device)
         case .diskRestore: restore(device)
+        case .diskUnreadable: makeUnreadable(device)
+        case .saveUncertain:
+            guard let process = device.processes.randomOne(chance) else { return }
+            process.losesSaveAnswer = true
+        case .accountUnreadable:
+            device.isAccountUnreadable = true
+            after(absence()) { device.isAccountUnreadable = false }
+        case .processStop: stopProcess(of: device)
+        case .snapshot: if devices.count < 10 { resumeSnapshot(of: device) } else { return }
         case .clone: if devices.count < 10 { clone(device) } else { return }
         case .serverCrash: crashServer()
         case .serverRestore: restoreServer()
@@ -62,11 +71,10 @@ extension World {
     }
 
     private func killProcess(of device: SimulatedDevice) {
-        guard !device.processes.isEmpty else { return }
-        let process = chance.pick(device.processes)
+        guard let process = device.processes.randomOne(chance) else { return }
         // Two of three in the middle of a save: that is when it matters.
         if chance.perMille(667) {
-            process.whileSaving { [self] in kill(process) }
+            process.duringSave = { [self] in kill(process) }
         } else {
             kill(process)
         }
@@ -90,6 +98,35 @@ extension World {
         guard !device.isRunning else { return }
         device.start()
         launchProcesses(on: device)
+    }
+
+    private func stopProcess(of device: SimulatedDevice) {
+        guard let process = device.processes.randomOne(chance) else { return }
+        let stop = { [self] in
+            if isPeaceful { return }
+            process.stop()
+            after(absence()) { process.goOn() }
+        }
+        // Half in the middle of a save.
+        if chance.coin() { process.duringSave = stop } else { stop() }
+    }
+
+    /// The machine goes on as another one too, at once or later, with all that it has in its memory.
+    private func resumeSnapshot(of original: SimulatedDevice) {
+        guard original.isRunning else { return }
+        let device = copy(original)
+        after(chance.coin() ? 0 : absence()) { [self] in goOn(device) }
+    }
+
+    /// Ends that the machine, or a process of it, does nothing.
+    func goOn(_ device: SimulatedDevice) {
+        device.resume()
+        for process in device.processes { process.goOn() }
+    }
+
+    private func makeUnreadable(_ device: SimulatedDevice) {
+        device.setUnreadable(true)
+        after(absence()) { device.setUnreadable(false) }
     }
 
     private func fill(_ device: SimulatedDevice) {
@@ -123,5 +160,11 @@ extension World {
     private func changeLimits() {
         server.limits.keysMax = chance.int(4...20)
         server.limits.storeBytesMax = chance.int(200...2_000)
+    }
+}
+
+extension [VirtualProcess] {
+    fileprivate func randomOne(_ chance: Chance) -> VirtualProcess? {
+        isEmpty ? nil : chance.pick(self)
     }
 }

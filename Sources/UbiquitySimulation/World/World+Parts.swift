@@ -9,6 +9,9 @@ extension World: VirtualWorld {
     /// Of a thousand, how many requests suffer from a fault that the run has.
     private static let oftenPerMille = 60
 
+    /// When an app is started again whose store could not be opened.
+    private static let relaunchMilliseconds: Int64 = 1_000
+
     func delay(of device: Int) -> Int64 {
         isPeaceful ? chance.int64(0...20) : chance.int64(0...scenario.delayMax)
     }
@@ -30,6 +33,9 @@ extension World: VirtualWorld {
 
     func launch(store: Int, on device: SimulatedDevice) {
         guard device.isRunning else { return }
+        guard device.canOpen(store) else {
+            return after(Self.relaunchMilliseconds) { [self] in launch(store: store, on: device) }
+        }
         device.add(VirtualProcess(device: device, store: store, world: self))
     }
 }

@@ -35,6 +35,9 @@ extension World {
         server.start()
         for device in devices {
             device.setFull(false)
+            device.setUnreadable(false)
+            device.isAccountUnreadable = false
+            goOn(device)
             device.goOnline()
             device.start()
             for store in 0..<scenario.stores
@@ -74,6 +77,7 @@ extension Settlement.Process {
             account: device.account, values: process.engine.contents,
             waiting: process.engine.waitingRecords, isConnected: process.isConnected,
             onDisk: process.disk.values,
-            merged: process.engine.values.filter { process.world.mergedKeys[$0.key] != nil })
+            merged: process.engine.values.filter { process.world.mergedKeys[$0.key] != nil },
+            diskFailure: process.driver.status.diskFailure, wakes: process.wakesInPeace)
     }
 }

@@ -70,6 +70,19 @@ final class World {
         launchProcesses(on: device)
     }
 
+    /// A new machine that has all that another one has, in its memory too. Its processes are stopped.
+    func copy(_ original: SimulatedDevice) -> SimulatedDevice {
+        let device = newDevice(number: devices.count + 1)
+        device.pause(as: original)
+        devices.append(device)
+        for disk in original.allDisks {
+            for process in disk.processes.compactMap({ $0 as? VirtualProcess }) {
+                device.add(VirtualProcess(copying: process, on: device))
+            }
+        }
+        return device
+    }
+
     // MARK: - Time
 
     var now: Int64 { clock.now }

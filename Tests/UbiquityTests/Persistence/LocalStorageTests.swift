@@ -154,5 +154,10 @@ struct LocalStorageTests {
         batch.refused = [try refused(max), try refused(max + 1)]
         _ = try storage.save(batch)
         #expect(try storage.refusedWrites() == (2...max + 1).reversed().map(refused))
+        // A save that was reported as failed is made again, and may be there already.
+        batch.refused = [try refused(max + 1)]
+        batch.expectedVersion += 1
+        _ = try storage.save(batch)
+        #expect(try storage.refusedWrites() == (2...max + 1).reversed().map(refused))
     }
 }

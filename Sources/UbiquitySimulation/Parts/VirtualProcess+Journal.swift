@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// What it tells the journal.
+extension VirtualProcess {
+    func notify(_ notice: Notice) {
+        var values: [Key: PropertyListValue?] = [:]
+        for key in notice.keys { values[key] = .some(engine[key]) }
+        world.journal.note(.told(process: number, notice, values))
+    }
+
+    /// Tells the engine, and looks what the app would see change.
+    /// - Parameter refused: What the app is told of also where it shows no difference: the deletion
+    ///   of what the server never had.
+    func handle(_ event: Driver.Event, refused: Set<Key> = []) {
+        let cause = Observation.Cause(event, engine)
+        guard let cause else { return driver.handle(event, at: device.reading) }
+        let before = engine.values
+        let withdrawn = Set(refused.intersection(engine.ownRecords).map(\.whole))
+        driver.handle(event, at: device.reading)
+        noteChanges(from: before, cause, besides: withdrawn)
+    }
+
+    func noteChanges(
+        from before: [Key: PropertyListValue], _ cause: Observation.Cause,
+        besides withdrawn: Set<Key> = []
+    ) {
+        let after = engine.values
+        var changed = withdrawn.union(before.keys.filter { before[$0] != after[$0] })
+        for key in after.keys where before[key] == nil { changed.insert(key) }
+        isChanged = true
+        if !changed.isEmpty { world.journal.note(.changed(process: number, changed, cause)) }
+    }
+
+    func noteRest() {
+        guard isChanged else { return }
+        isChanged = false
+        world.journal.note(.rested(process: number, values: engine.values))
+    }
+
+    func noteReceived(_ message: StreamMessage) {
+        let cursor: Cursor
+        switch message {
+        case .changes(let changes): cursor = changes.cursor
+        case .ready(let ready, _): cursor = ready
+        case .resync: return
+        }
+        // What the engine does not resume from, it does not claim to have.
+        guard engine.meta.cursor == cursor, let position = Position(cursor), let address else {
+            return
+        }
+        world.journal.note(
+            .received(
+                process: number, address.store, position, values: engine.contents,
+                own: engine.ownRecords))
+    }
+
+    /// What waits when the first download comes, on keys that the server has.
+    func noteDiscards(_ message: StreamMessage, on stream: Int) {
+        guard streams[stream] != nil, case .changes(let changes) = message, changes.isWhole,
+            !engine.meta.hasCompletedFirstSync, world.scenario.firstSync == .serverWins
+        else { return }
+        world.journal.note(.discarded(disk: disk.name, Set(changes.records.map(\.key))))
+    }
+}
+
+extension Observation.Cause {
+    /// Why the app may see something else after this event; nil: it may not.
+    fileprivate init?(_ event: Driver.Event, _ engine: borrowing SyncEngine) {
+        switch event {
+        case .engine(.streamReceived(_, .changes(let changes))):
+            self = changes.isWhole && !engine.meta.hasCompletedFirstSync ? .firstDownload : .server
+        // Stamps become final, and some writes turn out to be older than what the server has.
+        case .engine(.pulled), .engine(.streamReceived), .engine(.pushFailed): self = .server
+        case .engine(.saveConflicted), .fileRead: self = .otherProcess
+        case .engine(.pushAnswered): self = .answer
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// The connection, through the virtual network.
+extension VirtualProcess: VirtualListener {
+    var line: any VirtualLine { device }
+
+    var openStreams: [VirtualStream] { streams.values.sorted { $0.id < $1.id } }
+
+    func cutStream() {
+        for stream in openStreams { world.chance.coin() ? stream.cut() : stream.goSilent() }
+    }
+
+    func received(_ message: StreamMessage, on stream: Int) {
+        whenRunning { [self] in
+            // Before the engine knows, for what it discards is to be noted.
+            noteDiscards(message, on: stream)
+            handle(.engine(.streamReceived(stream, message)))
+            noteReceived(message)
+            schedule()
+        }
+    }
+
+    func streamEnded(_ stream: Int, _ failure: LinkFailure?) {
+        whenRunning { [self] in
+            streams[stream] = nil
+            tell(.engine(.streamEnded(stream, failure)))
+        }
+    }
+
+    func listen(_ number: Int, since cursor: Cursor?) {
+        guard let address else { return }
+        world.journal.note(.opensStream(process: self.number))
+        let stream = VirtualStream(
+            number: number, listener: self, store: address.store, device: address.device,
+            world: world)
+        streams[number] = stream
+        world.network.request(on: device) {
+            [world] (reply: (Result<Void, LinkFailure>) -> Void) in
+            world.server.open(stream, since: cursor)
+            reply(.success(()))
+        } done: { result in
+            if case .failure(let failure) = result { stream.breakOff(failure) }
+        }
+    }
+
+    func push(_ number: Int, _ push: Push) {
+        guard let address else { return }
+        let unsaved = push.transactions.flatMap(\.writes).filter { !disk.everHad($0) }
+        world.journal.note(
+            .pushes(process: self.number, push, unsaved: Set(unsaved.map(\.key))))
+        let request = begin(.pushFailed(number, Self.reset))
+        world.network.request(on: device) { [world] reply in
+            world.server.push(push, to: address.store, by: address.device, reply: reply)
+        } done: { [self] (result: Result<PushAnswer, LinkFailure>) in
+            switch result {
+            case .success(let answer):
+                answered(
+                    request, .pushAnswered(number, answer), refused: answer.refusedKeys(of: push))
+            case .failure(let failure): answered(request, .pushFailed(number, failure))
+            }
+        }
+    }
+
+    func pull(_ number: Int, since cursor: Cursor?) {
+        guard let address else { return }
+        let request = begin(.pullFailed(number, Self.reset))
+        world.network.request(on: device) {
+            [world] (reply: (Result<ChangeSet, LinkFailure>) -> Void) in
+            reply(world.server.pull(address.store, since: cursor, by: address.device))
+        } done: { [self] result in
+            switch result {
+            case .success(let changes): answered(request, .pulled(number, changes))
+            case .failure(let failure): answered(request, .pullFailed(number, failure))
+            }
+        }
+    }
+
+    static let reset = LinkFailure(.unreachable, "reset")
+
+    /// - Parameter failure: What becomes of it where nobody answers.
+    /// - Returns: Its number here.
+    func begin(_ failure: SyncEngine.Event) -> Int {
+        let request = (requests.keys.max() ?? 0) + 1
+        requests[request] = failure
+        return request
+    }
+
+    func answered(_ request: Int, _ event: SyncEngine.Event, refused: Set<Key> = []) {
+        whenRunning { [self] in
+            requests[request] = nil
+            handle(.engine(event), refused: refused)
+            schedule()
+        }
+    }
+}
+
+extension PushAnswer {
+    /// The keys of the transactions that the server refused.
+    fileprivate func refusedKeys(of push: Push) -> Set<Key> {
+        let refused = zip(push.transactions, results).filter { _, result in
+            if case .refused = result { true } else { false }
+        }
+        return Set(refused.flatMap { $0.0.writes.map(\.key) })
+    }
+}

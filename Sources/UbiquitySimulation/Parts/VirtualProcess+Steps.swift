@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// What the driver's steps are in virtual time.
+extension VirtualProcess {
+    func perform(_ step: Driver.Step, _ before: [Key: PropertyListValue]) {
+        switch step {
+        case .effect(.save(let batch)): save(batch)
+        case .effect(let effect): perform(effect)
+        case .read(let version): read(after: version)
+        case .readAccount:
+            handle(
+                device.isAccountUnreadable
+                    ? .accountUnreadable("it cannot be read") : .accountRead(device.state))
+        case .connect(let account, let device):
+            address = Int(account.account).map { (StoreName(account: $0, store: store), device) }
+        case .open(let folder): open(folder)
+        case .letGo: opened = nil
+        case .use: turn(before)
+        case .synchronized(let isSaved):
+            let waiting = synchronizing
+            synchronizing = []
+            for done in waiting { done(isSaved) }
+        case .report, .close: break
+        }
+    }
+
+    private func perform(_ effect: SyncEngine.Effect) {
+        switch effect {
+        case .save: break
+        case .notify(let notice): notify(notice)
+        case .finishSync(let id, let failure): app.finished(id, failure, self)
+        case .listen(let stream, let cursor): listen(stream, since: cursor)
+        case .hangUp(let stream): streams.removeValue(forKey: stream)?.hangUp()
+        case .push(let number, let push): self.push(number, push)
+        case .pull(let number, let cursor): pull(number, since: cursor)
+        }
+    }
+
+    // MARK: - Files
+
+    private func read(after version: Int64) {
+        if disk.isUnreadable { return handle(.fileUnreadable("a bad sector")) }
+        handle(.fileRead(disk.version == version ? nil : disk.changes(after: version)))
+    }
+
+    private func open(_ folder: String) {
+        let disk = device.disk(store, folder: folder)
+        if disk.isUnreadable { return handle(.unopened("a bad sector")) }
+        opened = disk
+        handle(.opened(disk.changes(after: -1)))
+    }
+
+    private func turn(_ before: [Key: PropertyListValue]) {
+        let isNew = driver.folder != disk.name.folder
+        disk.close(by: self)
+        disk = opened ?? device.disk(store, folder: driver.folder)
+        isOpen = opened != nil
+        (opened, address) = (nil, isNew ? nil : address)
+        noteChanges(from: before, isNew ? .account : .otherProcess)
+        if isNew {
+            world.journal.note(.moved(process: number, disk.name))
+            app.turn()
+        }
+        if isOpen { disk.open(by: self) }
+    }
+
+    private func save(_ batch: SaveBatch) {
+        saving = batch
+        if let body = duringSave {
+            duringSave = nil
+            world.after(world.chance.int64(0...world.scenario.flushMax), body)
+        }
+        endSave()
+    }
+
+    func endSave() {
+        world.after(world.chance.int64(0...world.scenario.flushMax)) { [self] in
+            whenRunning { [self] in
+                guard let batch = saving else { return }
+                saving = nil
+                finishSave(batch)
+                run()
+            }
+        }
+    }
+
+    private func finishSave(_ batch: SaveBatch) {
+        if let failure = saveFailure { return handle(.engine(.saveFailed(failure))) }
+        world.journal.note(.saves(process: number, batch.entries))
+        switch disk.save(batch) {
+        case .saved(let version):
+            if !batch.refused.isEmpty {
+                world.journal.note(.withdrawn(disk: disk.name, batch.refused.map(\.record)))
+            }
+            ringBell()
+            let isLost = losesSaveAnswer
+            losesSaveAnswer = false
+            handle(.engine(isLost ? .saveFailed("the flush failed") : .saved(version: version)))
+        case .conflict where disk.isUnreadable: handle(.engine(.saveFailed("a bad sector")))
+        case .conflict(let changes): handle(.engine(.saveConflicted(changes)))
+        }
+    }
+
+    private var saveFailure: String? {
+        if !isOpen { return "the file is not open" }
+        if disk.isFull { return "the disk is full" }
+        return disk.writer.map { _ in "the file is locked" }
+    }
+
+    func ringBell() {
+        for process in disk.processes where process !== self {
+            world.after(world.chance.int64(0...5)) { process.lookAtDisk() }
+        }
+    }
+}
