@@ -77,4 +77,95 @@ import Testing
         #expect(other["x"] == .integer(1))
         #expect(helper.finished[request] == .some(nil))
     }
+
+    // MARK: - A leader that was stopped
+
+    /// - Returns: A leader, and a process that follows and has had one round trip through it.
+    private func leaderAndFollower() -> (TestDevice, TestDevice) {
+        let leader = cloud.device()
+        let helper = leader.helper()
+        settle(helper)
+        let first = helper.requestSync()
+        settle(helper)
+        #expect(helper.finished[first] == .some(nil))
+        return (leader, helper)
+    }
+
+    @Test func `wait for one that was stopped for some seconds, and are told why`() {
+        let (leader, helper) = leaderAndFollower()
+        let request = helper.requestSync()
+        helper["x"] = .integer(1)
+        for second in 1...10 {
+            while helper.step() {}
+            #expect(helper.finished[request] == nil, "\(second)")
+            #expect(!helper.engine.status.isHeldUp)
+            cloud.pass(milliseconds: 1_000)
+        }
+        while helper.step() {}
+        let failure = helper.finished[request] ?? nil
+        #expect(failure?.detail.contains("does not answer") == true)
+        #expect(helper.engine.status.isHeldUp)
+        #expect(helper.engine.nextWake == nil)
+        // It goes on.
+        while leader.step() || helper.step() {}
+        #expect(!helper.engine.status.isHeldUp)
+        #expect(cloud.server["x"] == .integer(1))
+        let next = helper.requestSync()
+        settle(helper)
+        #expect(helper.finished[next] == .some(nil))
+    }
+
+    @Test func `wait for one that is at work for as long as that takes`() {
+        let (leader, helper) = leaderAndFollower()
+        leader.holdsPulls = true
+        let request = helper.requestSync()
+        for _ in 0..<120 {
+            while leader.step() || helper.step() {}
+            cloud.pass(milliseconds: 1_000)
+        }
+        #expect(helper.finished[request] == nil)
+        leader.answer()
+        settle(helper)
+        #expect(helper.finished[request] == .some(nil))
+    }
+
+    @Test func `do not wait for one that is stopped while it is at work`() {
+        let (leader, helper) = leaderAndFollower()
+        leader.holdsPulls = true
+        let request = helper.requestSync()
+        while leader.step() || helper.step() {}
+        for _ in 0..<60 {
+            while helper.step() {}
+            cloud.pass(milliseconds: 1_000)
+        }
+        let failure = helper.finished[request] ?? nil
+        #expect(failure?.detail.contains("does not answer") == true)
+    }
+
+    @Test func `ask twice, so that none is called silent for the machine's sleep`() {
+        let (leader, helper) = leaderAndFollower()
+        let request = helper.requestSync()
+        while helper.step() {}
+        // Both slept.
+        cloud.pass(milliseconds: 3_600_000)
+        while helper.step() {}
+        settle(helper)
+        #expect(helper.finished[request] == .some(nil))
+        withExtendedLifetime(leader) {}
+    }
+
+    @Test func `give a leader of the version before, which takes no note, a minute`() {
+        let (leader, helper) = leaderAndFollower()
+        leader.disk.meta.syncsTaken = nil
+        let late = leader.helper()
+        let request = late.requestSync()
+        for _ in 0..<60 {
+            while late.step() {}
+            #expect(late.finished[request] == nil)
+            cloud.pass(milliseconds: 1_000)
+        }
+        while late.step() {}
+        #expect(late.finished[request]?.map(\.detail) != nil)
+        withExtendedLifetime(helper) {}
+    }
 }

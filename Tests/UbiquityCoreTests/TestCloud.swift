@@ -175,6 +175,8 @@ final class TestDevice {
     var losesAnswers = false
     /// Answers to pushes come when ``answer()`` is called.
     var holdsAnswers = false
+    /// So do those to pulls.
+    var holdsPulls = false
     private var held: [SyncEngine.Event] = []
     /// The stream brings nothing while this is set.
     var holdsStream = false
@@ -278,7 +280,7 @@ final class TestDevice {
 
     /// What was held arrives.
     func answer() {
-        holdsAnswers = false
+        (holdsAnswers, holdsPulls) = (false, false)
         for event in held { tell(event) }
         held = []
     }
@@ -338,7 +340,9 @@ final class TestDevice {
         case .pull(let number, let cursor):
             do throws(LinkFailure) {
                 try reach()
-                tell(.pulled(number, try cloud.server.changes(since: cursor, now: cloud.serverNow)))
+                let changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)
+                if holdsPulls { return held.append(.pulled(number, changes)) }
+                tell(.pulled(number, changes))
             } catch { tell(.pullFailed(number, error)) }
         }
     }

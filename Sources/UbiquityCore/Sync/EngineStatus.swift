@@ -5,6 +5,8 @@ package struct EngineStatus: Hashable, Sendable {
     package var account: String?
     package var isSignedIn: Bool
     package var isLeading: Bool
+    /// Another process holds the connection and does not answer.
+    package var isHeldUp: Bool
     package var link: LinkStatus
     /// The keys whose write waits for the server.
     package var pendingKeys: Set<Key>
@@ -27,7 +29,8 @@ extension SyncEngine {
 
     package var status: EngineStatus {
         EngineStatus(
-            account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading, link: linkStatus,
+            account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading,
+            isHeldUp: leaderWatch.isSilent && isSignedIn && diskFailure == nil, link: linkStatus,
             pendingKeys: Set(waiting.map(\.whole)), usage: usage, limits: meta.limits,
             hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)
     }

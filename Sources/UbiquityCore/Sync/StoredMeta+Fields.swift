@@ -13,6 +13,7 @@ extension StoredMeta {
             "allowance": allowance.fields,
             "syncsRequested": .integer(syncsRequested),
             "syncsCompleted": .integer(syncsCompleted),
+            "syncsTaken": syncsTaken.map { .integer($0) },
             "syncFailure": syncFailure.map { .string($0) },
             "link": link.fields,
         ])
@@ -36,6 +37,7 @@ extension StoredMeta {
         }
         syncsRequested = try fields.integer("syncsRequested") ?? 0
         syncsCompleted = try fields.integer("syncsCompleted") ?? 0
+        syncsTaken = try fields.integer("syncsTaken")
         syncFailure = try fields.string("syncFailure")
         if let link = try fields.fields("link") { self.link = try LinkStatus(link) }
     }

@@ -64,6 +64,8 @@ package struct StoredMeta: Hashable, Sendable {
     /// the leader answers by raising the second to it.
     package var syncsRequested: Int64 = 0
     package var syncsCompleted: Int64 = 0
+    /// Up to where the leader has seen them; nil where it is of a version that does not say.
+    package var syncsTaken: Int64?
     /// Why the last of the completed round trips failed; nil if it did not.
     package var syncFailure: String?
     package var link = LinkStatus()

@@ -28,7 +28,7 @@ extension SyncEngine {
         }
         guard saveInFlight == nil, now.uptime >= saveRetryAt ?? .min else { return nil }
         saveRetryAt = nil
-        let requestNumber = numberNewRequests()
+        let requestNumber = numberNewRequests(at: now)
         let (written, saving) = entries.beginSave()
         let batch = SaveBatch(
             expectedVersion: diskVersion, entries: written,
@@ -94,7 +94,7 @@ extension SyncEngine {
             Notice(
                 meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange, changed)
         )
-        requestsAnswered(by: changes.meta)
+        requestsAnswered(by: changes.meta, at: now)
     }
 
     /// Where another process gave its final stamp to a write that this process has replaced since, and

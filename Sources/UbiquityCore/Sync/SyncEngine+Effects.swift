@@ -71,6 +71,7 @@ extension SyncEngine {
     /// What to do now; nil: nothing until the next event or ``nextWake``.
     package mutating func nextEffect(at now: ClockReading) -> Effect? {
         checkRequests()
+        checkLeader(at: now)
         if !notices.isEmpty { return .notify(notices.removeFirst()) }
         if !finished.isEmpty {
             let (id, failure) = finished.removeFirst()
@@ -84,8 +85,10 @@ extension SyncEngine {
 
     /// When time alone will make something possible, by the uptime in milliseconds; nil: never.
     package var nextWake: Int64? {
-        [saveRetryAt, linkRetryAt, waiting.isEmpty || !isLive ? nil : pushRetry?.at]
-            .compactMap(\.self).min()
+        [
+            saveRetryAt, linkRetryAt, waiting.isEmpty || !isLive ? nil : pushRetry?.at,
+            leaderWatch.lookAt,
+        ].compactMap(\.self).min()
     }
 }
 

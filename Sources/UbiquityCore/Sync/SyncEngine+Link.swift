@@ -87,6 +87,7 @@ extension SyncEngine {
     mutating func lead(_ leads: Bool, at now: ClockReading) {
         guard leads != isLeading else { return }
         isLeading = leads
+        leaderWatch = LeaderWatch()
         if leads {
             post(Notice(.serverChange, finalizeStamps(at: now)))
             takeOverRequests()

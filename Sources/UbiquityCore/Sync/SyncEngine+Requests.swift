@@ -64,6 +64,9 @@ extension SyncEngine {
     mutating func takeRequests(from disk: StoredMeta, at now: ClockReading) {
         guard disk.syncsRequested > meta.syncsRequested else { return }
         meta.syncsRequested = disk.syncsRequested
+        // At once, so that those who asked know that they were heard.
+        meta.syncsTaken = disk.syncsRequested
+        isMetaUnsaved = true
         requests.append(newRequest(number: disk.syncsRequested))
         hurry(at: now)
     }
@@ -71,6 +74,8 @@ extension SyncEngine {
     /// What the processes that follow asked of the leader that is gone, and what this one asked,
     /// is this one's to do.
     mutating func takeOverRequests() {
+        // With the next save: who waits asks again.
+        meta.syncsTaken = meta.syncsRequested
         for index in requests.indices {
             requests[index].fetch = fetchesStarted + 1
             requests[index].number = nil
@@ -81,12 +86,34 @@ extension SyncEngine {
     }
 
     /// As follower: gives the next number to the requests that have none.
-    mutating func numberNewRequests() -> Int64? {
-        guard !isLeading, requests.contains(where: { $0.number == nil }) else { return nil }
+    mutating func numberNewRequests(at now: ClockReading) -> Int64? {
+        guard !isLeading, asksAgain || requests.contains(where: { $0.number == nil }) else {
+            return nil
+        }
+        asksAgain = false
         meta.syncsRequested += 1
         isMetaUnsaved = true
+        leaderWatch.asked(
+            meta.syncsRequested, at: now.uptime, takesNote: meta.syncsTaken != nil)
         return meta.syncsRequested
     }
+
+    /// As follower: waits no longer for a leader that does not answer.
+    mutating func checkLeader(at now: ClockReading) {
+        guard !isLeading, !requests.isEmpty else { return leaderWatch.rest() }
+        switch leaderWatch.look(at: now.uptime, takesNote: meta.syncsTaken != nil) {
+        case nil: break
+        case .askAgain:
+            asksAgain = true
+            isMetaUnsaved = true
+        case .silent:
+            let reason = diskFailure.map { "the disk refuses: \($0)" } ?? Self.silence
+            finishRequests(LinkFailure(.unreachable, reason)) { _ in true }
+        }
+    }
+
+    private static let silence =
+        "another process of this device holds the connection and does not answer"
 
     mutating func requestsSaved(as number: Int64, through id: Int) {
         guard !isLeading else { return }
@@ -99,8 +126,9 @@ extension SyncEngine {
     }
 
     /// As follower: the leader finished all requests up to a number.
-    mutating func requestsAnswered(by meta: StoredMeta) {
+    mutating func requestsAnswered(by meta: StoredMeta, at now: ClockReading) {
         guard !isLeading else { return }
+        leaderWatch.heard(max(meta.syncsTaken ?? 0, meta.syncsCompleted), at: now.uptime)
         let failure = meta.syncFailure.map { LinkFailure(.unreachable, $0) }
         finishRequests(failure) { $0.number.map { $0 <= meta.syncsCompleted } ?? false }
         if requests.contains(where: { $0.number == nil }) { isMetaUnsaved = true }

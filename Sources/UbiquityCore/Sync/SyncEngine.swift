@@ -67,6 +67,9 @@ package struct SyncEngine: Sendable {
     var fetchesFinished = 0
     var pullInFlight: Int?
     var finished: [(id: Int, failure: LinkFailure?)] = []
+    /// As follower.
+    var leaderWatch = LeaderWatch()
+    var asksAgain = false
 
     var notices: [Notice] = []
     /// Whether the app's own writes are told of as well.
