@@ -109,7 +109,7 @@ extension Failure.Status {
             case .takesTooLong: .unavailable
             case .noFile: .noInput
             case .notBackup: .badInput
-            case .hasData, .noRoom, .notMade: .cannotCreate
+            case .hasData, .noRoom, .notMade, .inUse: .cannotCreate
             case .databaseUnreadable: .inputOutput
             }
     }

@@ -20,6 +20,7 @@ package func runServer(
     let folder = DataFolder(path: settings.dataFolder)
     try folder.make()
     let lock = try FolderLock(folder)
+    folder.removeDrafts()
     try folder.makeDatabaseFile()
     let storage = try SQLiteServerStorage.openForServer(folder.databasePath)
     let operatorHash = try OperatorCredential.prepare(in: folder, storage: storage)

@@ -53,4 +53,44 @@ struct DeviceStateTests {
             if signsOut { state.signOut() }
         }
     }
+
+    @Test func `a folder that was wiped is to go, as long as it is there`() {
+        var state = DeviceState()
+        state.signIn(account("A"))
+        #expect(state.abandonedFolders(among: ["1"]) == [])
+        _ = state.signOutWiping()
+        #expect(state.folder == "2")
+        #expect(state.abandonedFolders(among: ["1", "2"]) == ["1"])
+        #expect(state.abandonedFolders(among: ["2"]) == [])
+        state.signIn(account("B"))
+        state.signIn(account("C"))
+        #expect(state.abandonedFolders(among: ["1", "2", "3"]) == ["1"])
+    }
+
+    @Test func `what an account has parked stays, and what is no folder of the library's`() {
+        var state = DeviceState()
+        state.signIn(account("A"))
+        state.signIn(account("B"))
+        _ = state.signOutWiping()
+        #expect(state.folder == "3")
+        let names = ["1", "2", "3", "4", "02", "x", "-1", "0", ".DS_Store", "99999999999999999999"]
+        #expect(state.abandonedFolders(among: names) == ["2"])
+    }
+
+    @Test func `a device that has lost its file removes nothing`() {
+        var state = DeviceState()
+        #expect(state.abandonedFolders(among: ["1", "2", "3"]) == [])
+        state.signIn(account("A"))
+        #expect(state.abandonedFolders(among: ["1", "2", "3"]) == [])
+    }
+
+    /// An account that was here before comes back where nobody had signed in since a wipe.
+    @Test func `the folder of nobody is to go once an account leaves it for its own`() {
+        var state = DeviceState()
+        state.signIn(account("A"))
+        state.signIn(account("B"))
+        _ = state.signOutWiping()
+        state.signIn(account("A"))
+        #expect(state.abandonedFolders(among: ["1", "2", "3"]) == ["2", "3"])
+    }
 }

@@ -135,6 +135,72 @@ import UbiquityWire
         #expect(try FileManager.default.contentsOfDirectory(atPath: data).sorted() == before)
     }
 
+    /// As `cp` makes it of a folder whose server runs.
+    @Test func `of a copy with a log beside it, what the log has is restored too`() async throws {
+        let bad = folder.file("bad")
+        var credential = ""
+        try await withServer(in: folder) { server in
+            let device = try await server.newDevice()
+            try await device.set("a", "in the log")
+            credential = device.credential
+            for suffix in ["", "-wal"] {
+                try Self.copy(data + "/ubiquity.sqlite" + suffix, to: bad + suffix)
+            }
+        }
+        try FileManager.default.removeItem(atPath: data)
+        #expect(try restore(bad).devices == 1)
+        try await withServer(in: folder) { server in
+            let answer = try await server.send(
+                "GET", "/v1/stores/notes/changes", credential: credential)
+            #expect(answer.status == 200)
+            #expect(try answer.message(WireChanges.self).records.count == 1)
+        }
+    }
+
+    /// In a process of its own: to close a database by hand takes its server's locks.
+    private static func copy(_ path: String, to place: String) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/cp")
+        process.arguments = [path, place]
+        try process.run()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+    }
+
+    @Test func `a database that another program reads does not give way, and keeps its log`()
+        async throws
+    {
+        let copy = try await backUp { try await $0.newDevice().set("a", "1") }
+        let path = data + "/ubiquity.sqlite"
+        let writer = try DatabaseQueue(path: path)
+        defer { try? writer.close() }
+        try await writer.write { try $0.execute(sql: "DELETE FROM device") }
+        let reading = try ReadingTransaction(path)
+        try await writer.write { try $0.execute(sql: "DELETE FROM account") }
+        let before = try FileManager.default.contentsOfDirectory(atPath: data).sorted()
+        #expect(throws: BackupError.inUse(path: path)) { _ = try restore(copy) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: data).sorted() == before)
+        withExtendedLifetime(reading) {}
+    }
+
+    @Test(arguments: [true, false])
+    func `what a restore left that was cut off is removed by the next, and by a start`(
+        _ restores: Bool
+    ) async throws {
+        let copy = try await backUp { try await $0.newDevice().set("a", "1") }
+        let before = try FileManager.default.contentsOfDirectory(atPath: data).sorted()
+        for name in [".ubiquity.sqlite.1234ABCD", ".ubiquity.sqlite.1234ABCD-journal"] {
+            try Data("everybody's values".utf8).write(to: URL(fileURLWithPath: data + "/" + name))
+        }
+        if restores {
+            let old = try #require(try restore(copy).oldDatabase)
+            try FileManager.default.removeItem(atPath: old)
+        } else {
+            try await withServer(in: folder) { _ in }
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: data).sorted() == before)
+    }
+
     @Test func `a damaged database gives way to a backup too`() async throws {
         let copy = try await backUp { try await $0.newDevice().set("a", "1") }
         try Data("damaged".utf8).write(to: URL(fileURLWithPath: data + "/ubiquity.sqlite"))

@@ -22,12 +22,23 @@ struct Worker: AsyncParsableCommand {
     func run() async throws {
         var configuration = UbiquityConfiguration(identifier: store, home: home)
         configuration.logger = Logger(label: "worker") { StreamLogHandler.standardError(label: $0) }
-        let store = try UbiquitousKeyValueStore(configuration: configuration)
-        defer { store.close() }
-        if torture { return try TortureApp(store).run() }
-        if count { return try await CountingApp(store).run() }
-        if !quiet { NoticePrinter.observe(store) }
+        if torture { return try TortureApp(configuration).run() }
+        var store: UbiquitousKeyValueStore? = try UbiquitousKeyValueStore(
+            configuration: configuration)
+        defer { store?.close() }
+        if let store, count { return try await CountingApp(store).run() }
+        if let store, !quiet { NoticePrinter.observe(store) }
         MessageOutput.print(WorkerMessage.ready)
-        while let line = readLine() { try await WorkerCommand(line).run(on: store) }
+        while let line = readLine() {
+            switch try WorkerCommand(line) {
+            case .reopen(let key, let text):
+                store?.set(text, forKey: key)
+                store = nil
+                store = try UbiquitousKeyValueStore(configuration: configuration)
+                MessageOutput.print(WorkerMessage.ready)
+            case let command:
+                if let store { try await command.run(on: store) }
+            }
+        }
     }
 }

@@ -7,6 +7,8 @@ import UbiquityCore
 /// One line of the input: a word, and what it needs.
 enum WorkerCommand {
     case set(key: String, text: String)
+    /// Writes, lets the store go and makes another at once.
+    case reopen(key: String, text: String)
     case remove(key: String)
     case get(key: String)
     case values
@@ -19,6 +21,7 @@ enum WorkerCommand {
         let words = line.split(separator: " ", maxSplits: 2).map(String.init)
         switch (words.first, words.count) {
         case ("set", 3): self = .set(key: words[1], text: words[2])
+        case ("reopen", 3): self = .reopen(key: words[1], text: words[2])
         case ("remove", 2): self = .remove(key: words[1])
         case ("get", 2): self = .get(key: words[1])
         case ("values", 1): self = .values
@@ -40,6 +43,8 @@ enum WorkerCommand {
         case .sync: MessageOutput.print(WorkerMessage.synced(failure: await failure(of: store)))
         case .status: MessageOutput.print(WorkerMessage.status(store.workerStatus))
         case .storm(let storm): try storm.run(on: store)
+        // The worker's own.
+        case .reopen: break
         }
     }
 

@@ -30,7 +30,7 @@ final class SQLiteStoreFile: StoreFile {
     func watch(changed: @escaping @Sendable () -> Void) throws {
         let watcher = try FileWatcher(
             folder: PrivateFiles.parent(of: path) ?? ".",
-            prefix: (path as NSString).lastPathComponent + CommitBell.suffix, queue: queue,
+            file: (path as NSString).lastPathComponent + CommitBell.suffix, queue: queue,
             handler: changed)
         self.watcher.withLock { $0 = watcher }
     }

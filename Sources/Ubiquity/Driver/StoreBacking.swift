@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Dispatch
 internal import Logging
 internal import Synchronization
 internal import UbiquityCore
@@ -20,11 +21,16 @@ final class StoreBacking: Sendable {
 
     // MARK: - Opening
 
-    /// The stores that are open in this process. Two connections of one process to one file would
-    /// be told of each other's writes as of another process's.
-    private static let open = Mutex<[String: Weak]>([:])
+    /// The stores of this process. Two connections of one process to one file would be told of each
+    /// other's writes as of another process's: a store that is made again waits until the one before
+    /// has saved and closed.
+    private static let open = Mutex<[String: Opened]>([:])
 
-    private struct Weak { weak var backing: StoreBacking? }
+    private struct Opened {
+        weak var backing: StoreBacking?
+        /// Signalled once.
+        var closed: DispatchSemaphore
+    }
 
     /// - Throws: ``UbiquityError``.
     static func open(_ configuration: UbiquityConfiguration) throws -> StoreBacking {
@@ -33,10 +39,11 @@ final class StoreBacking: Sendable {
         return try open.withLock { open in
             let name = "\(device.home.path)/\(identity.fileName)"
             if let backing = open[name]?.backing, !backing.isClosed { return backing }
+            open.removeValue(forKey: name)?.closed.wait()
             let backing = try StoreBacking(
                 identity, on: device, .system(notices: configuration.notificationQueue),
                 configuration)
-            open[name] = Weak(backing: backing)
+            open[name] = Opened(backing: backing, closed: backing.driver.closed)
             return backing
         }
     }

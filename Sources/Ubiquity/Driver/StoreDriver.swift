@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Dispatch
 internal import Logging
 internal import Synchronization
 internal import UbiquityCore
@@ -12,7 +13,7 @@ internal import UbiquityCore
 /// * `memory`, a constant that guards itself: the app's threads read and write through it.
 /// * `shell`, `cancelWake`, `toldStatus` and `isSynchronized` belong to `queue`, a serial one: steps
 ///   are done on it in the order in which the driver gave them.
-/// * `audience` and `logger` are constants, and guard themselves.
+/// * `audience`, `logger` and `closed` are constants, and guard themselves.
 final class StoreDriver: @unchecked Sendable {
     let memory: EngineMemory
     private let queue: any WorkQueue
@@ -22,6 +23,8 @@ final class StoreDriver: @unchecked Sendable {
     private var cancelWake: (@Sendable () -> Void)?
     private var toldStatus: EngineStatus?
     private var isSynchronized = false
+    /// Signalled when the file is closed, for good.
+    let closed = DispatchSemaphore(value: 0)
 
     /// Opens the store's file of the account that is signed in, or makes it.
     /// - Parameter device: Nil: the store is in memory.
@@ -207,6 +210,7 @@ final class StoreDriver: @unchecked Sendable {
         case .report(let failure): report(UbiquityError(.storage, failure))
         default:
             if let event = shell.perform(step) { handle(event) }
+            if step == .close { closed.signal() }
             // Behind what is waited for now.
             if case .effect(.save) = step { queue.enqueue { [shell] in shell.storage.tidy() } }
         }

@@ -51,15 +51,20 @@ final class DeviceAccount: StoreDevice {
     func current() throws -> DeviceState {
         let (known, followers) = try state.withLock { state -> (DeviceState, [State.Follower]) in
             if let known = state.known { return (known, []) }
-            if state.watcher == nil {
+            let isFirst = state.watcher == nil
+            if isFirst {
                 // Before the file is read: a change in between is then looked at twice, not never.
                 state.watcher = try FileWatcher(
-                    folder: home.path, prefix: DeviceHome.accountFileName, queue: queue
+                    folder: home.path, file: DeviceHome.accountFileName, queue: queue
                 ) { [weak self] in self?.changed() }
             }
             do throws(HomeError) {
                 let known = try home.load()
                 state.known = known
+                // Behind what an opening waits for, and where there may be any.
+                if isFirst, known.lastFolder != nil {
+                    queue.async { [home] in try? home.removeAbandonedStores() }
+                }
                 defer { state.isUnreadable = false }
                 return (known, state.isUnreadable ? state.followers : [])
             } catch {

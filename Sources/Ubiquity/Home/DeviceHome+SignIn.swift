@@ -26,6 +26,8 @@ extension DeviceHome {
             old = state.signedIn
             state.signIn(account)
         }
+        // The sign-in has worked; what is left is removed at the next start.
+        try? removeAbandonedStores()
         guard let old else { return (account, nil) }
         return (account, await giveUp(old))
     }
@@ -38,13 +40,10 @@ extension DeviceHome {
     /// - Throws: ``HomeError``.
     package func endSignIn(wipes: Bool) throws(HomeError) -> SignedInAccount? {
         var account: SignedInAccount?
-        var wiped: String?
         try update { state in
-            let folder = state.folder
             account = wipes ? state.signOutWiping() : state.signOut()
-            if state.folder != folder { wiped = folder }
         }
-        if let wiped { try removeStores(of: wiped) }
+        try removeAbandonedStores()
         return account
     }
 

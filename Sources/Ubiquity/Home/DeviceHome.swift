@@ -28,8 +28,17 @@ package struct DeviceHome: Hashable, Sendable {
         }
     }
 
+    /// Looks which files are there: see ``StoreFileName``.
     package func storePath(for identifier: String, folder: String) -> String {
-        "\(path)/stores/\(folder)/\(identifier).sqlite"
+        let folder = storesPath + "/" + folder
+        return folder + "/" + StoreFileName.name(of: identifier, among: Self.names(in: folder))
+    }
+
+    /// The files of a folder's stores, in the order of their names.
+    package func storePaths(in folder: String) -> [String] {
+        let folder = storesPath + "/" + folder
+        return Self.names(in: folder).filter { StoreFileName.identifier(of: $0) != nil }.sorted()
+            .map { folder + "/" + $0 }
     }
 
     /// - Returns: The state of a device that never signed in, if there is no file.
@@ -59,16 +68,30 @@ package struct DeviceHome: Hashable, Sendable {
         return state
     }
 
-    /// Removes what stores a folder has, which must be nobody's by now.
+    /// Removes the folders that a wiping left, this one or one that was cut off.
     /// - Throws: ``HomeError``.
-    func removeStores(of folder: String) throws(HomeError) {
-        let path = "\(path)/stores/\(folder)"
-        guard FileManager.default.fileExists(atPath: path) else { return }
-        do { try FileManager.default.removeItem(atPath: path) } catch {
-            throw .unwritable("The folder \(path)", cause: error.localizedDescription)
+    package func removeAbandonedStores() throws(HomeError) {
+        let stores = storesPath
+        // By a listing first, which is all that most devices ever need.
+        guard try !load().abandonedFolders(among: Self.names(in: stores)).isEmpty else { return }
+        // A folder of today may be nobody's tomorrow, but never the other way round; even so, nobody
+        // signs in meanwhile.
+        let lock = try locked()
+        defer { lock.unlock() }
+        for folder in try load().abandonedFolders(among: Self.names(in: stores)) {
+            let path = "\(stores)/\(folder)"
+            do { try FileManager.default.removeItem(atPath: path) } catch {
+                guard FileManager.default.fileExists(atPath: path) else { continue }
+                throw .unwritable("The folder \(path)", cause: error.localizedDescription)
+            }
         }
     }
 
+    private static func names(in folder: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    }
+
+    private var storesPath: String { path + "/stores" }
     private var accountPath: String { path + "/" + Self.accountFileName }
 
     private func locked() throws(HomeError) -> FileLock {

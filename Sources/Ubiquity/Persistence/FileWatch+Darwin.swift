@@ -7,68 +7,65 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// A watch of a folder and of the files in it by kqueue, which tells of a folder only what
+/// A watch of a folder and of one file in it by kqueue, which tells of a folder only what
 /// appears and goes there, and of a file's content only to those who hold that file open.
 ///
 /// Shared state: `state`, guarded by a mutex: the queue's handlers and `cancel()` meet there.
 final class FileWatch: Sendable {
     private struct State {
         var folder: (any DispatchSourceFileSystemObject)?
-        var files: [String: any DispatchSourceFileSystemObject] = [:]
+        var file: (any DispatchSourceFileSystemObject)?
     }
 
     private let state = Mutex(State())
     private let path: String
-    private let prefix: String
+    private let file: String
     private let queue: DispatchQueue
     private let handler: @Sendable () -> Void
 
     init(
-        folder: String, prefix: String, queue: DispatchQueue,
+        folder: String, file: String, queue: DispatchQueue,
         handler: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         path = folder
-        self.prefix = prefix
+        self.file = file
         self.queue = queue
         self.handler = handler
-        guard let source = watch(folder, { $0.filesChanged() }) else { throw SystemError(errno) }
+        guard let source = watch(folder, { $0.folderChanged() }) else { throw SystemError(errno) }
         state.withLock { $0.folder = source }
-        watchFiles()
+        watchFile()
     }
 
     func cancel() {
         state.withLock { state in
             state.folder?.cancel()
-            state.files.values.forEach { $0.cancel() }
+            state.file?.cancel()
             state = State()
         }
     }
 
-    private func filesChanged() {
-        watchFiles()
+    private func folderChanged() {
+        watchFile()
         handler()
     }
 
-    private func watchFiles() {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
-        for name in names where name.hasPrefix(prefix) {
-            guard state.withLock({ $0.folder != nil && $0.files[name] == nil }),
-                let source = watch(path + "/" + name, { $0.fileChanged(name) })
-            else { continue }
-            state.withLock { $0.files[name] = source }
-        }
+    /// If it is there.
+    private func watchFile() {
+        guard state.withLock({ $0.folder != nil && $0.file == nil }),
+            let source = watch(path + "/" + file, { $0.fileChanged() })
+        else { return }
+        state.withLock { $0.file = source }
     }
 
-    private func fileChanged(_ name: String) {
+    private func fileChanged() {
         let isGone = state.withLock { state in
-            guard let source = state.files[name],
-                !source.data.isDisjoint(with: [.delete, .rename])
+            guard let source = state.file, !source.data.isDisjoint(with: [.delete, .rename])
             else { return false }
             source.cancel()
-            state.files[name] = nil
+            state.file = nil
             return true
         }
-        if isGone { watchFiles() }
+        if isGone { watchFile() }
         handler()
     }
 

@@ -21,12 +21,12 @@ struct FileWatch: @unchecked Sendable {
 
     /// - Parameter open: Gives an inotify descriptor, or less than zero and `errno`.
     init(
-        folder: String, prefix: String, queue: DispatchQueue,
+        folder: String, file: String, queue: DispatchQueue,
         open: () -> CInt = { inotify_init1(CInt(IN_NONBLOCK) | CInt(IN_CLOEXEC)) },
         handler: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         do throws(SystemError) {
-            source = try Self.inotify(open(), folder, prefix, queue, handler)
+            source = try Self.inotify(open(), folder, file, queue, handler)
         } catch {
             guard [EMFILE, ENFILE, ENOSPC].contains(error.code) else { throw error }
             source = PollingTimer.start(on: queue, handler)
@@ -34,21 +34,21 @@ struct FileWatch: @unchecked Sendable {
     }
 
     private static func inotify(
-        _ file: CInt, _ folder: String, _ prefix: String, _ queue: DispatchQueue,
+        _ watches: CInt, _ folder: String, _ file: String, _ queue: DispatchQueue,
         _ handler: @escaping @Sendable () -> Void
     ) throws(SystemError) -> any DispatchSourceProtocol {
-        guard file >= 0 else { throw SystemError(errno) }
+        guard watches >= 0 else { throw SystemError(errno) }
         let events = IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO
-        guard inotify_add_watch(file, folder, UInt32(events)) >= 0 else {
+        guard inotify_add_watch(watches, folder, UInt32(events)) >= 0 else {
             let code = errno
-            close(file)
+            close(watches)
             throw SystemError(code)
         }
-        let source = DispatchSource.makeReadSource(fileDescriptor: file, queue: queue)
+        let source = DispatchSource.makeReadSource(fileDescriptor: watches, queue: queue)
         source.setEventHandler {
-            if readEvents(from: file, prefix: Array(prefix.utf8)) { handler() }
+            if readEvents(from: watches, of: Array(file.utf8)) { handler() }
         }
-        source.setCancelHandler { close(file) }
+        source.setCancelHandler { close(watches) }
         source.resume()
         return source
     }
@@ -56,15 +56,14 @@ struct FileWatch: @unchecked Sendable {
     func cancel() { source.cancel() }
 
     /// Takes all that the kernel has.
-    /// - Returns: Whether anything of it is about the prefix, or was lost for want of room.
-    private static func readEvents(from file: CInt, prefix: [UInt8]) -> Bool {
+    /// - Returns: Whether anything of it is about the file, or was lost for want of room.
+    private static func readEvents(from watches: CInt, of file: [UInt8]) -> Bool {
         var concerns = false
         withUnsafeTemporaryAllocation(byteCount: bufferBytes, alignment: 8) { buffer in
             while true {
-                let count = read(file, buffer.baseAddress, buffer.count)
+                let count = read(watches, buffer.baseAddress, buffer.count)
                 guard count > 0 else { return }
-                if Self.events(UnsafeRawBufferPointer(rebasing: buffer[..<count]), concern: prefix)
-                {
+                if Self.events(UnsafeRawBufferPointer(rebasing: buffer[..<count]), concern: file) {
                     concerns = true
                 }
             }
@@ -72,14 +71,15 @@ struct FileWatch: @unchecked Sendable {
         return concerns
     }
 
-    private static func events(_ events: UnsafeRawBufferPointer, concern prefix: [UInt8]) -> Bool {
+    private static func events(_ events: UnsafeRawBufferPointer, concern file: [UInt8]) -> Bool {
         var rest = events[...]
         while rest.count >= headerBytes {
             let event = UnsafeRawBufferPointer(rebasing: rest)
             let mask = event.load(fromByteOffset: 4, as: UInt32.self)
             let length = Int(event.load(fromByteOffset: 12, as: UInt32.self))
-            let name = event.dropFirst(headerBytes).prefix(length)
-            if mask & UInt32(IN_Q_OVERFLOW) != 0 || name.starts(with: prefix) { return true }
+            // Filled up with zeros.
+            let name = event.dropFirst(headerBytes).prefix(length).prefix { $0 != 0 }
+            if mask & UInt32(IN_Q_OVERFLOW) != 0 || name.elementsEqual(file) { return true }
             rest = rest.dropFirst(headerBytes + length)
         }
         return false

@@ -11,7 +11,7 @@ struct FileWatch: @unchecked Sendable {
     private let source: any DispatchSourceProtocol
 
     init(
-        folder: String, prefix: String, queue: DispatchQueue,
+        folder: String, file: String, queue: DispatchQueue,
         handler: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         source = PollingTimer.start(on: queue, handler)

@@ -3,7 +3,7 @@
 package import Dispatch
 internal import Synchronization
 
-/// Calls a handler when a file of a folder changes, appears or is put in another's place.
+/// Calls a handler when one file of a folder changes, appears or is put in another's place.
 ///
 /// It may call once for several changes, and for a change that others would not call one: the
 /// handler looks for itself. It calls on the given queue, never after ``cancel()`` has returned
@@ -17,14 +17,14 @@ package final class FileWatcher: Sendable {
 
     /// - Parameters:
     ///   - folder: A folder that exists. It is watched itself; what is below its folders is not.
-    ///   - prefix: How the names of the files begin; a database's log is beside it and begins so.
+    ///   - file: Its name. Not a database's: where the kernel has to be shown the file, it is opened.
     /// - Throws: ``SystemError`` if the folder cannot be watched.
     package init(
-        folder: String, prefix: String, queue: DispatchQueue,
+        folder: String, file: String, queue: DispatchQueue,
         handler: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         source = Mutex(
-            try FileWatch(folder: folder, prefix: prefix, queue: queue, handler: handler))
+            try FileWatch(folder: folder, file: file, queue: queue, handler: handler))
     }
 
     deinit { cancel() }

@@ -38,7 +38,8 @@ package enum PrivateFiles {
         #endif
     }
 
-    /// Makes an empty file unless there is one.
+    /// Makes an empty file unless there is one, which is not opened: it may be a database's
+    /// (``SQLiteFile``).
     /// - Throws: ``SystemError``.
     package static func makeFile(_ path: String) throws(SystemError) {
         #if os(Windows)
@@ -47,8 +48,11 @@ package enum PrivateFiles {
             throw SystemError("the file cannot be made")
         }
         #else
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw SystemError(errno) }
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            if errno == EEXIST { return }
+            throw SystemError(errno)
+        }
         close(file)
         #endif
     }

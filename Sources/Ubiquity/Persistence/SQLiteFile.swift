@@ -4,6 +4,11 @@ internal import Foundation
 internal import GRDB
 
 /// How a store's file is opened and made.
+///
+/// A database's file, its log and its index are opened by SQLite alone, and by hand only where there
+/// is none yet. SQLite's locks belong to the process: the closing of any descriptor of the file
+/// cancels them all, and another process then takes itself for the last user and deletes the log
+/// under those who write to it. `docs/decisions/0021` has the whole rule.
 enum SQLiteFile {
     /// "Ubiq" in ASCII: tells a store of ours from other programs' databases.
     static let applicationID: Int64 = 0x5562_6971

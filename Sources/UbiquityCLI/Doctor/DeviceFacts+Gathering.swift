@@ -63,12 +63,9 @@ extension DeviceFacts {
         if case .named(let name, _) = identifier {
             return [store(name, at: home.storePath(for: name, folder: state.folder))]
         }
-        let suffix = ".sqlite"
-        let folder = "\(home.path)/stores/\(state.folder)"
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        return names.filter { $0.hasSuffix(suffix) }.sorted().map { name in
-            let identifier = String(name.dropLast(suffix.count))
-            return store(identifier, at: home.storePath(for: identifier, folder: state.folder))
+        return home.storePaths(in: state.folder).map { path in
+            let name = (path as NSString).lastPathComponent
+            return store(StoreFileName.identifier(of: name) ?? name, at: path)
         }
     }
 

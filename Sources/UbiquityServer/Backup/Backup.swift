@@ -34,9 +34,8 @@ package struct Backup: Sendable {
         (size, accounts, path) = (copy.size, copy.accounts, draft.path)
     }
 
-    private static func copy(
-        _ database: String, to draft: FileDraft, secondsMax: Double
-    ) throws {
+    /// A log beside the database is a part of it.
+    static func copy(_ database: String, to draft: FileDraft, secondsMax: Double) throws {
         do {
             let queue = try DatabaseQueue(path: database, configuration: BackupFile.configuration)
             let watchdog = DispatchWorkItem { queue.interrupt() }
@@ -62,6 +61,8 @@ package enum BackupError: Error, Hashable, Sendable {
     /// Not a server's database, or damaged.
     case notBackup(path: String, reason: String)
     case hasData(folder: String)
+    /// Another program has the database open.
+    case inUse(path: String)
     case notMade(path: String, reason: String)
 
     init(_ error: DatabaseError, database: String, output: String) {
@@ -93,6 +94,8 @@ extension BackupError: CustomStringConvertible {
         case .hasData(let folder):
             "\(folder) has data already; with --replace the backup takes its place, and the old "
                 + "database is kept beside it"
+        case .inUse(let path):
+            "another program is using \(path), a backup perhaps; end it first. Nothing was changed"
         case .notMade(let path, let reason): "\(path) cannot be written: \(reason)"
         }
     }

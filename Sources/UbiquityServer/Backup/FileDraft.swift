@@ -20,9 +20,7 @@ package final class FileDraft: Sendable {
         let url = URL(fileURLWithPath: (path as NSString).expandingTildeInPath)
         self.path = url.path
         self.replaces = replaces
-        draftPath =
-            url.deletingLastPathComponent()
-            .appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString.prefix(8))").path
+        draftPath = Self.draftPrefix(of: self.path) + UUID().uuidString.prefix(8)
         if !replaces { try Self.checkFree(self.path) }
         file = open(draftPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw FileDraftError(self.path, errno) }
@@ -66,6 +64,24 @@ package final class FileDraft: Sendable {
         guard [EPERM, ENOTSUP, ENOSYS].contains(errno) else { throw FileDraftError(path, errno) }
         try Self.checkFree(path)
         guard rename(draftPath, path) == 0 else { throw FileDraftError(path, errno) }
+    }
+
+    /// Removes drafts that were never finished, and what SQLite put beside them. Nobody may be writing
+    /// one meanwhile.
+    static func removeLeftovers(of path: String) {
+        let prefix = draftPrefix(of: path) as NSString
+        let folder = prefix.deletingLastPathComponent
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for name in names where name.hasPrefix(prefix.lastPathComponent) {
+            unlink((folder as NSString).appendingPathComponent(name))
+        }
+    }
+
+    /// How the names of a file's drafts begin.
+    private static func draftPrefix(of path: String) -> String {
+        let path = path as NSString
+        return (path.deletingLastPathComponent as NSString)
+            .appendingPathComponent(".\(path.lastPathComponent).")
     }
 
     private static func checkFree(_ path: String) throws(FileDraftError) {

@@ -32,11 +32,12 @@ package struct Restoration: Sendable {
         try folder.make()
         let lock = try FolderLock(folder)
         defer { withExtendedLifetime(lock) {} }
+        folder.removeDrafts()
         guard replaces || !folder.hasServerData else {
             throw BackupError.hasData(folder: folder.path)
         }
         let draft = try FileDraft(path: folder.databasePath, replaces: true)
-        try Self.copy(backup.path, to: draft)
+        try Backup.copy(backup.path, to: draft, secondsMax: Self.copyingSecondsMax)
         devices = try Self.prepare(draft.draftPath, signsOutDevices: signsOutDevices)
         accounts = try BackupFile(draft.draftPath).accounts
         try Self.inheritOwner(of: folder, [draft.draftPath, folder.lockPath])
@@ -44,17 +45,8 @@ package struct Restoration: Sendable {
         try draft.finish()
     }
 
-    private static let pieceBytes = 1 << 20
-
-    private static func copy(_ path: String, to draft: FileDraft) throws {
-        guard let file = FileHandle(forReadingAtPath: path) else {
-            throw BackupError.notBackup(path: path, reason: "it cannot be read")
-        }
-        defer { try? file.close() }
-        while let piece = try file.read(upToCount: pieceBytes), !piece.isEmpty {
-            try draft.write([UInt8](piece))
-        }
-    }
+    /// Where nobody has said how long it may take.
+    private static let copyingSecondsMax = 86_400.0
 
     /// - Returns: How many devices are signed in.
     private static func prepare(_ path: String, signsOutDevices: Bool) throws -> Int {
@@ -93,12 +85,13 @@ package struct Restoration: Sendable {
     }
 
     /// Gives the old database a second name; its own is then taken by the new one in a single step,
-    /// so that no server ever finds an empty place and begins anew. What SQLite could not empty its
-    /// log of, for the database is damaged, is moved first: never is a log beside another's database.
+    /// so that no server ever finds an empty place and begins anew. The log of a damaged database,
+    /// which SQLite could not empty, is moved first: never is a log beside another's database.
+    /// Of a sound one it is empty, so that whatever is cut off here leaves the old database whole.
     private static func setAside(_ folder: DataFolder) throws -> String? {
         let database = folder.databasePath
         guard folder.hasServerData else { return nil }
-        emptyLog(of: database)
+        try emptyLog(of: database)
         let old = freeName(database)
         for suffix in ["-wal", "-shm", "-journal"]
         where FileManager.default.fileExists(atPath: database + suffix) {
@@ -114,11 +107,19 @@ package struct Restoration: Sendable {
         return old
     }
 
-    /// The last connection that closes a database takes the log into it and removes it.
-    private static func emptyLog(of database: String) {
-        guard let queue = try? DatabaseQueue(path: database) else { return }
-        _ = try? queue.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
-        try? queue.close()
+    /// - Throws: ``BackupError/inUse(path:)`` if another program keeps SQLite from it.
+    private static func emptyLog(of database: String) throws {
+        do {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(SQLiteFile.busySecondsMax)
+            let queue = try DatabaseQueue(path: database, configuration: configuration)
+            _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+            try queue.close()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            throw BackupError.inUse(path: database)
+        } catch {
+            // It is damaged, and gives way as it is.
+        }
     }
 
     /// "ubiquity.sqlite.before-restore-20261121T170000Z", with a number if that is taken.

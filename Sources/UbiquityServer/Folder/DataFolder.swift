@@ -35,14 +35,20 @@ struct DataFolder: Sendable {
     }
 
     /// Makes the database's file, empty and for its owner alone, unless it is there. The files
-    /// that SQLite puts beside it inherit its rights.
+    /// that SQLite puts beside it inherit its rights. One that is there is not opened
+    /// (``SQLiteFile``).
     func makeDatabaseFile() throws(ServerStartError) {
-        let file = open(databasePath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else {
+        let file = open(databasePath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 || errno == EEXIST else {
             throw .fileUnusable(path: databasePath, reason: Self.systemReason())
         }
-        close(file)
+        if file >= 0 { close(file) }
         try PrivateFile.requirePrivate(databasePath)
+    }
+
+    /// Removes what a restore or a start left that was cut off. For who has the ``FolderLock``.
+    func removeDrafts() {
+        for path in [databasePath, operatorCredentialPath] { FileDraft.removeLeftovers(of: path) }
     }
 
     /// What the system says to its error, the last one by default.

@@ -49,14 +49,10 @@ enum OperatorCredential {
     }
 
     private static func write(_ text: String, to path: String) throws(ServerStartError) {
-        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else {
-            throw .fileUnusable(path: path, reason: DataFolder.systemReason())
-        }
-        defer { close(file) }
-        let bytes = Array(text.utf8)
-        guard Foundation.write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0 else {
-            throw .fileUnusable(path: path, reason: DataFolder.systemReason())
-        }
+        do throws(FileDraftError) {
+            let draft = try FileDraft(path: path, replaces: false)
+            try draft.write(Array(text.utf8))
+            try draft.finish()
+        } catch { throw .fileUnusable(path: path, reason: error.description) }
     }
 }

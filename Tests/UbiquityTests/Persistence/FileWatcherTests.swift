@@ -14,8 +14,8 @@ struct FileWatcherTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    private func watch(_ prefix: String) throws -> FileWatcher {
-        try FileWatcher(folder: folder.path, prefix: prefix, queue: queue) { [signal, queue] in
+    private func watch(_ file: String) throws -> FileWatcher {
+        try FileWatcher(folder: folder.path, file: file, queue: queue) { [signal, queue] in
             dispatchPrecondition(condition: .onQueue(queue))
             signal.fire()
         }
@@ -53,10 +53,11 @@ struct FileWatcherTests {
     }
 
     #if os(Linux)
-    @Test func `other files are not told of, nor reads`() async throws {
+    @Test(arguments: ["b", "a.sqlite", "ab"])
+    func `other files are not told of, nor reads`(_ other: String) async throws {
         try write("a")
         let watcher = try watch("a")
-        try write("b")
+        try write(other)
         _ = try Data(contentsOf: URL(fileURLWithPath: folder.file("a")))
         try await Task.sleep(for: .milliseconds(50))
         queue.sync {}
@@ -80,7 +81,7 @@ struct FileWatcherTests {
     #if os(Linux)
     @Test func `where the kernel has no room for a watch, the folder is looked at`() async throws {
         let watch = try FileWatch(
-            folder: folder.path, prefix: "", queue: queue,
+            folder: folder.path, file: "", queue: queue,
             open: {
                 errno = EMFILE
                 return -1
@@ -92,7 +93,7 @@ struct FileWatcherTests {
 
     @Test func `a folder that does not exist is refused`() {
         #expect(throws: SystemError.self) {
-            try FileWatcher(folder: folder.file("no"), prefix: "", queue: queue) {}
+            try FileWatcher(folder: folder.file("no"), file: "", queue: queue) {}
         }
     }
 }

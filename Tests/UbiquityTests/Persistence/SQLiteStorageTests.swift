@@ -36,6 +36,39 @@ struct SQLiteStorageTests {
     }
     #endif
 
+    #if os(Linux)
+    /// A lock of SQLite's is the process's, and the closing of any descriptor of the file cancels it.
+    @Test func `an opening leaves the locks that this process has on the file`() throws {
+        let storage = try SQLiteStorage(path: path)
+        defer { storage.close() }
+        let locks = try ownLocks(on: path)
+        #expect(!locks.isEmpty)
+        let other = try SQLiteStorage(path: path)
+        #expect(try ownLocks(on: path) == locks)
+        other.close()
+        #expect(try ownLocks(on: path) == locks)
+        _ = try StoreInspection(path: path)
+        #expect(try ownLocks(on: path) == locks)
+    }
+
+    /// As the kernel has them: which bytes, and for what.
+    private func ownLocks(on path: String) throws -> Set<String> {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        let file = try #require(attributes[.systemFileNumber] as? NSNumber).stringValue
+        let own = "\(ProcessInfo.processInfo.processIdentifier)"
+        let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
+        // "1: POSIX  ADVISORY  READ 4711 fe:00:123 1073741826 1073742335"
+        return Set(
+            locks.split(separator: "\n").compactMap { line in
+                let fields = line.split(separator: " ").map(String.init)
+                guard fields.count > 7, fields[1] == "POSIX", fields[4] == own,
+                    fields[5].hasSuffix(":" + file)
+                else { return nil }
+                return fields[3] + " " + fields[6] + "-" + fields[7]
+            })
+    }
+    #endif
+
     @Test func `a file that is no database is named and left as it is`() throws {
         let text = Data(String(repeating: "no database ", count: 100).utf8)
         try makeFile(text)

@@ -91,6 +91,27 @@ import UbiquityCore
         #expect(try stage.folder.contains("after"))
     }
 
+    @Test func `has no file that keeps them after the next start, where the wiping was cut off`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        do {
+            let stage = try LocalStore(in: folder)
+            try stage.home.update { $0.signIn(.unreachable("ann")) }
+            stage.store.set("a secret of ann's", forKey: "a")
+            stage.store.close()
+            // As far as a process came that was killed then.
+            try stage.home.update { _ = $0.signOutWiping() }
+        }
+        #expect(try folder.contains("a secret of ann's"))
+        let next = try LocalStore(in: folder)
+        #expect(next.store.object(forKey: "a") == nil)
+        next.store.set("after", forKey: "a")
+        #expect(next.store.synchronize())
+        try await until("the end of the wiping") { try !folder.contains("a secret of ann's") }
+        #expect(try folder.contains("after"))
+    }
+
     @Test func `is told by a notification with the reason and the keys`() async throws {
         let stage = try LocalStore()
         try stage.home.update { $0.signIn(.unreachable("ann")) }

@@ -134,6 +134,38 @@ import UbiquityCore
         #expect(!second.store.synchronize())
     }
 
+    @Test(arguments: Array(236...255))
+    func `that is long has a file all the same`(count: Int) throws {
+        let identifier = String(repeating: "a", count: count)
+        let first = try LocalStore { $0.identifier = identifier }
+        first.store.set("value", forKey: "a")
+        #expect(first.store.synchronize())
+        first.store.close()
+        let second = try LocalStore(in: first.folder) { $0.identifier = identifier }
+        #expect(second.store.string(forKey: "a") == "value")
+        #expect(second.home.storePaths(in: "1").count == 1)
+    }
+
+    @Test func `that differs from another in the case of letters only has a file of its own`()
+        throws
+    {
+        let first = try LocalStore { $0.identifier = "TEAM.App" }
+        let second = try LocalStore(in: first.folder) { $0.identifier = "team.app" }
+        first.store.set("first", forKey: "a")
+        second.store.set("second", forKey: "a")
+        for store in [first.store, second.store] {
+            #expect(store.synchronize())
+            store.close()
+        }
+        let names = first.home.storePaths(in: "1").map { $0.lowercased() }
+        #expect(Set(names).count == 2)
+        // In the other order, too.
+        let again = try LocalStore(in: first.folder) { $0.identifier = "team.app" }
+        #expect(again.store.string(forKey: "a") == "second")
+        let other = try LocalStore(in: first.folder) { $0.identifier = "TEAM.App" }
+        #expect(other.store.string(forKey: "a") == "first")
+    }
+
     @Test func `is missed by who asks for a round trip`() async throws {
         let local = try LocalStore { $0.identifier = nil }
         for call in [local.store.synchronizeNow, local.store.initialSync] {

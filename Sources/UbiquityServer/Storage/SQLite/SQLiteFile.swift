@@ -4,6 +4,10 @@ internal import Foundation
 internal import GRDB
 
 /// How a server's database is opened.
+///
+/// A database's file, its log and its index are opened by SQLite alone, and by hand only where there
+/// is none yet: the closing of any descriptor of the file cancels all of SQLite's locks on it in this
+/// process (`docs/decisions/0021`).
 enum SQLiteFile {
     static let busySecondsMax: TimeInterval = 5
     static let readersMax = 4
