@@ -53,7 +53,7 @@ struct Performance: Sendable {
     private typealias Act = @Sendable () async throws -> AppProcess?
 
     private var tasks: [Act] {
-        [watching, killingServer, fillingDisks] + run.devices.map(breakingNetwork)
+        [watching, killingServer, fillingDisks, changingAccounts] + run.devices.map(breakingNetwork)
             + run.devices.flatMap { device in
                 (0..<plan.processes).map { working($0, on: device) }
             }
@@ -78,6 +78,14 @@ struct Performance: Sendable {
         { [run, plan] in
             var faults = FaultDriver(run, seed: plan.seed &+ 1)
             await faults.fillDisks()
+            return nil
+        }
+    }
+
+    private var changingAccounts: Act {
+        { [run, plan] in
+            var accounts = AccountDriver(run, seed: plan.seed &+ 2)
+            try await accounts.work()
             return nil
         }
     }

@@ -11,6 +11,8 @@ package enum TortureCommand: Codable, Hashable, Sendable {
     case roundTrip(Int)
     /// How everything stands.
     case show
+    /// Lets the store go and makes it again at once.
+    case reopen
 }
 
 /// One transaction. Each of its keys has a write with a number of its own.

@@ -5,6 +5,8 @@
 package enum TortureMessage: Codable, Hashable, Sendable {
     /// The store is open, and shows this.
     case opened([String: String])
+    /// The store was let go and made again, and shows this.
+    case reopened([String: String])
     /// It is about to make this write, for a killed app cannot say so afterwards; it saw these values
     /// under the keys. The time is in nanoseconds of the clock that all processes of the machine
     /// share, and that nobody sets.

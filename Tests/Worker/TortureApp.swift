@@ -1,48 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Logging
 import Synchronization
 import TortureLanguage
 import Ubiquity
 
 /// An app that does what a torture says and tells it all that it did and saw.
 ///
-/// Shared state: `order`, which guards nothing but the order: what the app does and what it prints of
-/// it are one step, so that who reads along knows at each line what the app knows.
+/// Shared state: `scene`, the store of the moment and its observer, whose mutex also keeps the order:
+/// what the app does and what it prints of it are one step, so that who reads along knows at each line
+/// what the app knows. Only the thread that reads the input changes it.
 final class TortureApp: Sendable {
-    private let store: UbiquitousKeyValueStore
-    private let order = Mutex(())
+    /// Unchecked: what the notification centre gives for an observer is only ever given back to it.
+    private struct Scene: @unchecked Sendable {
+        var store: UbiquitousKeyValueStore
+        var observer: (any NSObjectProtocol)?
+    }
 
-    init(_ store: UbiquitousKeyValueStore) { self.store = store }
+    private let configuration: UbiquityConfiguration
+    private let scene: Mutex<Scene?>
+
+    init(_ configuration: UbiquityConfiguration) throws {
+        self.configuration = configuration
+        scene = Mutex(
+            Scene(store: try UbiquitousKeyValueStore(configuration: configuration)))
+    }
 
     /// Ends with its input.
     func run() throws {
-        order.withLock { _ in
-            observe()
+        scene.withLock { scene in
+            guard let store = scene?.store else { return }
+            scene?.observer = observe(store)
             MessageOutput.print(TortureMessage.opened(store.texts))
         }
         while let line = readLine() {
             perform(try JSONDecoder().decode(TortureCommand.self, from: Data(line.utf8)))
         }
+        store?.close()
+    }
+
+    private var store: UbiquitousKeyValueStore? { scene.withLock { $0?.store } }
+
+    private func inOrder(_ body: (UbiquitousKeyValueStore) -> Void) {
+        scene.withLock { scene in if let scene { body(scene.store) } }
+    }
+
+    /// Lets the store go and makes another at once, as an app does that keeps none.
+    private func reopen() {
+        scene.withLock { scene in
+            if let observer = scene?.observer {
+                NotificationCenter.default.removeObserver(observer)
+            }
+            scene = nil
+            let store = openAnew()
+            scene = Scene(store: store, observer: observe(store))
+            MessageOutput.print(TortureMessage.reopened(store.texts))
+        }
+    }
+
+    /// A full disk refuses that, until it has room.
+    private func openAnew() -> UbiquitousKeyValueStore {
+        while true {
+            do { return try UbiquitousKeyValueStore(configuration: configuration) } catch {
+                configuration.logger.error("The store could not be opened anew: \(error)")
+                Thread.sleep(forTimeInterval: 0.1)
+            }
+        }
     }
 
     private func perform(_ command: TortureCommand) {
         switch command {
-        case .write(let write): order.withLock { _ in make(write) }
-        case .count(let number): order.withLock { _ in count(number) }
+        case .write(let write): inOrder { make(write, in: $0) }
+        case .count(let number): inOrder { count(number, in: $0) }
         case .save: save()
         case .roundTrip(let number): makeRoundTrip(number)
-        case .show: order.withLock { _ in MessageOutput.print(TortureMessage.shows(view)) }
+        case .show: inOrder { MessageOutput.print(TortureMessage.shows(view(of: $0))) }
+        case .reopen: reopen()
         }
     }
 
     // MARK: - Writing
 
-    private func make(_ write: TortureWrite) {
+    private func make(_ write: TortureWrite, in store: UbiquitousKeyValueStore) {
         if write.padding == nil, write.keys.allSatisfy({ store.string(forKey: $0) == nil }) {
             return MessageOutput.print(TortureMessage.passedOver)
         }
-        guard write.keys.count > 1 else { return makeAlone(write) }
+        guard write.keys.count > 1 else { return makeAlone(write, in: store) }
         do {
             try store.performBatch { batch in
                 announce(write) { batch.object(forKey: $0) as? String }
@@ -54,7 +98,7 @@ final class TortureApp: Sendable {
     }
 
     /// By the calls that most apps make.
-    private func makeAlone(_ write: TortureWrite) {
+    private func makeAlone(_ write: TortureWrite, in store: UbiquitousKeyValueStore) {
         announce(write) { store.string(forKey: $0) }
         guard let text = write.text(at: 0) else {
             return store.removeObject(forKey: write.keys[0])
@@ -62,7 +106,7 @@ final class TortureApp: Sendable {
         store.set(text, forKey: write.keys[0])
     }
 
-    private func count(_ number: Int) {
+    private func count(_ number: Int, in store: UbiquitousKeyValueStore) {
         MessageOutput.print(TortureMessage.counting(number: number))
         store.increment(forKey: TortureApp.counter)
     }
@@ -79,6 +123,7 @@ final class TortureApp: Sendable {
 
     /// Only this thread writes, so nothing is written between the call and what is said of it.
     private func save() {
+        guard let store else { return }
         let isSaved = store.synchronize()
         let reason = isSaved ? nil : store.status.diskError ?? "it gave no reason"
         MessageOutput.print(TortureMessage.saved(failure: reason))
@@ -86,6 +131,7 @@ final class TortureApp: Sendable {
 
     private func makeRoundTrip(_ number: Int) {
         MessageOutput.print(TortureMessage.roundTripBegun(number))
+        guard let store else { return }
         Task {
             var failure: String?
             do { try await store.synchronizeNow() } catch { failure = "\(error)" }
@@ -95,17 +141,16 @@ final class TortureApp: Sendable {
 
     // MARK: - Seeing
 
-    /// For as long as the process lives.
-    private func observe() {
-        _ = NotificationCenter.default.addObserver(
+    private func observe(_ store: UbiquitousKeyValueStore) -> any NSObjectProtocol {
+        NotificationCenter.default.addObserver(
             forName: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
             queue: nil
         ) { [self] notification in
-            order.withLock { _ in tell(notification.userInfo ?? [:]) }
+            inOrder { tell(notification.userInfo ?? [:], $0) }
         }
     }
 
-    private func tell(_ info: [AnyHashable: Any]) {
+    private func tell(_ info: [AnyHashable: Any], _ store: UbiquitousKeyValueStore) {
         MessageOutput.print(
             TortureMessage.told(
                 reason: info[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int,
@@ -113,7 +158,7 @@ final class TortureApp: Sendable {
                 values: store.texts))
     }
 
-    private var view: TortureView {
+    private func view(of store: UbiquitousKeyValueStore) -> TortureView {
         let status = store.status
         return TortureView(
             values: store.texts, count: store.longLong(forKey: Self.counter),

@@ -62,8 +62,14 @@ struct AppDriver {
         process.send(.save)
         await random.pause(milliseconds: 40)
         try mustRun(process)
-        try await process.kill("is killed")
-        run.chronicle.count(.deviceKills)
+        // One in three closes its store as it should: the last to do so empties the log.
+        if random.chance(33) {
+            try await process.end()
+            run.chronicle.count(.appEnds)
+        } else {
+            try await process.kill("is killed")
+            run.chronicle.count(.deviceKills)
+        }
     }
 
     private func mustRun(_ process: AppProcess) throws {
@@ -95,7 +101,8 @@ struct AppDriver {
         case 70..<74: write(group(), process, removes: true)
         case 74..<88: process.send(.save)
         case 88..<92: process.send(.roundTrip(run.newNumber()))
-        case 92..<95: process.send(.show)
+        case 92..<94: process.send(.show)
+        case 94..<97: process.send(.reopen)
         // A burst: only its last value need ever be sent.
         default: for _ in 0..<8 { write(sharedKey(), process) }
         }

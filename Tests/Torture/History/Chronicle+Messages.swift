@@ -11,6 +11,15 @@ extension Chronicle.State {
         case .opened(let values):
             guard let disk = disks[process] else { return [] }
             return [.opened(process: process, disk: disk, values: Self.values(values))]
+        case .reopened(let values):
+            guard let disk = disks[process] else { return [] }
+            tally[.reopenings] += 1
+            deletions[process] = nil
+            // What it had not saved, nobody answers for.
+            return [
+                .ended(process: process),
+                .opened(process: process, disk: disk, values: Self.values(values)),
+            ]
         case .writing(let write, let seen, let time):
             return [.wrote(process: process, writes(write, seen, time, process))]
         case .counting(let number):

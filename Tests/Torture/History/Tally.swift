@@ -14,6 +14,10 @@ struct Tally: Sendable {
         case notifications
         case commits = "commits seen on the server"
         case deviceKills = "kills of device processes"
+        case reopenings = "stores let go and made again"
+        case commandKills = "kills of commands"
+        case accountChanges = "sign-ins, sign-outs and wipes"
+        case appEnds = "ends of device processes in good order"
         case serverKills = "kills of the server"
         case failedStarts = "starts that a full disk refused"
         case connections

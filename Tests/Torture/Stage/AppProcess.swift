@@ -78,6 +78,14 @@ final class AppProcess: Sendable {
         child.forget()
     }
 
+    /// Closes its store and ends.
+    func end() async throws {
+        child.endInput()
+        try await until("the end of \(name)", within: 60) { hasSaidAll && !child.isRunning }
+        chronicle.ended(number, "ends")
+        child.forget()
+    }
+
     // MARK: - What it says
 
     private func read() {
@@ -113,7 +121,7 @@ final class AppProcess: Sendable {
                 state.unanswered -= 1
             case .roundTripEnded(let number, let failure):
                 state.roundTrips[number] = .some(failure)
-            case .writing, .counting, .passedOver, .roundTripBegun: state.unanswered -= 1
+            case .reopened, .writing, .counting, .passedOver, .roundTripBegun: state.unanswered -= 1
             case .refused, .told: break
             }
         }

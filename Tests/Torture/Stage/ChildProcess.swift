@@ -40,6 +40,8 @@ struct ChildProcess: Sendable {
     /// `kill -9`: as if the machine had lost its power.
     func kill() { if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) } }
 
+    func endInput() { try? input.fileHandleForWriting.close() }
+
     /// What it wrote last on its standard error.
     var lastWords: String {
         let text = (try? String(contentsOfFile: errorsPath, encoding: .utf8)) ?? ""
