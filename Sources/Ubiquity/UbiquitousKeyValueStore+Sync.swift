@@ -8,12 +8,19 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// and what the server had is here.
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured``,
-    ///   ``UbiquityError/Code/notSignedIn``, ``UbiquityError/Code/unreachable`` or
+    ///   ``UbiquityError/Code/notSignedIn``, ``UbiquityError/Code/unreachable``,
+    ///   ``UbiquityError/Code/heldUp`` or
     ///   ``UbiquityError/Code/refused`` at the first attempt that fails, and `CancellationError`. What
     ///   was written stays and is sent later.
     public func synchronizeNow() async throws {
         try checkIdentifier()
-        try await backing.driver.requestSync()
+        do { try await backing.driver.requestSync() } catch let error as UbiquityError {
+            guard let holder = status.heldUpBy else { throw error }
+            throw UbiquityError(
+                .heldUp,
+                "\(holder) holds this device's connection and does not answer; let it go on, or end it"
+            )
+        }
     }
 
     /// Returns when the first download of this account's values has completed: at once, if it has

@@ -12,6 +12,9 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
         case notSignedIn
         /// No server could be reached, or it did not answer.
         case unreachable
+        /// Another process of this device holds its connection and does not answer, because it was
+        /// stopped by a debugger or a signal. What was written is sent when it goes on or ends.
+        case heldUp
         /// The server, or a limit, refuses what was asked.
         case refused
         /// The local file is damaged, of a newer version, or cannot be written.

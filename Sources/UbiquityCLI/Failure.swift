@@ -87,7 +87,7 @@ extension Failure.Status {
             switch code {
             case .notConfigured: .usage
             case .notSignedIn, .refused: .noPermission
-            case .unreachable: .unavailable
+            case .unreachable, .heldUp: .unavailable
             case .storage: .inputOutput
             case .invalid: .badInput
             }

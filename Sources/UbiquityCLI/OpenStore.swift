@@ -12,6 +12,7 @@ struct OpenStore {
     private let sync: SyncPolicy
     /// Held so that this process does not connect: whoever holds it is the one that may.
     private let lease: ProcessLease?
+    private let path: String
 
     /// - Throws: ``Failure`` if no store is named, `UbiquityError` if it cannot be opened.
     init(_ options: StoreOptions, _ sync: SyncPolicy) throws {
@@ -19,7 +20,7 @@ struct OpenStore {
         let home = try options.home.open()
         let state = try home.load()
         account = state.signedIn
-        let path = home.storePath(for: identifier, folder: state.folder)
+        path = home.storePath(for: identifier, folder: state.folder)
         lease = sync.isLocal ? try Self.lease(of: path) : nil
         store = try UbiquitousKeyValueStore(configuration: options.configuration)
         self.sync = sync
@@ -74,9 +75,26 @@ struct OpenStore {
     /// No process of this device talks to the server, for this one was told not to.
     var isHeldOffline: Bool { lease != nil && account != nil }
 
+    /// The process that holds the connection and does not answer; one that is stopped will not.
+    var heldUpBy: String? {
+        if store.engineStatus.isLeading { return nil }
+        let holder = LockHolder(of: ProcessLease.path(ofStore: path))
+        return store.status.heldUpBy ?? holder.flatMap { $0.isStopped ? $0.description : nil }
+    }
+
     /// One round trip, within the timeout.
     func exchange() async throws {
-        try await withTimeout(seconds: sync.timeout) { [store] in try await store.synchronizeNow() }
+        do {
+            try await withTimeout(seconds: sync.timeout) { [store] in
+                try await store.synchronizeNow()
+            }
+        } catch {
+            guard let heldUpBy else { throw error }
+            throw UbiquityError(
+                .heldUp,
+                "\(heldUpBy) holds this device's connection and does not answer; let it go on "
+                    + "(kill -CONT), or end it")
+        }
     }
 }
 

@@ -10,6 +10,8 @@ struct StatusReport {
     var store: (identifier: String, status: EngineStatus)?
     /// False: nobody on this device talks to the server now, and the last word is an old one.
     var knowsConnection = true
+    /// The process that holds the connection and does not answer, or was stopped.
+    var heldUpBy: String?
 
     var text: String {
         let rows = [("Folder", home)] + accountRows + storeRows
@@ -46,6 +48,7 @@ struct StatusReport {
         let (usage, limits) = (status.usage, status.limits)
         let rows: [(String, String?)] = [
             ("Store", identifier), ("Connection", connection(status.link)),
+            ("Held up by", heldUpBy.map { "\($0), which does not answer" }),
             (
                 "Waiting",
                 status.pendingKeys.isEmpty ? "nothing" : Phrase.keys(status.pendingKeys.count)
@@ -84,6 +87,7 @@ extension StatusReport {
         return .object([
             ("identifier", .string(identifier)),
             ("connection", .optional(knowsConnection ? status.link.state.rawValue : nil)),
+            ("heldUpBy", .optional(heldUpBy)),
             ("pendingKeys", .integer(status.pendingKeys.count)),
             ("keys", .integer(status.usage.keys)), ("keysMax", .integer(status.limits.keysMax)),
             ("bytes", .integer(status.usage.bytes)),

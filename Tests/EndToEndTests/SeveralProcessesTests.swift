@@ -133,6 +133,43 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `one that was stopped is named to those that wait for it, and they go on`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.signIn("a", isFirst: true)
+                let b = try Device(home: await server.signIn("b"))
+                defer { b.close() }
+                let leader = try await WorkerProcess.ready(stage, home: home)
+                try await until("its connection") { try await leader.status().isConnected }
+                let other = try await WorkerProcess.ready(stage, home: home)
+                #expect(try await other.ask("sync") == .synced(failure: nil))
+                try leader.signal(SIGSTOP)
+                _ = try await other.set("meanwhile", forKey: "key")
+                try other.send("sync")
+                let command = try await stage.run(
+                    "sync", "--home", home, "--store", Device.identifier)
+                #expect(command.status == 69)
+                let holder = "(\(leader.number))"
+                #expect(command.errors.contains(holder), "\(command.errors)")
+                let status = try await stage.run(
+                    Self.command("status", home) + ["--json", "--timeout", "1"])
+                #expect(status.output.contains(holder), "\(status.output)")
+                try await until("the end of the round trip", within: 60) {
+                    guard case .synced(let failure) = try other.messages().last else {
+                        return false
+                    }
+                    #expect(failure?.contains(holder) == true, "\(failure ?? "")")
+                    return true
+                }
+                #expect(try await other.ask("synchronize") == .synchronized(true))
+                try leader.signal(SIGCONT)
+                try await until("what was written meanwhile") { b.texts["key"] == "meanwhile" }
+                #expect(try await other.ask("sync") == .synced(failure: nil))
+            }
+        }
+
         /// - Returns: The only one, which also says that it is.
         private static func connectedOne(
             of workers: [WorkerProcess], _ census: ConnectionCensus

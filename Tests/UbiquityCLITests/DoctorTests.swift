@@ -175,6 +175,14 @@ struct DoctorTests {
         #expect(facts.findings.contains { $0.sentence.contains("notes (4711) holds") })
     }
 
+    @Test func `who holds it and was stopped is a problem, and named`() {
+        var facts = device
+        facts.stores[0].lease = .held(by: "notes (4711)", isStopped: true)
+        let finding = facts.findings.first { $0.sentence.contains("notes (4711)") }
+        #expect(finding?.sentence.contains("is stopped") == true)
+        #expect(finding?.verdict == .problem)
+    }
+
     // MARK: A server
 
     private func entry(

@@ -99,7 +99,8 @@ final class StoreBacking: Sendable {
     /// What a status says beyond the engine's word.
     func status(of engine: EngineStatus) -> UbiquityStatus {
         UbiquityStatus(
-            engine, account: driver.signedIn?.accountName, isConfigured: identifier != nil)
+            engine, account: driver.signedIn?.accountName, isConfigured: identifier != nil,
+            leader: driver.leader)
     }
 
     /// Nil while the device is signed out.

@@ -16,6 +16,9 @@ package protocol StoreDevice: AnyObject, Sendable {
     /// - Parameter folder: That of the account, see ``DeviceState/folder``.
     func openFile(_ name: String, folder: String) throws -> any StoreFile
 
+    /// The process that leads a store's file now; nil: none, or it cannot be told.
+    func leader(of name: String, folder: String) -> String?
+
     func link(to store: StoreIdentifier, of account: SignedInAccount, as device: DeviceID)
         -> any StoreLink
 }

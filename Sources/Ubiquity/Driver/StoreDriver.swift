@@ -60,6 +60,9 @@ final class StoreDriver: @unchecked Sendable {
     /// The folder of the file in use; empty: in memory.
     var folder: String { memory.state.withLock { $0.driver.folder } }
 
+    /// The process that holds the connection, as far as it can be told.
+    var leader: String? { shell.leader(in: folder) }
+
     /// Writes as one transaction. The body must be short.
     /// - Returns: The keys whose policy could not merge what was written.
     func write(

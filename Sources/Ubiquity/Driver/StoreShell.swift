@@ -29,6 +29,11 @@ final class StoreShell: @unchecked Sendable {
     /// What the file had when it was opened.
     var content: DiskChanges { file?.content ?? DiskChanges() }
 
+    /// The process that leads the store, as far as it can be told. May be asked from any thread.
+    func leader(in folder: String) -> String? {
+        device?.leader(of: identity.fileName, folder: folder)
+    }
+
     /// Begins to watch the file and the sign-in.
     /// - Parameter tell: Called from any thread.
     func start(telling tell: @escaping @Sendable (Driver.Event) -> Void) throws {

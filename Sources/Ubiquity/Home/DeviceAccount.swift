@@ -91,6 +91,11 @@ final class DeviceAccount: StoreDevice {
         try SQLiteStoreFile(path: home.storePath(for: name, folder: folder))
     }
 
+    func leader(of name: String, folder: String) -> String? {
+        LockHolder(of: ProcessLease.path(ofStore: home.storePath(for: name, folder: folder)))?
+            .description
+    }
+
     func link(
         to store: StoreIdentifier, of account: SignedInAccount, as device: DeviceID
     ) -> any StoreLink {

@@ -37,6 +37,9 @@ public struct UbiquityStatus: Hashable, Sendable {
     public var isInitialSyncComplete: Bool
     /// Whether it is this process that holds the connection, for all processes of the device.
     public var holdsConnection: Bool
+    /// The process that holds the connection and does not answer, such as "notes (4711)": nothing is
+    /// sent until it goes on or ends. Nil: none, or nobody has waited for it yet.
+    public var heldUpBy: String?
     /// Why the disk refused the last save, one sentence; nil: it did not. Values are kept in memory
     /// meanwhile, and saved when it works again.
     public var diskError: String?
@@ -49,7 +52,11 @@ public struct UbiquityStatus: Hashable, Sendable {
     /// How many keys may have one.
     public var keysMax: Int
 
-    init(_ engine: EngineStatus, account: String?, isConfigured: Bool) {
+    /// - Parameter leader: The process that holds the connection, as far as it is known.
+    init(
+        _ engine: EngineStatus, account: String?, isConfigured: Bool,
+        leader: @autoclosure () -> String?
+    ) {
         connection = Connection(engine, isConfigured: isConfigured)
         self.account = account
         pendingKeys = engine.pendingKeys.sorted().map(\.string)
@@ -58,6 +65,7 @@ public struct UbiquityStatus: Hashable, Sendable {
         nextRetry = engine.link.nextRetry.map(Date.init(milliseconds:))
         isInitialSyncComplete = engine.hasCompletedFirstSync
         holdsConnection = engine.isLeading
+        heldUpBy = engine.isHeldUp ? leader() ?? "another process" : nil
         diskError = engine.diskFailure
         bytes = engine.usage.bytes
         bytesMax = engine.limits.storeBytesMax

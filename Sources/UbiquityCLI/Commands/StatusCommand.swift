@@ -14,10 +14,12 @@ struct StatusCommand: AsyncParsableCommand {
             account is shown.
 
             JSON: {"home", "account", "store"}; "account" is null or {"name", "id", "server", \
-            "device", "deviceName"}; "store" is null or {"identifier", "connection", "pendingKeys", \
+            "device", "deviceName"}; "store" is null or {"identifier", "connection", "heldUpBy", "pendingKeys", \
             "keys", "keysMax", "bytes", "bytesMax", "firstSyncCompleted", "lastSync", "lastError", \
             "nextRetry", "diskError"}. "connection" is one of signedOut, connecting, connected, \
-            waiting and unauthorized, or null with --local where no program is connected; times are ISO 8601 or null.
+            waiting and unauthorized, or null with --local where no program is connected; "heldUpBy" is \
+            null or a process, such as "notes (4711)", that holds the connection and does not answer, \
+            because it was stopped; times are ISO 8601 or null.
             """)
 
     @OptionGroup(title: "Store") var store: StoreOptions
@@ -31,6 +33,7 @@ struct StatusCommand: AsyncParsableCommand {
         if try store.configuration.resolvedIdentifier() != nil {
             try await OpenStore.with(store, sync.policy) { open in
                 if !sync.local, open.account != nil { try? await open.exchange() }
+                report.heldUpBy = open.heldUpBy
                 report.knowsConnection = !open.isHeldOffline
                 report.store = (open.identifier, open.store.engineStatus)
             }

@@ -175,7 +175,12 @@ extension DeviceFacts {
         switch store.lease {
         case .free:
             .ok("lease", "\(store.identifier): no program has this store open and connected now.")
-        case .held(let holder):
+        case .held(let holder, isStopped: true):
+            .problem(
+                "lease",
+                "\(store.identifier): \(holder ?? "a program") holds the connection and is stopped, "
+                    + "so that nothing is sent; let it go on (kill -CONT), or end it.")
+        case .held(let holder, isStopped: false):
             .ok("lease", "\(store.identifier): \(holder ?? "a program") holds the connection.")
         case .unknown: nil
         }

@@ -88,8 +88,8 @@ extension DeviceFacts {
 
     private static func lease(_ path: String) -> Store.Lease {
         guard FileManager.default.fileExists(atPath: path) else { return .free }
-        if let holder = Machine.lockHolder(of: path) {
-            return .held(by: "\(holder.name) (\(holder.process))")
+        if let holder = LockHolder(of: path) {
+            return .held(by: holder.description, isStopped: holder.isStopped)
         }
         guard let lease = try? ProcessLease(path: path) else { return .unknown }
         defer { lease.close() }

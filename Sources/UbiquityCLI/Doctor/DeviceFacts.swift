@@ -65,7 +65,7 @@ struct DeviceFacts {
         enum Lease: Equatable {
             case free
             /// Such as "notes (4711)"; nil: it is not known who.
-            case held(by: String?)
+            case held(by: String?, isStopped: Bool = false)
             case unknown
         }
 

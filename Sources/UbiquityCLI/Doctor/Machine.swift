@@ -36,29 +36,6 @@ enum Machine {
         return line?.split(separator: " ").dropFirst(3).first.flatMap { Int($0) }
     }
 
-    /// Which process has locked a file.
-    static func lockHolder(of path: String) -> (process: Int32, name: String)? {
-        guard let file = try? FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber],
-            let number = (file as? NSNumber)?.uint64Value,
-            let locks = try? String(contentsOfFile: "/proc/locks", encoding: .utf8)
-        else { return nil }
-        // "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF"; those that wait have "->" second.
-        for line in locks.split(separator: "\n") {
-            let fields = line.split(separator: " ")
-            guard fields.count > 5, fields[1] == "FLOCK", let process = Int32(fields[4]),
-                process > 0,
-                fields[5].split(separator: ":").last.flatMap({ UInt64($0) }) == number
-            else { continue }
-            return (process, name(of: process))
-        }
-        return nil
-    }
-
-    private static func name(of process: Int32) -> String {
-        let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
-        return name?.trimmingCharacters(in: .whitespacesAndNewlines) ?? "a process"
-    }
-
     /// Why no folder can be watched; nil: one can.
     static func watchFailure(of folder: String) -> String? {
         #if os(Linux)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Ubiquity
 import UbiquityServer
 
 extension ServerFacts {
@@ -9,7 +10,7 @@ extension ServerFacts {
         freeBytes = Machine.freeBytes(at: inspection.path)
         let lock = inspection.path + "/lock"
         openFilesMax =
-            Machine.lockHolder(of: lock).flatMap { Machine.openFilesMax(of: $0.process) }
+            LockHolder(of: lock).flatMap { Machine.openFilesMax(of: $0.process) }
             ?? Machine.openFilesMax
         connectionsMax = ServerSettings(dataFolder: dataFolder).connectionsMax
         now = Int64(Date().timeIntervalSince1970 * 1_000)

@@ -129,6 +129,8 @@ extension TestProgram: StoreDevice {
         return file
     }
 
+    func leader(of name: String, folder: String) -> String? { nil }
+
     func link(
         to store: StoreIdentifier, of account: SignedInAccount, as device: DeviceID
     ) -> any StoreLink {

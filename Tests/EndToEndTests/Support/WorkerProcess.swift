@@ -128,6 +128,11 @@ final class WorkerProcess: Sendable {
         return status
     }
 
+    func signal(_ number: Int32) throws {
+        try mustRun()
+        child.signal(number)
+    }
+
     // MARK: - Its end
 
     /// `kill -9`.
