@@ -145,7 +145,7 @@ extension EndToEndTests {
                 try await until("its connection") { try await leader.status().isConnected }
                 let other = try await WorkerProcess.ready(stage, home: home)
                 #expect(try await other.ask("sync") == .synced(failure: nil))
-                try leader.signal(SIGSTOP)
+                try leader.send(signal: SIGSTOP)
                 _ = try await other.set("meanwhile", forKey: "key")
                 try other.send("sync")
                 let command = try await stage.run(
@@ -164,7 +164,7 @@ extension EndToEndTests {
                     return true
                 }
                 #expect(try await other.ask("synchronize") == .synchronized(true))
-                try leader.signal(SIGCONT)
+                try leader.send(signal: SIGCONT)
                 try await until("what was written meanwhile") { b.texts["key"] == "meanwhile" }
                 #expect(try await other.ask("sync") == .synced(failure: nil))
             }

@@ -128,7 +128,7 @@ final class WorkerProcess: Sendable {
         return status
     }
 
-    func signal(_ number: Int32) throws {
+    func send(signal number: Int32) throws {
         try mustRun()
         child.signal(number)
     }
