@@ -87,8 +87,19 @@ struct AppDriver {
             try Task.checkCancellation()
             try mustRun(process)
             act(process)
+            if random.chance(2) { await stop(process) }
             try await Task.sleep(for: random.interval(mean: TorturePlan.workInterval))
         }
+    }
+
+    /// In the middle of anything: it may lead, and have the disk locked. Not for as long as the
+    /// others wait for that, nor for as long as times may be wrong.
+    private mutating func stop(_ process: AppProcess) async {
+        run.chronicle.count(.stops)
+        process.stop(true)
+        act(process)
+        await random.pause(milliseconds: TorturePlan.stopMax)
+        process.stop(false)
     }
 
     private mutating func act(_ process: AppProcess) {

@@ -25,9 +25,12 @@ struct TorturePlan: Sendable {
     static let fullDiskInterval = 12_000.0
     /// How long bytes are on their way in a slow network, at most.
     static let delayMax: Int64 = 300
+    /// For how many milliseconds a process is stopped, at most.
+    static let stopMax: Int64 = 2_000
     /// By how many milliseconds the time of a write may be wrong: a device knows the server's time as
-    /// of the moment when an answer was sent, and a busy machine lets processes wait.
-    static let timeTolerance: Int64 = 2 * delayMax + 5_000
+    /// of the moment when an answer was sent, a busy machine lets processes wait, and one may be stopped
+    /// as it looks at the clock.
+    static let timeTolerance: Int64 = 2 * delayMax + 2 * stopMax + 5_000
 
     /// For everything to agree once the faults have ended: a silent connection is noticed after 50
     /// seconds, the pauses between two attempts are at most 60.

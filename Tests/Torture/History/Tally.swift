@@ -17,6 +17,7 @@ struct Tally: Sendable {
         case reopenings = "stores let go and made again"
         case commandKills = "kills of commands"
         case accountChanges = "sign-ins, sign-outs and wipes"
+        case stops = "stops of device processes"
         case appEnds = "ends of device processes in good order"
         case serverKills = "kills of the server"
         case failedStarts = "starts that a full disk refused"

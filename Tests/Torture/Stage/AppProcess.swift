@@ -78,6 +78,9 @@ final class AppProcess: Sendable {
         child.forget()
     }
 
+    /// As a debugger does.
+    func stop(_ isStopped: Bool) { child.stop(isStopped) }
+
     /// Closes its store and ends.
     func end() async throws {
         child.endInput()

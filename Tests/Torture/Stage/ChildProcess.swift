@@ -40,6 +40,13 @@ struct ChildProcess: Sendable {
     /// `kill -9`: as if the machine had lost its power.
     func kill() { if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) } }
 
+    /// Lets it go on, or not.
+    func stop(_ isStopped: Bool) {
+        if process.isRunning {
+            Foundation.kill(process.processIdentifier, isStopped ? SIGSTOP : SIGCONT)
+        }
+    }
+
     func endInput() { try? input.fileHandleForWriting.close() }
 
     /// What it wrote last on its standard error.
