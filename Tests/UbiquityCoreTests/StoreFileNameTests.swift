@@ -21,11 +21,11 @@ import UbiquityCore
     {
         let identifier = String(repeating: "a", count: count)
         _ = try StoreIdentifier(identifier)
-        for appended in ["-wal", "-shm", ".lease", ".bell"] {
+        for appended in ["-wal", "-shm", "-journal", ".lease", ".bell"] {
             #expect((name(identifier) + appended).utf8.count <= 255)
         }
-        // No file of the version before is lost.
-        #expect((count <= 242) == (name(identifier) == identifier + ".sqlite"))
+        // The version before could make no longer ones.
+        #expect((count <= 240) == (name(identifier) == identifier + ".sqlite"))
     }
 
     @Test func `is another for identifiers that differ only at their ends`() {

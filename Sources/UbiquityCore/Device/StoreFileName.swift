@@ -8,8 +8,8 @@
 /// has been made keeps its name.
 package enum StoreFileName {
     package static let suffix = ".sqlite"
-    /// Room for the suffix and for what is appended to that, ".lease" being the longest.
-    static let identifierBytesMax = 242
+    /// Room for the suffix and for what is appended to that, "-journal" being the longest.
+    static let identifierBytesMax = 240
     /// No identifier has it.
     private static let separator: Character = "~"
     private static let beginningBytes = 200
