@@ -28,8 +28,11 @@ struct ChildProcess: Sendable {
         process.standardInput = input
         process.standardOutput = output
         _ = FileManager.default.createFile(atPath: errors, contents: nil)
-        process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
+        let errorsFile = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
+        process.standardError = errorsFile
         try process.run()
+        // The child has its own. Foundation would keep this one, and cannot count to more than 1,024.
+        try? errorsFile.close()
     }
 
     var isRunning: Bool { process.isRunning }
