@@ -53,9 +53,10 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// What went wrong where the app's call could not say so: refused writes, values that cannot be
     /// read, a broken file. Errors of the network are in ``status``.
     ///
-    /// A slow reader gets the newest 64. The sequence is for one reader.
+    /// A slow reader gets the newest 64. Where the same goes wrong without end, it is told once a
+    /// second. The sequence is for one reader.
     public var errors: some AsyncSequence<UbiquityError, Never> & Sendable {
-        backing.audience.errors.stream(newest: 64)
+        backing.audience.errors.stream(newest: Audience.errorsMax)
     }
 
     private func checkIdentifier() throws {

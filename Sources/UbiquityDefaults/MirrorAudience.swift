@@ -18,7 +18,18 @@ final class MirrorAudience: Sendable {
         var readers = 0
         /// Those of now, by their keys.
         var issues: [String: MirrorIssue] = [:]
+        /// What is still to be told: keys together, and the newest issues, however long an observer
+        /// takes.
+        var changed: Set<String> = []
+        var news: [MirrorIssue] = []
+        var isPlanned = false
         var isOver = false
+
+        /// - Returns: Whether the caller must start the telling.
+        mutating func plan() -> Bool {
+            defer { isPlanned = true }
+            return !isPlanned
+        }
     }
 
     private struct ChangeReader {
@@ -46,13 +57,35 @@ final class MirrorAudience: Sendable {
 
     func tell(_ keys: [String]) {
         guard !keys.isEmpty else { return }
-        queue.async { [self] in
-            for wake in note(keys) { wake.yield() }
-            guard let mirror = mirror.withLock(\.mirror) else { return }
-            NotificationCenter.default.post(
-                name: DefaultsMirror.didChangeDefaultsNotification, object: mirror,
-                userInfo: [DefaultsMirror.changedKeysKey: keys])
+        let mustStart = state.withLock { state in
+            state.changed.formUnion(keys)
+            return state.plan()
         }
+        if mustStart { queue.async { [self] in tellWaiting() } }
+    }
+
+    private func tellWaiting() {
+        while let (keys, issues) = takeWaiting() {
+            if !keys.isEmpty { post(keys) }
+            for issue in issues { tell(issue) }
+        }
+    }
+
+    private func takeWaiting() -> (keys: [String], issues: [MirrorIssue])? {
+        state.withLock { state in
+            state.isPlanned = !state.changed.isEmpty || !state.news.isEmpty
+            guard state.isPlanned else { return nil }
+            defer { (state.changed, state.news) = ([], []) }
+            return (state.changed.sorted(), state.news)
+        }
+    }
+
+    private func post(_ keys: [String]) {
+        for wake in note(keys) { wake.yield() }
+        guard let mirror = mirror.withLock(\.mirror) else { return }
+        NotificationCenter.default.post(
+            name: DefaultsMirror.didChangeDefaultsNotification, object: mirror,
+            userInfo: [DefaultsMirror.changedKeysKey: keys])
     }
 
     private func note(_ keys: [String]) -> [AsyncStream<Void>.Continuation] {
@@ -90,15 +123,16 @@ final class MirrorAudience: Sendable {
     func report(_ kind: MirrorIssue.Kind, _ key: String, _ reason: String) {
         let issue = MirrorIssue(
             key: key, kind: kind, description: "the key \"\(key)\" is not mirrored: \(reason)")
-        let isNews = state.withLock { state in
+        let mustStart = state.withLock { state in
             guard state.issues[key] != issue, state.issues.count < Self.issuesMax else {
                 return false
             }
             state.issues[key] = issue
-            return true
+            if state.news.count >= Self.issuesMax { state.news.removeFirst() }
+            state.news.append(issue)
+            return state.plan()
         }
-        guard isNews else { return }
-        queue.async { [self] in tell(issue) }
+        if mustStart { queue.async { [self] in tellWaiting() } }
     }
 
     /// There is none with this key any more. What was discarded stays so.

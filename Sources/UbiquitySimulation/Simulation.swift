@@ -53,7 +53,7 @@ package struct Simulation: Sendable {
 
     private static func checkers(_ scenario: Scenario, _ clock: TrueTime) -> [any Checker] {
         [
-            NoticeChecker(), BatchChecker(groups: scenario.groupedKeys), QuotaChecker(),
+            NoticeChecker { clock.now }, BatchChecker(groups: scenario.groupedKeys), QuotaChecker(),
             CommitChecker(), CursorChecker(), AccountChecker(), RoundTripChecker(),
             PushRateChecker(allowance: scenario.allowance) { clock.now },
             ConvergenceChecker(), MergeChecker(policies: scenario.mergedKeys), FirstSyncChecker(),

@@ -332,7 +332,9 @@ final class TestDevice {
     private func perform(_ effect: SyncEngine.Effect) {
         switch effect {
         case .save(let batch): tell(disk.save(batch))
-        case .notify(let notice): notices.append(notice)
+        case .notify(let notice):
+            notices.append(notice)
+            tell(.notified)
         case .finishSync(let id, let failure): finished[id] = .some(failure)
         case .hangUp: stream = nil
         case .listen(let stream, let cursor): listen(stream, since: cursor)

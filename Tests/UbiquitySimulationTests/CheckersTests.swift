@@ -75,16 +75,30 @@ struct CheckersTests {
         let told = Observation.told(
             process: 1, Notice(.serverChange, [key]), [key: .some(value(1))])
         let rested = Observation.rested(process: 1, values: [key: value(1)])
-        #expect(complaint(NoticeChecker(), [opened(), changed, rested]) != nil)
-        #expect(complaint(NoticeChecker(), [opened(), changed, told, rested]) == nil)
+        #expect(complaint(NoticeChecker { 0 }, [opened(), changed, rested]) != nil)
+        #expect(complaint(NoticeChecker { 0 }, [opened(), changed, told, rested]) == nil)
     }
 
     @Test func `a notification for an own write, or for another reason`() {
         let told = Observation.told(
             process: 1, Notice(.serverChange, [key]), [key: .some(value(1))])
-        #expect(complaint(NoticeChecker(), [opened(), write(1), told]) != nil)
+        #expect(complaint(NoticeChecker { 0 }, [opened(), write(1), told]) != nil)
         let refused = Observation.refused(process: 1, [key])
-        #expect(complaint(NoticeChecker(), [opened(), refused, told]) != nil)
+        #expect(complaint(NoticeChecker { 0 }, [opened(), refused, told]) != nil)
+    }
+
+    @Test func `a notification for each of many refused writes`() {
+        let told = Observation.told(
+            process: 1, Notice(.quotaViolation, [key]), [key: .some(value(1))])
+        let round = [Observation.refused(process: 1, [key]), told]
+        let many = [opened()] + Array(repeating: round, count: 26).flatMap(\.self)
+        #expect(complaint(NoticeChecker { 0 }, many) != nil)
+        var now: Int64 = 0
+        let slow = NoticeChecker {
+            now += 5_000
+            return now
+        }
+        #expect(complaint(slow, many) == nil)
     }
 
     // MARK: - Batches

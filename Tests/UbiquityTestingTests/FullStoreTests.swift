@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Synchronization
 import Testing
 import Ubiquity
 import UbiquityTesting
@@ -18,6 +19,36 @@ struct FullStoreTests {
         two.cloud.settle()
         #expect(two.phone.notifications.map(\.news) == [News(reason: quota, keys: ["k"])])
         #expect(two.b.string(forKey: "k") == "old")
+    }
+
+    /// The app rewrites everything in its handler, of which the store takes a part only: at first
+    /// many keys come, and from then on it hears of its own refused writes alone.
+    @Test func `tells of refused writes a few times a minute, whatever a handler repeats`() {
+        let store = two.a
+        let keys = (0..<1_463).map { "bookmark \($0)" }
+        let writes = Counter()
+        let observer = NotificationCenter.default.addObserver(
+            forName: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
+            queue: nil
+        ) { _ in
+            for key in keys { store.set(true, forKey: key) }
+            writes.add(keys.count)
+        }
+        two.b.set("from elsewhere", forKey: "first")
+        two.cloud.advance(by: .seconds(30))
+        let refusals = two.phone.notifications.filter { $0.reason == quota }
+        #expect((5...20).contains(refusals.count))
+        #expect(writes.count == two.phone.notifications.count * keys.count)
+        // What was refused meanwhile is told together.
+        let refused = keys.count + 1 - 1_024
+        #expect(refusals.last?.changedKeys.count == refused)
+        #expect(store.status.keys == 1_024)
+        // And what comes from elsewhere is told as ever.
+        two.phone.forgetNotifications()
+        two.b.set("again", forKey: "first")
+        two.cloud.advance(by: .seconds(1))
+        #expect(two.phone.notifications.contains { $0.changedKeys == ["first"] })
+        NotificationCenter.default.removeObserver(observer)
     }
 
     @Test func `refuses what two devices filled only together, and keeps it for the app`() throws {
@@ -58,4 +89,12 @@ struct FullStoreTests {
         #expect(two.a.object(forKey: "k") == nil)
         #expect(two.cloud.server.limits.valueBytesMax == 4)
     }
+}
+
+private final class Counter: Sendable {
+    private let value = Mutex(0)
+
+    var count: Int { value.withLock(\.self) }
+
+    func add(_ count: Int) { value.withLock { $0 += count } }
 }

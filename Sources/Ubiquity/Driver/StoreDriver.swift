@@ -13,12 +13,14 @@ internal import UbiquityCore
 /// * `memory`, a constant that guards itself: the app's threads read and write through it.
 /// * `shell`, `cancelWake`, `toldStatus` and `isSynchronized` belong to `queue`, a serial one: steps
 ///   are done on it in the order in which the driver gave them.
+/// * `reportRates`, by a mutex: reports come from any thread.
 /// * `audience`, `logger` and `closed` are constants, and guard themselves.
 final class StoreDriver: @unchecked Sendable {
     let memory: EngineMemory
     private let queue: any WorkQueue
     private let audience: Audience
     private let logger: Logger
+    private let reportRates = Mutex<[UbiquityError.Code: ReportRate]>([:])
     private let shell: StoreShell
     private var cancelWake: (@Sendable () -> Void)?
     private var toldStatus: EngineStatus?
@@ -141,9 +143,16 @@ final class StoreDriver: @unchecked Sendable {
         }
     }
 
-    /// Tells the log, and who listens for errors.
+    /// Tells the log, and who listens for errors; not all where the same goes wrong without end.
     func report(_ error: UbiquityError) {
-        logger.error("\(error)")
+        let now = memory.now().uptime
+        let leftOut = reportRates.withLock { rates in
+            rates[error.code, default: ReportRate(now: now)].admit(now: now)
+        }
+        guard let leftOut else { return }
+        let rest =
+            leftOut == 0 ? "" : " (\(leftOut) more such errors were left out before this one)"
+        logger.error("\(error)\(rest)")
         audience.tell(error)
     }
 
@@ -206,7 +215,8 @@ final class StoreDriver: @unchecked Sendable {
 
     private func perform(_ step: Driver.Step) {
         switch step {
-        case .effect(.notify(let notice)): audience.tell(notice)
+        case .effect(.notify(let notice)):
+            audience.tell(notice) { [weak self] in self?.tell(.engine(.notified)) }
         case .effect(.finishSync(let id, let failure)):
             finish(id, throwing: failure.map(UbiquityError.init))
         case .synchronized(let isSaved): isSynchronized = isSaved

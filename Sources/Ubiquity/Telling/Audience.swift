@@ -12,16 +12,33 @@ internal import UbiquityCore
 /// observers on `queue: .main`.
 ///
 /// Shared state: `stores`, the instances of the store, of which the first that is left stands for it
-/// in notifications; by its mutex, because they come and go on any thread. The broadcasts guard
-/// themselves.
+/// in notifications, and `waiting`; each by its mutex, because they come and go on any thread. The
+/// broadcasts guard themselves.
 final class Audience: Sendable {
     let changes = Broadcast<UbiquityChange>()
     let statuses = Broadcast<EngineStatus>()
     let errors = Broadcast<UbiquityError>()
     private let queue: any WorkQueue
     private let stores = Mutex<[WeakStore]>([])
+    private let waiting = Mutex(Waiting())
 
     private struct WeakStore { weak var store: UbiquitousKeyValueStore? }
+
+    /// Bounded, however long an observer takes: the engine has one notice told at a time, of statuses
+    /// the newest is enough, and of errors so many.
+    private struct Waiting {
+        var news: [News] = []
+        var isPlanned = false
+    }
+
+    private enum News {
+        case notice(Notice, posted: @Sendable () -> Void)
+        case status(EngineStatus)
+        case error(UbiquityError)
+    }
+
+    /// As many as a reader of ``errors`` is kept.
+    static let errorsMax = 64
 
     init(queue: any WorkQueue) { self.queue = queue }
 
@@ -33,18 +50,60 @@ final class Audience: Sendable {
         }
     }
 
-    func tell(_ notice: Notice) {
-        queue.enqueue { [self] in
+    /// - Parameter posted: Called when the observers have returned.
+    func tell(_ notice: Notice, posted: @escaping @Sendable () -> Void) {
+        plan { $0.append(.notice(notice, posted: posted)) }
+    }
+
+    /// Replaces a status that waits, unless a notice came between.
+    func tell(_ status: EngineStatus) {
+        plan { news in
+            let last = news.lastIndex { if case .error = $0 { false } else { true } }
+            if let last, case .status = news[last] { news.remove(at: last) }
+            news.append(.status(status))
+        }
+    }
+
+    func tell(_ error: UbiquityError) {
+        plan { news in
+            let isError = { (news: News) in if case .error = news { true } else { false } }
+            if news.count(where: isError) >= Self.errorsMax,
+                let first = news.firstIndex(where: isError)
+            {
+                news.remove(at: first)
+            }
+            news.append(.error(error))
+        }
+    }
+
+    private func plan(_ change: (inout [News]) -> Void) {
+        let mustPlan = waiting.withLock { waiting in
+            change(&waiting.news)
+            defer { waiting.isPlanned = true }
+            return !waiting.isPlanned
+        }
+        if mustPlan { queue.enqueue { [self] in while let news = next() { speak(news) } } }
+    }
+
+    private func next() -> News? {
+        waiting.withLock { waiting in
+            waiting.isPlanned = !waiting.news.isEmpty
+            return waiting.news.isEmpty ? nil : waiting.news.removeFirst()
+        }
+    }
+
+    private func speak(_ news: News) {
+        switch news {
+        case .status(let status): statuses.send(status)
+        case .error(let error): errors.send(error)
+        case .notice(let notice, let posted):
             let change = UbiquityChange(notice)
             // Before the notification, whose observers may take their time.
             changes.send(change)
             if let reason = change.origin.notificationReason { post(reason, change.keys) }
+            posted()
         }
     }
-
-    func tell(_ status: EngineStatus) { queue.enqueue { [self] in statuses.send(status) } }
-
-    func tell(_ error: UbiquityError) { queue.enqueue { [self] in errors.send(error) } }
 
     private func post(_ reason: Int, _ keys: [String]) {
         NotificationCenter.default.post(

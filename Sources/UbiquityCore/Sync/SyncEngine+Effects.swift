@@ -14,6 +14,7 @@ extension SyncEngine {
         case push(Int, Push)
         /// A pull of this number: ``Event/pulled(_:_:)`` or ``Event/pullFailed(_:_:)``.
         case pull(Int, since: Cursor?)
+        /// ``Event/notified``, when the app's observers have returned.
         case notify(Notice)
         /// The round trip of ``requestSync(at:)`` is done, or failed.
         case finishSync(id: Int, LinkFailure?)
@@ -44,6 +45,8 @@ extension SyncEngine {
         case pulled(Int, ChangeSet)
         case pullFailed(Int, LinkFailure)
 
+        /// The app's observers have returned from the notice.
+        case notified
         /// Try now what waits for its next attempt.
         case hurry
     }
@@ -64,6 +67,7 @@ extension SyncEngine {
         case .pushFailed(let number, let failure): pushFailed(number, failure, at: now)
         case .pulled(let number, let changes): pulled(number, changes, at: now)
         case .pullFailed(let number, let failure): pullFailed(number, failure, at: now)
+        case .notified: notices.posted()
         case .hurry: hurry(at: now)
         }
     }
@@ -72,7 +76,7 @@ extension SyncEngine {
     package mutating func nextEffect(at now: ClockReading) -> Effect? {
         checkRequests()
         checkLeader(at: now)
-        if !notices.isEmpty { return .notify(notices.removeFirst()) }
+        if let notice = notices.next(at: now.uptime) { return .notify(notice) }
         if !finished.isEmpty {
             let (id, failure) = finished.removeFirst()
             return .finishSync(id: id, failure)
@@ -87,7 +91,7 @@ extension SyncEngine {
     package var nextWake: Int64? {
         [
             saveRetryAt, linkRetryAt, waiting.isEmpty || !isLive ? nil : pushRetry?.at,
-            leaderWatch.lookAt,
+            leaderWatch.lookAt, notices.wake,
         ].compactMap(\.self).min()
     }
 }

@@ -68,7 +68,7 @@ extension SyncEngine {
             try checkLimits(of: changes)
         } catch {
             if case .keyTooLong = error { throw error }
-            post(Notice(.quotaViolation, Set(changes.map(\.key))))
+            notices.postRefused(Set(changes.map(\.key.whole)))
             throw error
         }
         let (timestamp, provisional) = clock.issue(at: now)

@@ -71,7 +71,7 @@ package struct SyncEngine: Sendable {
     var leaderWatch = LeaderWatch()
     var asksAgain = false
 
-    var notices: [Notice] = []
+    package internal(set) var notices: NoticeQueue
     /// Whether the app's own writes are told of as well.
     package var tellsOwnWrites = false
     package let settings: Settings
@@ -97,6 +97,7 @@ package struct SyncEngine: Sendable {
         var names = RandomSource(seed: ~seed)
         partNames = PartNames(run: names.next())
         bucket = TokenBucket(disk.meta.allowance, now: now.uptime)
+        notices = NoticeQueue(now: now.uptime)
         entries = EntryTable(disk: disk.entries)
         for stored in disk.entries { observe(stored.confirmed, stored.pending, at: now) }
     }
@@ -143,11 +144,7 @@ package struct SyncEngine: Sendable {
         var notice = notice
         if notice.keys.contains(where: \.isPart) { notice.keys = Set(notice.keys.map(\.whole)) }
         if notice.keys.isEmpty, notice.reason != .accountChange { return }
-        if let last = notices.indices.last, notices[last].reason == notice.reason {
-            notices[last].keys.formUnion(notice.keys)
-        } else {
-            notices.append(notice)
-        }
+        notices.post(notice)
     }
 }
 

@@ -3,18 +3,26 @@
 import UbiquityCore
 
 /// An app that follows its notifications knows all that its store shows; it is told of nothing that
-/// did not happen, not of its own writes, and for the right reason.
+/// did not happen, not of its own writes, and for the right reason; and of refused writes not ever
+/// more often the more often it repeats them.
 package final class NoticeChecker: Checker {
     private struct App {
         /// What the app believes: what it opened, its own writes, and what it read when it was told.
         var known: [Key: PropertyListValue]
         /// How often what had happened to each key since the app was last told of everything.
         var causes: [Key: [Notice.Reason: Int]] = [:]
+        /// When it was told of refused writes lately.
+        var refusals: [Int64] = []
     }
 
     private var apps: [Int: App] = [:]
+    private let now: () -> Int64
 
-    package init() {}
+    private static let refusalsMax = 25
+    private static let windowMilliseconds: Int64 = 60_000
+
+    /// - Parameter now: The true time, in milliseconds.
+    package init(now: @escaping () -> Int64) { self.now = now }
 
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
@@ -58,7 +66,18 @@ package final class NoticeChecker: Checker {
             apps[process]?.known[key] = value
             apps[process]?.causes[key]?[notice.reason] = count - 1
         }
-        return nil
+        return notice.reason == .quotaViolation ? toldOfRefusals(process) : nil
+    }
+
+    private func toldOfRefusals(_ process: Int) -> String? {
+        let now = now()
+        apps[process]?.refusals.removeAll { $0 < now - Self.windowMilliseconds }
+        apps[process]?.refusals.append(now)
+        guard let count = apps[process]?.refusals.count, count > Self.refusalsMax else {
+            return nil
+        }
+        return "process \(process) was told \(count) times of refused writes in "
+            + "\(Self.windowMilliseconds) ms"
     }
 
     private func rested(_ process: Int, _ values: [Key: PropertyListValue]) -> String? {

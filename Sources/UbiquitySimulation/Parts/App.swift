@@ -10,10 +10,18 @@ final class App {
     /// What it saw after it last wrote a key whose writes merge.
     var remembered: [Key: PropertyListValue] = [:]
 
-    init(world: World) { self.world = world }
+    /// Answers each refused write with another one that is refused, as an app does that rewrites
+    /// everything in its handler.
+    private let isStubborn: Bool
+
+    init(world: World) {
+        self.world = world
+        isStubborn = world.chance.perMille(250)
+    }
 
     init(copying other: App) {
         world = other.world
+        isStubborn = other.isStubborn
         (deletions, remembered) = (other.deletions, other.remembered)
     }
 
@@ -106,6 +114,15 @@ final class App {
         }
         for write in writes { deletions[write.key] = write.value == nil ? write.number : nil }
         world.journal.note(.wrote(process: process.number, writes))
+    }
+
+    /// What its handler does.
+    func told(_ notice: Notice, _ process: VirtualProcess) {
+        guard isStubborn, notice.reason == .quotaViolation, !world.isPeaceful else { return }
+        let plain = notice.keys.intersection(world.scenario.plainKeys).sorted()
+        for key in plain {
+            write([key], padding: world.scenario.limits.valueBytesMax + 1, process)
+        }
     }
 
     // MARK: - Making sure

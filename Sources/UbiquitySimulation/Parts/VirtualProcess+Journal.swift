@@ -4,10 +4,21 @@ import UbiquityCore
 
 /// What it tells the journal.
 extension VirtualProcess {
+    /// The app's observers are called a little later.
     func notify(_ notice: Notice) {
+        posting = notice
+        world.after(world.chance.int64(0...world.scenario.flushMax)) { [self] in
+            whenRunning { [self] in post(notice) }
+        }
+    }
+
+    private func post(_ notice: Notice) {
         var values: [Key: PropertyListValue?] = [:]
         for key in notice.keys { values[key] = .some(engine[key]) }
         world.journal.note(.told(process: number, notice, values))
+        app.told(notice, self)
+        posting = nil
+        tell(.engine(.notified))
     }
 
     /// Tells the engine, and looks what the app would see change.
@@ -34,7 +45,7 @@ extension VirtualProcess {
     }
 
     func noteRest() {
-        guard isChanged else { return }
+        guard isChanged, engine.notices.isEmpty else { return }
         isChanged = false
         world.journal.note(.rested(process: number, values: engine.values))
     }

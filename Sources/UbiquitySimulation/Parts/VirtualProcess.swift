@@ -31,6 +31,8 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     /// What becomes of the requests under way, and of broken streams, where nobody answers.
     var requests: [Int: SyncEngine.Event] = [:]
     var isChanged = true
+    /// What the app is about to be told.
+    var posting: Notice?
     /// What came while it was stopped; nil: it runs.
     private var missed: [() -> Void]?
 
@@ -80,6 +82,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
             let request = begin(event)
             world.after(world.chance.int64(0...50_000)) { [self] in answered(request, event) }
         }
+        if let notice = original.posting { notify(notice) }
         tell(.fileSignalled)
         tell(.accountSignalled)
         whenRunning { [self] in run() }

@@ -51,7 +51,7 @@ import Testing
                 told.isInside = false
             }
         }
-        let expected = (1...20).map { "key \($0)" }
+        let expected = (10...30).map { "key \($0)" }
         for key in expected {
             local.store.set(Self.tooLarge, forKey: key)
             // What waits to be told is told together.

@@ -22,6 +22,33 @@ import Testing
             ])
     }
 
+    /// An app that goes on and on with what cannot be must not fill the disk with its log, nor the
+    /// memory with what nobody reads.
+    @Test func `is a line of the log for the first ones only, when there is no end to them`()
+        async throws
+    {
+        let log = LogRecorder()
+        let queue = DispatchQueue(label: "busy")
+        let local = try LocalStore {
+            $0.logger = log.logger
+            $0.notificationQueue = queue
+        }
+        let errors = local.store.errors
+        queue.suspend()
+        for number in 0..<20_000 { local.store.set(NSNull(), forKey: "key \(number)") }
+        #expect((64...128).contains(log.lines.count))
+        let storage = UbiquityError(.storage, "another kind of trouble is not lost in it")
+        local.store.report(storage)
+        #expect(log.lines.last?.text == storage.description)
+        queue.resume()
+        var told: [UbiquityError] = []
+        for await error in errors {
+            told.append(error)
+            if error == storage { break }
+        }
+        #expect(told.count <= Audience.errorsMax)
+    }
+
     @Test func `ends the program with that sentence where the app is strict`() async throws {
         let result = await #expect(
             processExitsWith: .failure, observing: [\.standardErrorContent]
