@@ -14,15 +14,16 @@ package import UbiquityCore
 /// the typed getters through ``object(forKey:)``. With ``removeObject(forKey:)`` these are all that
 /// a subclass needs to override; none of the three calls another.
 ///
-/// Safe to call from any thread. `@unchecked Sendable` because it is open: its own properties are
-/// constants whose types guard themselves; a subclass that adds state must guard it. An `NSObject`, as
-/// Apple's is, for existing code compares stores, keeps them in sets and passes them as objects.
+/// Safe to call from any thread. `@unchecked Sendable` because it is open: its own properties are set
+/// before an initialiser returns, never again, and their types guard themselves; a subclass that adds
+/// state must guard it. An `NSObject`, as Apple's is, for existing code compares stores, keeps them in
+/// sets and passes them as objects.
 open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// Nil: that of the default store, which a test double that overrides all it is asked for never
     /// opens.
-    private let own: StoreBacking?
+    private var own: StoreBacking?
     /// That of `own`, at hand for the calls that must be fast.
-    private let ownMemory: EngineMemory?
+    private var ownMemory: EngineMemory?
 
     /// Shared by all instances with the same identifier and home.
     var backing: StoreBacking { own ?? DefaultStore.shared.store.backing }
@@ -45,11 +46,10 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     }
 
     /// Another object for what ``default`` holds; never a second store.
-    public override init() {
-        own = nil
-        ownMemory = nil
-        super.init()
-    }
+    ///
+    /// The only designated initialiser, as in Apple's class: Swift then calls it by itself at the end
+    /// of a subclass's `init()`.
+    public override init() { super.init() }
 
     /// A further store, by its identifier.
     ///
@@ -62,16 +62,13 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// A further store, as configured. Without an identifier it is as ``default`` is without one.
     ///
     /// - Throws: As ``init(identifier:)``.
-    public init(configuration: UbiquityConfiguration) throws {
-        let backing = try StoreBacking.open(configuration)
-        (own, ownMemory) = (backing, backing.driver.memory)
-        super.init()
-        backing.audience.adopt(self)
+    public convenience init(configuration: UbiquityConfiguration) throws {
+        self.init(backing: try StoreBacking.open(configuration))
     }
 
-    init(backing: StoreBacking) {
+    convenience init(backing: StoreBacking) {
+        self.init()
         (own, ownMemory) = (backing, backing.driver.memory)
-        super.init()
         backing.audience.adopt(self)
     }
 
@@ -266,6 +263,17 @@ extension UbiquitousKeyValueStore {
         try backing.write { engine, now throws(LimitViolation) in
             try engine.write(changes, at: now)
         }
+    }
+
+    /// Whether the store would take these as one transaction: what ``write(_:)`` does, on a copy.
+    package func check(_ changes: [Key: Content]) throws(LimitViolation) {
+        let driver = backing.driver
+        try driver.read { engine in
+            Result { () throws(LimitViolation) in
+                var copy = copy engine
+                try copy.write(changes, at: driver.memory.now())
+            }
+        }.get()
     }
 
     /// Ends the store's connection and lets other processes take over. For a program that ends.

@@ -41,7 +41,9 @@ extension UbiquityConfiguration {
     package func resolvedIdentifier() throws -> String? { try identity().identifier?.string }
 
     private func givenIdentifier(_ environment: [String: String]) -> String? {
-        [identifier, environment[Self.identifierVariable]].compactMap(\.self).first { !$0.isEmpty }
+        // An empty variable is none; an empty name in code is a mistake, which must not mean the
+        // environment's store.
+        identifier ?? environment[Self.identifierVariable].flatMap { $0.isEmpty ? nil : $0 }
     }
 
     private static let missingIdentifier =

@@ -7,7 +7,7 @@ extension PropertyListValue {
     /// Takes what an app gives: the types of Swift and of Foundation, nested at will.
     ///
     /// A Bool, an integer and a real stay what they are, also inside an `NSNumber`. NaNs become
-    /// the one NaN of the store.
+    /// the one NaN of the store. A decimal number becomes the real that is nearest.
     /// - Throws: ``NotPropertyList`` that says where the first thing is that cannot be stored.
     package init(_ any: Any) throws(NotPropertyList) { try self.init(any, depth: 1) }
 
@@ -15,7 +15,9 @@ extension PropertyListValue {
         guard depth <= Self.depthMax else { throw .tooDeep }
         // Bridging would make a number of a Bool: objects and Swift's own types are never asked
         // the same questions.
-        if Swift.type(of: any) is AnyClass {
+        if Swift.type(of: any) == AnyHashable.self, let hashable = any as? AnyHashable {
+            try self.init(hashable.base, depth: depth)
+        } else if Swift.type(of: any) is AnyClass {
             try self.init(object: any, depth: depth)
         } else {
             try self.init(swift: any, depth: depth)
@@ -42,6 +44,7 @@ extension PropertyListValue {
         case let real as Double: self = .real(Self.canonical(real))
         case let real as Float: self = .real(Self.canonical(Double(real)))
         case let real as CGFloat: self = .real(Self.canonical(Double(real)))
+        case let decimal as Decimal: self.init(NSDecimalNumber(decimal: decimal))
         case let date as Date: self = .date(Self.canonical(date.timeIntervalSinceReferenceDate))
         case let data as Data: self = .data([UInt8](data))
         case let string as Substring: self = .string(ExactString(String(string)))
@@ -98,7 +101,9 @@ extension PropertyListValue {
         var values: [ExactString: PropertyListValue] = [:]
         values.reserveCapacity(entries.underestimatedCount)
         for (key, value) in entries {
-            guard let key = key as? String else { throw .key(key) }
+            guard let key = key as? String ?? (key as? Substring).map(String.init) else {
+                throw .key(key)
+            }
             do { values[ExactString(key)] = try PropertyListValue(value, depth: depth + 1) } catch {
                 throw error.within(key: key)
             }

@@ -131,6 +131,15 @@ struct ClassicTests {
         #expect(NSUbiquitousKeyValueStore.default.string(forKey: "classic.text") == "text")
     }
 
+    @Test func `a double need not call the initialiser of the class`() {
+        let store = CountingStore()
+        store.set(7, forKey: "classic.count")
+        #expect(store.longLong(forKey: "classic.first") == 1)
+        #expect(store.longLong(forKey: "classic.count") == 7 && store.writes == 1)
+        #expect(CountingStore(values: ["a": "b"]).string(forKey: "a") == "b")
+        #expect(NSUbiquitousKeyValueStore.default.object(forKey: "classic.count") == nil)
+    }
+
     @Test func `one protocol serves the defaults and the store`() {
         let counter = Counter(key: "classic.counter")
         counter.increment()

@@ -82,6 +82,29 @@ struct BoxedValueTests {
         #expect(String(cString: numbers[2].objCType) == "d")
     }
 
+    @Test func `decimal numbers are stored as numbers`() throws {
+        let price = try #require(Decimal(string: "19.99"))
+        store.set(price, forKey: "cast.decimal")
+        store.set(["price": price, "list": [price]] as [String: Any], forKey: "cast.decimals")
+        #expect(store.double(forKey: "cast.decimal") == 19.99)
+        #expect((store.object(forKey: "cast.decimal") as? NSNumber)?.decimalValue == price)
+        #expect(store.dictionary(forKey: "cast.decimals")?["price"] as? Double == 19.99)
+    }
+
+    @Test func `mutable objects of Foundation are stored as what they hold`() {
+        let list = NSMutableArray(array: [NSMutableString(string: "a"), NSNumber(value: 1)])
+        let entries = NSMutableDictionary()
+        entries["list"] = list
+        entries["data"] = NSMutableData(data: Data([1]))
+        store.set(entries, forKey: "cast.mutable")
+        list.removeAllObjects()
+        let read = store.dictionary(forKey: "cast.mutable")
+        #expect((read?["list"] as? [Any])?.count == 2)
+        #expect(read?["data"] as? Data == Data([1]))
+        store.set(NSNull(), forKey: "cast.null")
+        #expect(store.object(forKey: "cast.null") == nil)
+    }
+
     @Test func `without an identifier the values are there and synchronize says no`() {
         store.set("here", forKey: "local")
         #expect(!store.synchronize())

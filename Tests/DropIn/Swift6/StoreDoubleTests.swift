@@ -10,6 +10,29 @@ import Ubiquity
 struct StoreDoubleTests {
     init() { TestHome.use() }
 
+    @Test func `a double need not call the initialiser of the class`() throws {
+        let store = LoggingStore()
+        store.set("here", forKey: "logged")
+        #expect(store.string(forKey: "logged") == "here" && store.log == ["logged"])
+        #expect(NSUbiquitousKeyValueStore.default.string(forKey: "logged") == "here")
+    }
+
+    @Test func `a subclass inherits the initialiser of a further store`() throws {
+        let home = NSTemporaryDirectory() + "ubiquity-subclass-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: home) }
+        let store = try AppStore(
+            configuration: UbiquityConfiguration(identifier: "TEAM.example", home: home))
+        store.set(1, forKey: "subclass")
+        #expect(store.longLong(forKey: "subclass") == 1 && store.name == "app")
+        #expect(NSUbiquitousKeyValueStore.default.object(forKey: "subclass") == nil)
+    }
+
+    @Test func `a file that imports nothing has all that one file imports for the module`() {
+        let preferences = Preferences()
+        preferences.name = "Ada"
+        #expect(Preferences().name == "Ada" && preferences.lastChange == .distantPast)
+    }
+
     @Test func `typed setters and getters go through the three methods of a double`() {
         let double = DictionaryStore()
         let store: NSUbiquitousKeyValueStore = double

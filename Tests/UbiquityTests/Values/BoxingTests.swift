@@ -33,6 +33,34 @@ struct BoxingTests {
         #expect(try PropertyListValue(NSDecimalNumber(string: "1.5")) == .real(1.5))
     }
 
+    @Test func `a decimal number goes in as the nearest real, alone and nested`() throws {
+        let price = try #require(Decimal(string: "19.99"))
+        #expect(try PropertyListValue(price) == .real(19.99))
+        #expect(try PropertyListValue(NSDecimalNumber(decimal: price)) == .real(19.99))
+        #expect(try PropertyListValue([price]) == .array([.real(19.99)]))
+        #expect(
+            try PropertyListValue(["a": [price]] as [String: Any])
+                == .dictionary(["a": .array([.real(19.99)])]))
+        #expect(try PropertyListValue(Decimal.nan) == .real(.nan))
+        // As an `NSNumber` of a real casts on Apple's systems.
+        #expect(try PropertyListValue(price).boxed as? Decimal == nil)
+        #expect((try PropertyListValue(price).boxed as? NSNumber)?.decimalValue == price)
+    }
+
+    @Test func `what a hashable box holds goes in as itself`() throws {
+        #expect(try PropertyListValue(AnyHashable(5)) == .integer(5))
+        #expect(try PropertyListValue(AnyHashable(NSNumber(value: 5))) == .integer(5))
+        #expect(try PropertyListValue(AnyHashable(true)) == .boolean(true))
+        #expect(try PropertyListValue(AnyHashable("x")) == .string("x"))
+        let info: [AnyHashable: AnyHashable] = ["a": 1, "b": [1.5]]
+        #expect(
+            try PropertyListValue(info)
+                == .dictionary(["a": .integer(1), "b": .array([.real(1.5)])]))
+        #expect(
+            try PropertyListValue(["abc".dropFirst(): 1] as [Substring: Int])
+                == .dictionary(["bc": .integer(1)]))
+    }
+
     @Test func `text, dates and data go in as either`() throws {
         let date = Date(timeIntervalSinceReferenceDate: 0.1 + 0.2)
         #expect(try PropertyListValue("é") == .string("é"))
