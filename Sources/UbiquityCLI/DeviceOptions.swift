@@ -9,16 +9,21 @@ struct DeviceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "For who runs the server: the account. Default: the one this device is signed in to.",
-            valueName: "name"))
+            valueName: "name"), transform: notEmpty)
     var account: String?
 
     @OptionGroup(title: "For who runs the server") var operation: OperatorOptions
     @OptionGroup var home: HomeOptions
 
     func validate() throws {
-        if account == nil, operation.isGiven {
-            throw ValidationError("Give the account with --account NAME.")
+        guard account != nil else {
+            return try refuse(
+                operation.given,
+                "without --account NAME: the command would be about the account that this device is "
+                    + "signed in to. Give the account's name.")
         }
+        try refuse(home.given, "with --account, only by this device's own sign-in.")
+        try operation.requireCredentialForServer()
     }
 
     func keeper() throws -> DeviceKeeper {

@@ -99,6 +99,7 @@ extension Failure.Status {
             case .portTaken, .addressUnusable, .folderInUse: .unavailable
             case .folderUnusable: .cannotCreate
             case .noServerData: .noInput
+            case .notPermitted: .noPermission
             default: .inputOutput
             }
     }

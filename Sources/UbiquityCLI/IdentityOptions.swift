@@ -9,7 +9,8 @@ struct IdentityOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Take tokens (JSON Web Tokens) of this identity provider for a sign-in.",
-            discussion: "As its tokens say it in \"iss\", letter by letter.", valueName: "issuer"))
+            discussion: "As its tokens say it in \"iss\", letter by letter.", valueName: "issuer"),
+        transform: notEmpty)
     var identityIssuer: String?
 
     @Option(
@@ -17,26 +18,27 @@ struct IdentityOptions: ParsableArguments {
             "For whom tokens must be made out. May be given several times.",
             discussion:
                 "As tokens say it in \"aud\": the identifier that the provider has for your app.",
-            valueName: "audience"))
+            valueName: "audience"), transform: notEmpty)
     var identityAudience: [String] = []
 
     @Option(
         help: ArgumentHelp(
             "The provider's public keys: an address or a file with a set of JSON Web Keys.",
-            discussion: "An address is one that begins with https://.", valueName: "url-or-file"))
+            discussion: "An address is one that begins with https://.", valueName: "url-or-file"),
+        transform: notEmpty)
     var identityKeys: String?
 
     @Option(
         help: ArgumentHelp(
             "The claim that names the account. (default: sub)",
             discussion: "One that a person cannot change, and that nobody else can get.",
-            valueName: "claim"))
+            valueName: "claim"), transform: notEmpty)
     var identityClaim: String?
 
     @Option(
         help: ArgumentHelp(
             "The claim for what a new account is called. (default: preferred_username)",
-            valueName: "claim"))
+            valueName: "claim"), transform: notEmpty)
     var identityNameClaim: String?
 
     @Option(

@@ -54,11 +54,21 @@ struct OpenStore {
         }
     }
 
+    /// Fetches what is new, if the server can be reached, without a word: whatever follows says it.
+    func catchUp() async {
+        if !sync.isLocal, account != nil { try? await exchange() }
+    }
+
     /// Stores the changes on this device, and sends them if the server can be reached.
     ///
+    /// - Parameter isDryRun: Whether to say only what would become of them.
     /// - Throws: `LimitViolation` if they do not fit, and ``Failure`` if the disk refuses them; then
     ///   nothing was stored.
-    func write(_ changes: [Key: Content]) async throws -> WriteOutcome {
+    func write(_ changes: [Key: Content], isDryRun: Bool = false) async throws -> WriteOutcome {
+        if isDryRun {
+            try store.check(changes)
+            return WriteOutcome(unsent: .dryRun)
+        }
         try store.write(changes)
         guard store.synchronize() else {
             let reason = store.engineStatus.diskFailure ?? "the disk refused"
@@ -94,6 +104,19 @@ struct OpenStore {
                 .heldUp,
                 "\(heldUpBy) holds this device's connection and does not answer; let it go on "
                     + "(kill -CONT), or end it")
+        }
+    }
+
+    /// One round trip, and until device and server agree on what was sent: an answer is not agreement
+    /// yet. What is written meanwhile is not waited for.
+    func agree() async throws {
+        try await withTimeout(seconds: sync.timeout) { [store] in
+            var sent = Set(store.status.pendingKeys)
+            try await store.synchronizeNow()
+            for await status in store.statuses {
+                sent.formIntersection(status.pendingKeys)
+                if sent.isEmpty { break }
+            }
         }
     }
 }

@@ -12,8 +12,10 @@ struct DataOptions: ParsableArguments {
         help: ArgumentHelp(
             "The server's data folder.",
             discussion: "Default: ubiquity-server in XDG_DATA_HOME, or in ~/.local/share.",
-            valueName: "folder"))
+            valueName: "folder"), transform: notEmpty)
     var data: String?
+
+    var given: [String] { UbiquityCLI.given(("--data", data != nil)) }
 
     var folder: String { data ?? Self.standard(ProcessInfo.processInfo.environment) }
 
@@ -38,30 +40,46 @@ struct OperatorOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The server's address: to ask it, or for the line to be typed on the device.",
-            valueName: "url"))
+            valueName: "url"), transform: notEmpty)
     var server: String?
 
     @Option(
         help: ArgumentHelp(
             "The file with the operator's credential, to ask a server elsewhere.",
-            valueName: "file"))
+            valueName: "file"), transform: notEmpty)
     var operatorCredential: String?
 
     @OptionGroup(title: "Connection") var connection: ConnectionOptions
 
     func validate() throws {
-        guard operatorCredential != nil else { return }
+        guard operatorCredential != nil else {
+            return try refuse(connection.given, "without --operator-credential.")
+        }
         if server == nil { throw ValidationError("--operator-credential needs --server URL.") }
         if data.data != nil {
             throw ValidationError("Give --data or --operator-credential, not both.")
         }
+        try connection.check(server)
+    }
+
+    /// For commands that print nothing for a device, where the address is only for asking the server.
+    func requireCredentialForServer() throws {
+        guard operatorCredential == nil else { return }
+        try refuse(
+            UbiquityCLI.given(("--server", server != nil)),
+            "without --operator-credential FILE: the command would work in this machine's data "
+                + "folder. Give the credential, or leave --server out.")
     }
 
     /// What to sign in at; where nothing says, the address a server has by default.
     var serverForDevices: String { server ?? "http://127.0.0.1:7717" }
 
-    /// Whether any of the options is given.
-    var isGiven: Bool { data.data != nil || server != nil || operatorCredential != nil }
+    var given: [String] {
+        data.given
+            + UbiquityCLI.given(
+                ("--server", server != nil), ("--operator-credential", operatorCredential != nil))
+            + connection.given
+    }
 
     func authority() throws -> OperatorAuthority {
         if let server, operatorCredential == nil { try Failure.checkAddress(server) }
@@ -75,4 +93,13 @@ struct OperatorOptions: ParsableArguments {
         return .credential(
             try OperatorClient(server: server, credential: credential, security: security))
     }
+}
+
+/// A command of the operator's to whom ``OperatorOptions/server`` is only where to ask.
+protocol OperatorCommand: AsyncParsableCommand {
+    var operation: OperatorOptions { get }
+}
+
+extension OperatorCommand {
+    func validate() throws { try operation.requireCredentialForServer() }
 }

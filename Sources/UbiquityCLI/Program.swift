@@ -45,7 +45,7 @@ struct Program: AsyncParsableCommand {
     static func main() async {
         Output.ignoreBrokenPipes()
         do {
-            var command = try await asyncParseAsRoot()
+            var command = try parsed(Array(CommandLine.arguments.dropFirst()))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -54,6 +54,13 @@ struct Program: AsyncParsableCommand {
         } catch {
             end(for: error)
         }
+    }
+
+    /// - Throws: The argument parser's errors.
+    static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
+        let command = try parseAsRoot(arguments)
+        try RepeatedOptions.check(arguments)
+        return command
     }
 
     private static func end(for error: any Error) -> Never {

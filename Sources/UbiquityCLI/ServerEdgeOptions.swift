@@ -10,13 +10,13 @@ struct ServerEdgeOptions: ParsableArguments {
         help: ArgumentHelp(
             "A PEM file with the server's certificate, and those between it and a root.",
             discussion: "It and the key are read again when they change, and on SIGHUP.",
-            valueName: "file"))
+            valueName: "file"), transform: notEmpty)
     var tlsCertificate: String?
 
     @Option(
         help: ArgumentHelp(
             "A PEM file with the certificate's key, for the server's user alone (chmod 600).",
-            valueName: "file"))
+            valueName: "file"), transform: notEmpty)
     var tlsKey: String?
 
     @Option(
@@ -31,8 +31,11 @@ struct ServerEdgeOptions: ParsableArguments {
             valueName: "number"))
     var metricsPort: Int?
 
-    @Option(help: ArgumentHelp("The address of the metrics.", valueName: "address"))
-    var metricsHost = "127.0.0.1"
+    @Option(
+        help: ArgumentHelp(
+            "The address of the metrics. (default: 127.0.0.1)", valueName: "address"),
+        transform: notEmpty)
+    var metricsHost: String?
 
     func validate() throws {
         guard (tlsCertificate == nil) == (tlsKey == nil) else {
@@ -45,6 +48,11 @@ struct ServerEdgeOptions: ParsableArguments {
         guard metricsPort.map({ (0...65_535).contains($0) }) ?? true else {
             throw ValidationError("--metrics-port needs a number from 0 to 65535.")
         }
+        if metricsPort == nil {
+            try refuse(
+                given(("--metrics-host", metricsHost != nil)),
+                "without --metrics-port, which turns the metrics on.")
+        }
     }
 
     func apply(to settings: inout ServerSettings) {
@@ -55,6 +63,6 @@ struct ServerEdgeOptions: ParsableArguments {
         }
         settings.trustedProxies = trustedProxy.compactMap(AddressRange.init)
         settings.metricsPort = metricsPort
-        settings.metricsHost = metricsHost
+        if let metricsHost { settings.metricsHost = metricsHost }
     }
 }

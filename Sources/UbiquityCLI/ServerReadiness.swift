@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Synchronization
 import Ubiquity
 import UbiquityCore
@@ -8,26 +9,29 @@ import UbiquityCore
 struct ServerReadiness: Sendable {
     var host: String
     var data: String
-    /// The operator's, a file.
+    /// The operator's, a file; it may have been moved away, or not have been in a backup.
     var credential: String
     var isJSON: Bool
     var isTLS: Bool
-    var isFirstStart: Bool
+    /// Whether the file was there before the start.
+    var hadCredential: Bool
 
     /// - Parameter metrics: Their address; nil: there are none.
     func announce(port: Int, metrics: String?) {
+        let hasCredential = FileManager.default.fileExists(atPath: credential)
         let url = "\(isTLS ? "https" : "http")://\(Self.bracketed(host)):\(port)"
         if isJSON {
             return Output.print(
                 .object(
                     [
                         ("url", .string(url)), ("host", .string(host)), ("port", .integer(port)),
-                        ("data", .string(data)), ("operatorCredential", .string(credential)),
+                        ("data", .string(data)),
+                        ("operatorCredential", .optional(hasCredential ? credential : nil)),
                     ] + (metrics.map { [("metrics", .string($0))] } ?? [])))
         }
         Output.print("ubiquity serves on \(url) (data in \(data))")
         if let metrics { Output.print("Metrics on \(metrics)") }
-        guard isFirstStart else { return }
+        guard hasCredential, !hadCredential else { return }
         Output.note(
             """
             The operator's credential is in \(credential).

@@ -12,6 +12,8 @@ struct StatusReport {
     var knowsConnection = true
     /// The process that holds the connection and does not answer, or was stopped.
     var heldUpBy: String?
+    /// The server does not let this device into the store, and trying again will not help.
+    var isRefused = false
 
     var text: String {
         let rows = [("Folder", home)] + accountRows + storeRows
@@ -49,10 +51,7 @@ struct StatusReport {
         let rows: [(String, String?)] = [
             ("Store", identifier), ("Connection", connection(status.link)),
             ("Held up by", heldUpBy.map { "\($0), which does not answer" }),
-            (
-                "Waiting",
-                status.pendingKeys.isEmpty ? "nothing" : Phrase.keys(status.pendingKeys.count)
-            ),
+            ("Waiting", waiting(status)),
             ("Keys", "\(Phrase.grouped(usage.keys)) of \(Phrase.grouped(limits.keysMax))"),
             ("Values", "\(Phrase.grouped(usage.bytes)) of \(Phrase.bytes(limits.storeBytesMax))"),
             ("First download", status.hasCompletedFirstSync ? "complete" : "not yet complete"),
@@ -63,8 +62,15 @@ struct StatusReport {
         return rows.compactMap { name, value in value.map { (name, $0) } }
     }
 
+    private func waiting(_ status: EngineStatus) -> String {
+        let count = status.pendingKeys.count
+        if count == 0 { return "nothing" }
+        return Phrase.keys(count) + (isRefused ? "; the server does not take them" : "")
+    }
+
     private func connection(_ link: LinkStatus) -> String {
         if !knowsConnection { return "not asked for" }
+        if isRefused { return "refused by the server, for this store" }
         return switch link.state {
         case .connected: "connected"
         case .connecting: "connecting"

@@ -10,8 +10,10 @@ struct HomeOptions: ParsableArguments {
         help: ArgumentHelp(
             "The folder of this device's sign-in and values.",
             discussion: "Default: UBIQUITY_HOME, else the system's place for a program's data.",
-            valueName: "folder"))
+            valueName: "folder"), transform: notEmpty)
     var home: String?
+
+    var given: [String] { UbiquityCLI.given(("--home", home != nil)) }
 
     func open() throws -> DeviceHome { try DeviceHome(path: home) }
 }
@@ -21,10 +23,13 @@ struct StoreOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The store, such as TEAMID.com.example.app.",
-            discussion: "Default: UBIQUITY_KVSTORE_IDENTIFIER.", valueName: "identifier"))
+            discussion: "Default: UBIQUITY_KVSTORE_IDENTIFIER.", valueName: "identifier"),
+        transform: notEmpty)
     var store: String?
 
     @OptionGroup var home: HomeOptions
+
+    var given: [String] { UbiquityCLI.given(("--store", store != nil)) + home.given }
 
     var configuration: UbiquityConfiguration {
         var configuration = UbiquityConfiguration(identifier: store, home: home.home)
@@ -49,13 +54,27 @@ struct SyncOptions: ParsableArguments {
     @Flag(help: "Do not talk to the server.")
     var local = false
 
-    @Option(
-        help: ArgumentHelp("How long to wait for the server.", valueName: "seconds"))
-    var timeout = 5.0
+    @OptionGroup var time: TimeoutOption
 
     func validate() throws {
-        guard timeout > 0, timeout.isFinite else {
-            throw ValidationError("--timeout needs a number of seconds above 0.")
+        if local { try refuse(time.given, "with --local, which does not ask the server.") }
+    }
+}
+
+/// How long a command waits for the server.
+struct TimeoutOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "How long to wait for the server. (default: 5; sync: 30)", valueName: "seconds"))
+    var timeout: Double?
+
+    var given: [String] { UbiquityCLI.given(("--timeout", timeout != nil)) }
+
+    func seconds(_ standard: Double = 5) -> Double { timeout ?? standard }
+
+    func validate() throws {
+        guard timeout.map({ $0 > 0 && $0 <= 1e6 }) ?? true else {
+            throw ValidationError("--timeout needs a number of seconds above 0, at most 1000000.")
         }
     }
 }
@@ -67,7 +86,7 @@ struct SyncPolicy {
 }
 
 extension SyncOptions {
-    var policy: SyncPolicy { SyncPolicy(isLocal: local, timeout: timeout) }
+    var policy: SyncPolicy { SyncPolicy(isLocal: local, timeout: time.seconds()) }
 }
 
 struct JSONOption: ParsableArguments {

@@ -15,7 +15,7 @@ package struct Administration: Sendable {
     ///   ran there.
     package init(dataFolder: String) throws(ServerStartError) {
         let folder = DataFolder(path: dataFolder)
-        guard folder.hasServerData else { throw .noServerData(path: folder.path) }
+        try folder.requireServerData()
         let storage = try SQLiteServerStorage.openForAdministration(folder.databasePath)
         self.storage = storage
         desk = OperatorDesk(

@@ -10,6 +10,8 @@ package enum ServerStartError: Error, Equatable, Sendable {
     case folderUnusable(path: String, reason: String)
     case folderInUse(path: String)
     case noServerData(path: String)
+    /// - Parameter owner: Who may; nil: not known.
+    case notPermitted(path: String, owner: String?)
     case databaseDamaged(path: String, reason: String)
     case databaseForeign(path: String)
     case databaseNewer(path: String, version: Int, known: Int)
@@ -49,6 +51,12 @@ extension ServerStartError: CustomStringConvertible {
             "another server is running on the data folder \(path)"
         case .noServerData(let path):
             "\(path) has no server data; start a server on it with `ubiquity serve`"
+        case .notPermitted(let path, let owner?):
+            "permission denied: \(path) belongs to \(owner); run the command as that user, with "
+                + "`sudo -u \(owner)` before it"
+        case .notPermitted(let path, nil):
+            "permission denied: \(path) cannot be looked into; run the command as the user who runs "
+                + "the server, or with `sudo` before it"
         case .databaseDamaged(let path, let reason):
             "the database \(path) is damaged (\(reason)); nothing was changed: restore it from a "
                 + "copy, and the devices bring back what the copy lacks"

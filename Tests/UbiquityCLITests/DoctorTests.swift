@@ -53,6 +53,45 @@ struct DoctorTests {
         #expect(sentence.contains(words), sourceLocation: location)
     }
 
+    private func waiting(
+        _ change: @escaping (inout DeviceFacts, inout DeviceFacts.Store.Content) -> Void
+    ) -> String {
+        findings { facts in
+            var content: DeviceFacts.Store.Content?
+            facts.stores = [store { content = $0 }]
+            guard var content else { return }
+            content.pendingCount = 1
+            change(&facts, &content)
+            facts.stores[0].content = .success(content)
+        }.first { $0.check == "waiting" }?.sentence ?? ""
+    }
+
+    @Test func `sync is promised to send only where nothing is known to be in its way`() {
+        #expect(waiting { _, _ in }.hasSuffix("`ubiquity sync` sends it now."))
+        let refused = waiting { facts, content in
+            facts.contact?.credential = .refused
+            content.link.lastError = "The credential was revoked"
+        }
+        #expect(refused.hasSuffix("it is sent when this device is signed in again."))
+        let unasked = waiting { facts, content in
+            facts.contact = nil
+            content.link.state = .unauthorized
+        }
+        #expect(unasked.hasSuffix("it is sent when this device is signed in again."))
+        let confined = waiting { facts, _ in
+            facts.stores[0].refusal = "The credential is confined"
+        }
+        #expect(confined.hasSuffix("this device may not send it."))
+        let failed = waiting { _, content in content.link.lastError = "nobody answers" }
+        #expect(failed.hasSuffix("`ubiquity sync` tries again."))
+    }
+
+    @Test func `a device that is confined to other stores is told so`() {
+        expect("access", .problem, saying: "does not let this device into this store") {
+            $0.stores[0].refusal = "The credential is confined to some stores"
+        }
+    }
+
     @Test func `a device that works has nothing but ok`() {
         #expect(findings { _ in }.isEmpty)
         #expect(device.findings.count == 14)

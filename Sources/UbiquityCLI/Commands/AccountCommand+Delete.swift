@@ -20,7 +20,7 @@ extension AccountCommand {
                 JSON: {"account"}.
                 """)
 
-        @Argument(help: "The account's name.") var name: String?
+        @Argument(help: "The account's name.", transform: notEmpty) var name: String?
         @Flag(help: "Yes, delete it.") var yes = false
         @Flag(help: "Remove the account's values from this device too.") var wipe = false
         @OptionGroup var operation: OperatorOptions
@@ -28,12 +28,16 @@ extension AccountCommand {
         @OptionGroup var json: JSONOption
 
         func validate() throws {
-            if name == nil, operation.isGiven {
-                throw ValidationError("Give the account's NAME.")
+            guard name != nil else {
+                return try refuse(
+                    operation.given,
+                    "without the account's NAME: the command would delete the account that this "
+                        + "device is signed in to. Give the NAME.")
             }
-            if name != nil, wipe {
-                throw ValidationError("--wipe is for the account of this device, without a NAME.")
-            }
+            try refuse(
+                given(("--wipe", wipe)) + home.given,
+                "with a NAME, only for the account that this device is signed in to.")
+            try operation.requireCredentialForServer()
         }
 
         func run() async throws {

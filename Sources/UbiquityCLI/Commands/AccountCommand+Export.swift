@@ -26,10 +26,14 @@ extension AccountCommand {
                 JSON: {"file", "bytes"}.
                 """)
 
-        @Argument(help: "The account's name. Default: the one that this device is signed in to.")
+        @Argument(
+            help: "The account's name. Default: the one that this device is signed in to.",
+            transform: notEmpty)
         var name: String?
 
-        @Option(name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"))
+        @Option(
+            name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"),
+            transform: notEmpty)
         var output: String
 
         @Flag(help: "Replace the file if there is one.")
@@ -40,10 +44,15 @@ extension AccountCommand {
         @OptionGroup var json: JSONOption
 
         func validate() throws {
-            guard name == nil else { return }
-            if operation.data.data != nil || operation.operatorCredential != nil {
-                throw ValidationError("--data and --operator-credential need an account's name.")
+            guard name != nil else {
+                return try refuse(
+                    operation.given,
+                    "without the account's NAME: the command would export the account that this "
+                        + "device is signed in to. Give the NAME.")
             }
+            try refuse(
+                home.given, "with a NAME, only for the account that this device is signed in to.")
+            try operation.requireCredentialForServer()
         }
 
         func run() async throws {

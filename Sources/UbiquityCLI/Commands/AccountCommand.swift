@@ -24,7 +24,7 @@ struct AccountCommand: AsyncParsableCommand {
             abstract: "Make an account, and a code for its first device.",
             discussion: "JSON: {\"account\", \"code\", \"expires\", \"signIn\"}.")
 
-        @Argument(help: "What people call the account.") var name: String
+        @Argument(help: "What people call the account.", transform: notEmpty) var name: String
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
@@ -45,12 +45,12 @@ struct AccountCommand: AsyncParsableCommand {
                 JSON: {"account", "code", "expires", "signIn"}.
                 """)
 
-        @Argument(help: "The account's name.") var name: String
+        @Argument(help: "The account's name.", transform: notEmpty) var name: String
 
         @Option(
             help: ArgumentHelp(
                 "A store that the device may reach; can be given several times. Default: all.",
-                valueName: "identifier"))
+                valueName: "identifier"), transform: notEmpty)
         var store: [String] = []
 
         @Option(
@@ -88,7 +88,7 @@ struct AccountCommand: AsyncParsableCommand {
         }
     }
 
-    struct List: AsyncParsableCommand {
+    struct List: OperatorCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the accounts, with their devices.",
             discussion: """
@@ -114,7 +114,7 @@ struct AccountCommand: AsyncParsableCommand {
         }
     }
 
-    struct Rename: AsyncParsableCommand {
+    struct Rename: OperatorCommand {
         static let configuration = CommandConfiguration(
             abstract: "Give an account another name.",
             discussion: """
@@ -123,8 +123,8 @@ struct AccountCommand: AsyncParsableCommand {
                 JSON: {"account"}.
                 """)
 
-        @Argument(help: "The account's name.") var name: String
-        @Argument(help: "Its new name.") var newName: String
+        @Argument(help: "The account's name.", transform: notEmpty) var name: String
+        @Argument(help: "Its new name.", transform: notEmpty) var newName: String
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 

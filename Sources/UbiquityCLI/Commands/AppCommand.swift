@@ -15,11 +15,11 @@ struct AppCommand: AsyncParsableCommand {
             """,
         subcommands: [Register.self, List.self, Remove.self])
 
-    struct Register: AsyncParsableCommand {
+    struct Register: OperatorCommand {
         static let configuration = CommandConfiguration(
             abstract: "Let an app have stores.", discussion: "JSON: {\"identifier\"}.")
 
-        @Argument(help: "The identifier of its store.") var identifier: String
+        @Argument(help: "The identifier of its store.", transform: notEmpty) var identifier: String
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
@@ -31,7 +31,7 @@ struct AppCommand: AsyncParsableCommand {
         }
     }
 
-    struct List: AsyncParsableCommand {
+    struct List: OperatorCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the registered apps.",
             discussion: """
@@ -55,7 +55,7 @@ struct AppCommand: AsyncParsableCommand {
         }
     }
 
-    struct Remove: AsyncParsableCommand {
+    struct Remove: OperatorCommand {
         static let configuration = CommandConfiguration(
             abstract: "Let an app have stores no more.",
             discussion: """
@@ -64,7 +64,7 @@ struct AppCommand: AsyncParsableCommand {
                 JSON: {"identifier"}.
                 """)
 
-        @Argument(help: "The identifier of its store.") var identifier: String
+        @Argument(help: "The identifier of its store.", transform: notEmpty) var identifier: String
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 

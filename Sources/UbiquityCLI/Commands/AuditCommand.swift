@@ -24,6 +24,7 @@ struct AuditCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard limit > 0 else { throw ValidationError("--limit needs a number above 0.") }
+        try operation.requireCredentialForServer()
     }
 
     func run() async throws {

@@ -19,7 +19,9 @@ struct BackupCommand: AsyncParsableCommand {
 
     @OptionGroup var data: DataOptions
 
-    @Option(name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"))
+    @Option(
+        name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"),
+        transform: notEmpty)
     var output: String
 
     @Flag(help: "Replace the file if there is one.")

@@ -14,7 +14,8 @@ struct DemoCommand: AsyncParsableCommand {
             """)
 
     @Option(
-        help: ArgumentHelp("The property list to import. Default: a sample.", valueName: "file"))
+        help: ArgumentHelp("The property list to import. Default: a sample.", valueName: "file"),
+        transform: notEmpty)
     var plist: String?
 
     func run() async throws {

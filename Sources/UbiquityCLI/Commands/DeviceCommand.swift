@@ -50,8 +50,8 @@ struct DeviceCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Give a device another name.", discussion: "JSON: as an item of the list.")
 
-        @Argument(help: "The device's ID or name.") var device: String
-        @Argument(help: "Its new name.") var name: String
+        @Argument(help: "The device's ID or name.", transform: notEmpty) var device: String
+        @Argument(help: "Its new name.", transform: notEmpty) var name: String
         @OptionGroup var options: DeviceOptions
         @OptionGroup var json: JSONOption
 
@@ -74,7 +74,7 @@ struct DeviceCommand: AsyncParsableCommand {
                 JSON: {"id"}.
                 """)
 
-        @Argument(help: "The device's ID or name.") var device: String
+        @Argument(help: "The device's ID or name.", transform: notEmpty) var device: String
         @OptionGroup var options: DeviceOptions
         @OptionGroup var json: JSONOption
 

@@ -18,7 +18,8 @@ struct DoctorCommand: AsyncParsableCommand {
             """)
 
     @Option(
-        help: ArgumentHelp("Look at a server's data folder instead.", valueName: "folder"))
+        help: ArgumentHelp("Look at a server's data folder instead.", valueName: "folder"),
+        transform: notEmpty)
     var data: String?
 
     @Flag(help: "Do not talk to the server.")
@@ -26,6 +27,13 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup var json: JSONOption
+
+    func validate() throws {
+        guard data != nil else { return }
+        try refuse(
+            given(("--local", local)) + store.given,
+            "with --data, which looks at a server's folder and not at this device.")
+    }
 
     func run() async throws {
         let findings = await findings()

@@ -19,7 +19,7 @@ struct ExportCommand: AsyncParsableCommand {
             --json` prints them.
             """)
 
-    @Argument(help: "The file to write. Without one: the standard output.")
+    @Argument(help: "The file to write. Without one: the standard output.", transform: notEmpty)
     var file: String?
 
     @Flag(help: "The binary form, instead of XML.")

@@ -29,27 +29,20 @@ extension ImportCommand {
         var options = store
         options.store = part.identifier
         return try await OpenStore.with(options, sync.policy) { open in
-            try await body(
+            // A device that has never exchanged would else have its values yield to the account's.
+            await open.catchUp()
+            return try await body(
                 open, ImportPlan(part.entries, limits: open.store.engineStatus.limits))
         }
     }
 
     private func take(_ plan: ImportPlan, into open: OpenStore) async throws -> ImportedStore {
-        // A device that has never exchanged would else have its values yield to the account's.
-        if !sync.local, open.account != nil { try? await open.exchange() }
         let changes = plan.changes(of: open.store.values)
         var imported = ImportedStore(
             identifier: open.identifier, imported: changes.count,
             unchanged: plan.accepted.count - changes.count, skipped: plan.rejected)
-        if dryRun {
-            imported.outcome = WriteOutcome(unsent: .dryRun)
-        } else if !changes.isEmpty {
-            do { imported.outcome = try await open.write(changes) } catch let error
-                as LimitViolation
-            {
-                throw Failure(
-                    .badInput, "nothing was imported into \(open.identifier): \(error.excess)")
-            }
+        if dryRun || !changes.isEmpty {
+            imported.outcome = try await write(changes, to: open, named: open.identifier)
         }
         return imported
     }

@@ -25,7 +25,8 @@ struct ImportCommand: AsyncParsableCommand {
             "reason"}. Of an archive: a list of the same, with "store" and "unchanged".
             """)
 
-    @Argument(help: "The property list or archive; - for the standard input.")
+    @Argument(
+        help: "The property list or archive; - for the standard input.", transform: notEmpty)
     var file: String
 
     @Flag(help: "Import the entries that the store can take, and name the others.")
@@ -45,11 +46,13 @@ struct ImportCommand: AsyncParsableCommand {
         if Archive.isArchive([UInt8](data.prefix(512))) { return try await importArchive(data) }
         let entries = try PropertyListFile.read(data, name: InputFile.name(file))
         try await OpenStore.with(store, sync.policy) { open in
+            // Else a device that has never exchanged knows neither the account's limits nor its
+            // values, to which its own would yield.
+            await open.catchUp()
             let plan = ImportPlan(entries, limits: open.store.engineStatus.limits)
             try check(plan)
-            if dryRun { return report(plan, WriteOutcome(unsent: .dryRun)) }
             let outcome = try await Progress.showing("Importing \(Phrase.keys(entries.count))") {
-                try await write(plan, to: open)
+                try await write(plan.changes, to: open)
             }
             report(plan, outcome)
         }
@@ -69,9 +72,16 @@ struct ImportCommand: AsyncParsableCommand {
         Output.note("Skipped \(entries):\n\(list)")
     }
 
-    private func write(_ plan: ImportPlan, to open: OpenStore) async throws -> WriteOutcome {
-        do { return try await open.write(plan.changes) } catch let violation as LimitViolation {
-            throw Failure(.badInput, "nothing was imported: \(violation.excess)")
+    /// - Parameter store: What an error calls the store; nil: nothing, there is one.
+    func write(
+        _ changes: [Key: Content], to open: OpenStore, named store: String? = nil
+    ) async throws -> WriteOutcome {
+        do { return try await open.write(changes, isDryRun: dryRun) } catch let violation
+            as LimitViolation
+        {
+            let result = dryRun ? "nothing would be imported" : "nothing was imported"
+            let place = store.map { " into \($0)" } ?? ""
+            throw Failure(.badInput, "\(result)\(place): \(violation.excess)")
         }
     }
 

@@ -25,8 +25,7 @@ struct RemoveCommand: AsyncParsableCommand {
     func run() async throws {
         let keys = Set(try keys.map(Key.init))
         try await OpenStore.with(store, sync.policy) { open in
-            // Without a note: if the server cannot be reached, the write below says so.
-            if !sync.local, open.account != nil { try? await open.exchange() }
+            await open.catchUp()
             let present = keys.filter { open.store.value($0.string) != nil }.sorted()
             let changes = Dictionary(present.map { ($0, Content.deleted) }) { first, _ in first }
             let outcome = present.isEmpty ? WriteOutcome() : try await open.write(changes)

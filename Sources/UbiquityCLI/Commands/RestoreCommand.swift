@@ -24,7 +24,7 @@ struct RestoreCommand: AsyncParsableCommand {
             JSON: {"data", "accounts", "devices", "oldDatabase"}; the last is null or a path.
             """)
 
-    @Argument(help: "The backup, as `ubiquity backup` wrote it.")
+    @Argument(help: "The backup, as `ubiquity backup` wrote it.", transform: notEmpty)
     var file: String
 
     @OptionGroup var data: DataOptions
@@ -47,11 +47,19 @@ struct RestoreCommand: AsyncParsableCommand {
             "Restored \(Phrase.counted(restoration.accounts, "account")) with "
                 + "\(Phrase.counted(restoration.devices, "signed-in device")) to \(data.folder).")
         if let old = restoration.oldDatabase { Output.note("The old database is \(old).") }
+        if let missing = restoration.missingCredential { Output.note(Self.noCredential(missing)) }
         Output.note(signOutDevices ? Self.everybodyOut : Self.comesBack)
     }
 
     private static let everybodyOut =
         "Every device is signed out, and needs a code of `ubiquity account code` to sign in again."
+    private static func noCredential(_ path: String) -> String {
+        """
+        There is no operator's credential: put the file that you kept back as \(path), or write a new \
+        one there (`ubo_` and a long random text, chmod 600) before the server starts. Without it the \
+        server is administered with --data on its machine.
+        """
+    }
     private static let comesBack = """
         Devices that were signed out since the backup was made are signed in again, and accounts that \
         were removed are back: sign out and remove them anew, or restore with --sign-out-devices.

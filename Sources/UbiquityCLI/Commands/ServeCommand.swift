@@ -20,13 +20,14 @@ struct ServeCommand: AsyncParsableCommand {
             --trusted-proxy, so that limits tell its clients apart. What each limit does when it is \
             reached is in docs/SETTINGS.md.
 
-            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, and "metrics", \
-            their address, with --metrics-port.
+            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, the last null \
+            where the folder has no such file, and "metrics", their address, with --metrics-port.
             """)
 
     @OptionGroup var data: DataOptions
 
-    @Option(help: ArgumentHelp("The address to listen on.", valueName: "address"))
+    @Option(
+        help: ArgumentHelp("The address to listen on.", valueName: "address"), transform: notEmpty)
     var host = "127.0.0.1"
 
     @Option(help: ArgumentHelp("The port to listen on; 0: any free one.", valueName: "number"))
@@ -66,7 +67,7 @@ struct ServeCommand: AsyncParsableCommand {
         let ready = ServerReadiness(
             host: host, data: settings.dataFolder, credential: settings.operatorCredentialPath,
             isJSON: json.isOn, isTLS: settings.tls != nil,
-            isFirstStart: !FileManager.default.fileExists(atPath: settings.operatorCredentialPath))
+            hadCredential: FileManager.default.fileExists(atPath: settings.operatorCredentialPath))
         if settings.tls == nil, !PlainHTTPRule.isLoopback(host) { Self.warnOfPlainHTTP(host) }
         let metricsHost = settings.metricsPort == nil ? nil : settings.metricsHost
         let announcement = ServerAnnouncement(ready, metricsHost: metricsHost)

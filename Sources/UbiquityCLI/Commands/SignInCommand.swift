@@ -30,22 +30,24 @@ struct SignInCommand: AsyncParsableCommand {
             JSON: {"name", "id", "server", "device", "deviceName"}.
             """)
 
-    @Option(help: ArgumentHelp("The server, such as https://ubiquity.example.", valueName: "url"))
+    @Option(
+        help: ArgumentHelp("The server, such as https://ubiquity.example.", valueName: "url"),
+        transform: notEmpty)
     var server: String
 
-    @Option(help: "The code, such as 7KQ2-M9XD-4TRW.")
+    @Option(help: "The code, such as 7KQ2-M9XD-4TRW.", transform: notEmpty)
     var code: String?
 
     @Option(
         help: ArgumentHelp(
             "Instead of a code: a file with an identity provider's token; -: the standard input.",
-            valueName: "file"))
+            valueName: "file"), transform: notEmpty)
     var tokenFile: String?
 
     @Option(
         help: ArgumentHelp(
             "What the account's owner sees this device as. Default: the host's name.",
-            valueName: "name"))
+            valueName: "name"), transform: notEmpty)
     var deviceName: String?
 
     @Flag(help: "Give up the present sign-in for this one.")
@@ -59,6 +61,7 @@ struct SignInCommand: AsyncParsableCommand {
         guard (code == nil) != (tokenFile == nil) else {
             throw ValidationError("Give --code or --token-file, one of them.")
         }
+        try connection.check(server)
     }
 
     private func proof() throws(Failure) -> SignInProof {

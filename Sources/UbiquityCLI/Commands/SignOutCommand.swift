@@ -21,8 +21,7 @@ struct SignOutCommand: AsyncParsableCommand {
 
     @OptionGroup var home: HomeOptions
 
-    @Option(help: ArgumentHelp("How long to wait for the server.", valueName: "seconds"))
-    var timeout = 5.0
+    @OptionGroup var time: TimeoutOption
 
     @Flag(help: "Remove the account's values from this device.")
     var wipe = false
@@ -45,7 +44,7 @@ struct SignOutCommand: AsyncParsableCommand {
     /// - Returns: Why the server did not do it; nil: it did, or had before.
     private func revoke(_ account: SignedInAccount, _ home: DeviceHome) async -> String? {
         do {
-            try await withTimeout(seconds: timeout) {
+            try await withTimeout(seconds: time.seconds()) {
                 if let failure = await home.giveUp(account).failure { throw failure }
             }
             return nil

@@ -32,10 +32,12 @@ struct StatusCommand: AsyncParsableCommand {
             home: URL(fileURLWithPath: home.path).path, account: try home.load().signedIn)
         if try store.configuration.resolvedIdentifier() != nil {
             try await OpenStore.with(store, sync.policy) { open in
-                if !sync.local, open.account != nil { try? await open.exchange() }
+                let refusal = await ask(open)
                 report.heldUpBy = open.heldUpBy
                 report.knowsConnection = !open.isHeldOffline
                 report.store = (open.identifier, open.store.engineStatus)
+                // A server that refuses one write takes others.
+                report.isRefused = refusal && open.store.engineStatus.link.state == .waiting
             }
         }
         if json.isOn {
@@ -43,5 +45,13 @@ struct StatusCommand: AsyncParsableCommand {
         } else {
             Output.print(report.text)
         }
+    }
+    /// - Returns: Whether the server refused what was asked, whenever it is asked.
+    private func ask(_ open: OpenStore) async -> Bool {
+        guard !sync.local, open.account != nil else { return false }
+        do { try await open.agree() } catch let error as UbiquityError {
+            return error.code == .refused
+        } catch {}
+        return false
     }
 }

@@ -9,23 +9,22 @@ struct SyncCommand: AsyncParsableCommand {
         commandName: "sync",
         abstract: "Exchange with the server, now.",
         discussion: """
-            When it succeeds, the server has what this device wrote, and this device what the server \
-            had. Status 69: the server cannot be reached; 77: not signed in, or not allowed.
+            When it succeeds, the server has what this device wrote before, and this device what the \
+            server had. "pending" counts what was written meanwhile. Status 69: the server cannot be reached; 77: not signed in, or not allowed.
 
             JSON: {"keys", "pending", "bytes"}.
             """)
 
     @OptionGroup(title: "Store") var store: StoreOptions
 
-    @Option(help: ArgumentHelp("How long to wait for the server.", valueName: "seconds"))
-    var timeout = 30.0
-
+    @OptionGroup var time: TimeoutOption
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-        let status = try await OpenStore.with(store, SyncPolicy(timeout: timeout)) { open in
+        let status = try await OpenStore.with(store, SyncPolicy(timeout: time.seconds(30))) {
+            open in
             guard open.account != nil else { throw Failure.notSignedIn }
-            try await open.exchange()
+            try await open.agree()
             return open.store.engineStatus
         }
         report(status)

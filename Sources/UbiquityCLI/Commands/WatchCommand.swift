@@ -20,7 +20,9 @@ struct WatchCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("End after so many changes.", valueName: "number"))
     var count: Int?
 
-    @Option(help: ArgumentHelp("End after a change of this key.", valueName: "key"))
+    @Option(
+        help: ArgumentHelp("End after a change of this key.", valueName: "key"),
+        transform: notEmpty)
     var until: String?
 
     @OptionGroup(title: "Store") var store: StoreOptions

@@ -150,17 +150,19 @@ extension DeviceFacts {
     private func findings(of store: Store) -> [Finding] {
         switch store.content {
         case nil:
-            store.isAskedFor
-                ? [
-                    .note(
+            [
+                store.isAskedFor
+                    ? .note(
                         "store",
                         "\(store.identifier): no program has opened this store on this device yet.")
-                ] : []
+                    : nil, accessFinding(store),
+            ].compactMap(\.self)
         case .failure(let failure):
             [.problem("store", "\(store.identifier): \(failure.sentence)")]
         case .success(let content):
             [
-                fileFinding(store, content), leaseFinding(store), waitingFinding(store, content),
+                fileFinding(store, content), accessFinding(store), leaseFinding(store),
+                waitingFinding(store, content),
                 refusedFinding(store, content), roomFinding(store, content),
             ].compactMap(\.self)
         }
@@ -169,6 +171,15 @@ extension DeviceFacts {
     private func fileFinding(_ store: Store, _ content: Store.Content) -> Finding {
         let keys = Phrase.keys(content.usage.keys)
         return .ok("store", "\(store.identifier): the file is sound, with \(keys).")
+    }
+
+    private func accessFinding(_ store: Store) -> Finding? {
+        store.refusal.map {
+            .problem(
+                "access",
+                "\(store.identifier): the server does not let this device into this store, and "
+                    + "nothing of it is sent: \($0).")
+        }
     }
 
     private func leaseFinding(_ store: Store) -> Finding? {
@@ -200,9 +211,22 @@ extension DeviceFacts {
         let sentence =
             "\(store.identifier): \(waiting) \(content.pendingCount == 1 ? "waits" : "wait") to be "
             + "sent (\(agreed)\(error))"
-        guard store.lease == .free else { return .note("waiting", sentence + ".") }
-        return .note(
-            "waiting", sentence + "; no program is connected: `ubiquity sync` sends it now.")
+        return .note("waiting", sentence + outlook(store, content))
+    }
+
+    /// What has to happen for that.
+    private func outlook(_ store: Store, _ content: Store.Content) -> String {
+        if store.refusal != nil { return "; this device may not send it." }
+        let isUnauthorized =
+            switch contact?.credential {
+            case .valid?: false
+            case .refused?: true
+            case .unknown?, nil: content.link.state == .unauthorized
+            }
+        if isUnauthorized { return "; it is sent when this device is signed in again." }
+        guard store.lease == .free else { return "." }
+        return "; no program is connected: `ubiquity sync` "
+            + (content.link.lastError == nil ? "sends it now." : "tries again.")
     }
 
     private func refusedFinding(_ store: Store, _ content: Store.Content) -> Finding? {

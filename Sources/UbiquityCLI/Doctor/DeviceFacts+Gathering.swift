@@ -28,6 +28,9 @@ extension DeviceFacts {
                 if !isLocal { facts.contact = await Contact(account) }
             }
             facts.stores = Self.stores(home, state, facts.identifier)
+            if let account = state.signedIn, facts.contact?.server == .success {
+                for index in facts.stores.indices { await facts.stores[index].ask(account) }
+            }
         } catch { facts.signIn = .unreadable(Failure.sentence(of: error)) }
         return facts
     }
@@ -38,6 +41,11 @@ extension DeviceFacts {
             return .none(HomeError.noPlace.description)
         }
         guard let entry = DataFolderInspection.Entry(path: path) else {
+            if access(path, F_OK) != 0, errno == EACCES {
+                return .none(
+                    "Permission denied: the folder \(path) cannot be looked into; look as the user "
+                        + "who runs the programs, or name another with UBIQUITY_HOME.")
+            }
             return .missing(path: path)
         }
         return .folder(
@@ -80,7 +88,7 @@ extension DeviceFacts {
                     pendingCount: inspection.pendingCount,
                     refusedCount: inspection.refusedCount,
                     hasCompletedFirstSync: inspection.meta.hasCompletedFirstSync,
-                    link: inspection.meta.link))
+                    link: inspection.meta.link, cursor: inspection.meta.cursor))
         } catch { store.content = .failure(LocalFailure(sentence: error.description)) }
         store.lease = lease(ProcessLease.path(ofStore: path))
         return store
@@ -94,6 +102,22 @@ extension DeviceFacts {
         guard let lease = try? ProcessLease(path: path) else { return .unknown }
         defer { lease.close() }
         return lease.tryAcquire() ? .free : .held(by: nil)
+    }
+}
+
+extension DeviceFacts.Store {
+    /// Asks the server for what is new, as the program does that holds the connection.
+    fileprivate mutating func ask(_ account: SignedInAccount) async {
+        guard let store = try? StoreIdentifier(identifier), let device = DeviceID(account.device)
+        else { return }
+        let transport = HTTPTransport(
+            server: account.server, store: store, credential: account.credential, device: device,
+            certificates: account.certificates)
+        let cursor =
+            if case .success(let content)? = content { content.cursor } else { Cursor?.none }
+        do throws(LinkFailure) { _ = try await transport.pull(since: cursor) } catch {
+            if error.kind == .refused { refusal = error.detail }
+        }
     }
 }
 

@@ -60,6 +60,7 @@ struct DeviceFacts {
             var refusedCount: Int
             var hasCompletedFirstSync: Bool
             var link: LinkStatus
+            var cursor: Cursor?
         }
 
         enum Lease: Equatable {
@@ -75,6 +76,8 @@ struct DeviceFacts {
         /// Nil: no program has opened it yet. An error is a sentence.
         var content: Result<Content, LocalFailure>?
         var lease = Lease.free
+        /// Why the server does not let this device into the store; nil: it does, or was not asked.
+        var refusal: String?
     }
 
     struct LocalFailure: Error, Equatable { var sentence: String }

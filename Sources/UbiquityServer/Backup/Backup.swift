@@ -24,9 +24,7 @@ package struct Backup: Sendable {
         of dataFolder: String, to output: String, replaces: Bool, secondsMax: Double
     ) throws {
         let folder = DataFolder(path: dataFolder)
-        guard folder.hasServerData else {
-            throw ServerStartError.noServerData(path: folder.path)
-        }
+        try folder.requireServerData(R_OK)
         let draft = try FileDraft(path: output, replaces: replaces)
         try Self.copy(folder.databasePath, to: draft, secondsMax: secondsMax)
         let copy = try BackupFile(draft.draftPath)

@@ -13,7 +13,10 @@ struct BackupFile {
     /// - Throws: ``BackupError``.
     init(_ path: String) throws(BackupError) {
         self.path = path
-        guard FileManager.default.fileExists(atPath: path) else { throw .noFile(path: path) }
+        guard access(path, R_OK) == 0 else {
+            if errno == ENOENT || errno == ENOTDIR { throw .noFile(path: path) }
+            throw .notBackup(path: path, reason: DataFolder.systemReason().lowercased())
+        }
         do {
             size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
             let queue = try DatabaseQueue(path: path, configuration: Self.configuration)

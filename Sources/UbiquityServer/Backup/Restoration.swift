@@ -16,6 +16,8 @@ package struct Restoration: Sendable {
     package var devices: Int
     /// Where the old database is kept; nil: there was none.
     package var oldDatabase: String?
+    /// Where an operator's credential is to be put, for there is none; nil: there is one.
+    package var missingCredential: String?
 
     /// - Parameters:
     ///   - file: The backup. It stays as it is.
@@ -43,6 +45,8 @@ package struct Restoration: Sendable {
         try Self.inheritOwner(of: folder, [draft.draftPath, folder.lockPath])
         oldDatabase = try Self.setAside(folder)
         try draft.finish()
+        let credential = folder.operatorCredentialPath
+        missingCredential = FileManager.default.fileExists(atPath: credential) ? nil : credential
     }
 
     /// Where nobody has said how long it may take.

@@ -18,13 +18,35 @@ struct DataFolder: Sendable {
 
     var hasServerData: Bool { FileManager.default.fileExists(atPath: databasePath) }
 
+    /// - Parameter rights: What must be allowed with the database, as `access` takes it.
+    /// - Throws: ``ServerStartError/noServerData(path:)``, or
+    ///   ``ServerStartError/notPermitted(path:owner:)`` where it cannot be told or used.
+    func requireServerData(_ rights: Int32 = R_OK | W_OK) throws(ServerStartError) {
+        try Self.requirePermission(databasePath, F_OK, toEnter: path)
+        guard hasServerData else { throw .noServerData(path: path) }
+        try Self.requirePermission(databasePath, rights, toEnter: path)
+    }
+
+    /// - Parameter folder: The one whose owner may.
+    static func requirePermission(
+        _ path: String, _ rights: Int32, toEnter folder: String
+    ) throws(ServerStartError) {
+        guard access(path, rights) != 0, errno == EACCES || errno == EPERM else { return }
+        let attributes = try? FileManager.default.attributesOfItem(atPath: folder)
+        throw .notPermitted(path: folder, owner: attributes?[.ownerAccountName] as? String)
+    }
+
     /// Makes the folder, for its owner alone, unless it is there.
     func make() throws(ServerStartError) {
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
-        } catch { throw .folderUnusable(path: path, reason: Self.reason(error)) }
+        } catch {
+            try Self.requirePermission(path, F_OK, toEnter: path)
+            throw .folderUnusable(path: path, reason: Self.reason(error))
+        }
+        try Self.requirePermission(path, R_OK | W_OK | X_OK, toEnter: path)
         guard access(path, R_OK | W_OK | X_OK) == 0 else {
             throw .folderUnusable(path: path, reason: "it is not writable")
         }

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Testing
+
+@testable import UbiquityCLI
+
+/// An option that would not count is refused before anything is done: of every command, and of every
+/// way in which it can be given.
+struct CountingOptionsTests {
+    /// A command line, and the options that count beside it. All others of the command must not.
+    struct Mode: CustomTestStringConvertible {
+        var words: [String]
+        var counts: Set<String>
+        /// Of a command with many: those that do not count, instead.
+        var isOthers = false
+
+        var testDescription: String { words.joined(separator: " ") }
+    }
+
+    private static let values: Set = ["--store", "--home", "--local", "--timeout", "--json"]
+    private static let types: Set = [
+        "--string", "--integer", "--real", "--bool", "--data", "--date", "--plist",
+    ]
+    private static let server = ["--server", "https://prod.example"]
+    private static let credential = server + ["--operator-credential", "file"]
+
+    /// A command of the operator's: in the data folder, or by the credential.
+    private static func operating(
+        _ words: [String], _ own: Set<String> = [], namesServer: Bool = false
+    ) -> [Mode] {
+        let folder: Set = namesServer ? ["--data", "--server"] : ["--data"]
+        let alone: Set = namesServer ? own.union(["--data", "--json"]) : []
+        return [
+            Mode(words: words, counts: own.union(folder).union(["--json"])),
+            Mode(words: words + server, counts: alone.union(["--operator-credential"])),
+            Mode(
+                words: words + credential,
+                counts: own.union(["--certificate", "--allow-plain-http", "--json"])),
+        ]
+    }
+
+    private static func keeping(_ words: [String]) -> [Mode] {
+        [Mode(words: words, counts: ["--account", "--home", "--json"])]
+            + operating(words + ["--account", "ada"])
+    }
+
+    static let modes: [Mode] =
+        valueModes + deviceModes + serverModes + keeping(["device", "list"])
+        + keeping(["device", "rename", "d", "n"]) + keeping(["device", "revoke", "d"])
+        + operating(["account", "create", "ada"], namesServer: true)
+        + operating(
+            ["account", "code", "ada"], ["--store", "--credential-days"], namesServer: true)
+        + operating(["account", "list"]) + operating(["account", "rename", "ada", "eve"])
+        + operating(["account", "delete", "ada"], ["--yes"])
+        + [Mode(words: ["account", "delete"], counts: ["--yes", "--wipe", "--home", "--json"])]
+        + operating(["account", "export", "ada", "--output", "f"], ["--force"])
+        + [
+            Mode(
+                words: ["account", "export", "--output", "f"],
+                counts: ["--force", "--home", "--json"])
+        ] + operating(["app", "register", "TEAM.app"]) + operating(["app", "list"])
+        + operating(["app", "remove", "TEAM.app"]) + operating(["audit"], ["--limit"])
+
+    private static let valueModes = [
+        Mode(words: ["set", "k", "v"], counts: values),
+        Mode(words: ["set", "k"], counts: types),
+        Mode(words: ["get", "k"], counts: values.union(["--raw"])),
+        Mode(words: ["get", "k", "--raw"], counts: values.subtracting(["--json"])),
+        Mode(words: ["remove", "k"], counts: values),
+        Mode(words: ["list"], counts: values),
+        Mode(words: ["list", "--local"], counts: ["--store", "--home", "--json"]),
+        Mode(words: ["watch"], counts: values.union(["--count", "--until"])),
+        Mode(words: ["import", "f"], counts: values.union(["--skip-invalid", "--dry-run"])),
+        Mode(words: ["export"], counts: values.union(["--binary"])),
+        Mode(words: ["export", "--binary"], counts: values.subtracting(["--json"])),
+        Mode(words: ["export", "f", "--binary"], counts: values),
+    ]
+
+    private static let deviceModes = [
+        Mode(
+            words: ["sign-in", "--code", "c", "--server", "https://prod.example"],
+            counts: [
+                "--device-name", "--replace", "--certificate", "--allow-plain-http", "--home",
+                "--json",
+            ]),
+        Mode(
+            words: ["sign-in", "--token-file", "f", "--server", "http://127.0.0.1:1"],
+            counts: ["--device-name", "--replace", "--allow-plain-http", "--home", "--json"]),
+        Mode(words: ["sign-out"], counts: ["--home", "--timeout", "--wipe", "--json"]),
+        Mode(words: ["sync"], counts: ["--store", "--home", "--timeout", "--json"]),
+        Mode(words: ["status"], counts: values),
+        Mode(words: ["doctor"], counts: ["--data", "--local", "--store", "--home", "--json"]),
+        Mode(words: ["doctor", "--data", "d"], counts: ["--json"]),
+        Mode(words: ["demo"], counts: ["--plist"]),
+    ]
+
+    private static let needIssuer: Set = [
+        "--identity-audience", "--identity-keys", "--identity-claim", "--identity-name-claim",
+        "--identity-days",
+    ]
+
+    private static let serverModes = [
+        Mode(
+            words: ["serve"],
+            counts: needIssuer.union([
+                "--identity-issuer", "--tls-certificate", "--tls-key", "--metrics-host",
+            ]), isOthers: true),
+        Mode(
+            words: ["serve", "--tls-certificate", "c", "--key-bytes-max", "9"],
+            counts: ["--tls-key"]),
+        Mode(
+            words: ["serve", "--tls-certificate", "c", "--tls-key", "k", "--metrics-port", "1"],
+            counts: needIssuer.union(["--identity-issuer"]), isOthers: true),
+        Mode(
+            words: ["serve", "--key-bytes-max", "9", "--identity-issuer", "i"]
+                + ["--identity-audience", "a", "--identity-keys", "k"],
+            counts: ["--tls-certificate", "--tls-key", "--metrics-host", "--key-utf16-max"],
+            isOthers: true),
+        Mode(
+            words: ["backup", "--output", "f"],
+            counts: ["--data", "--force", "--seconds-max", "--json"]),
+        Mode(
+            words: ["restore", "f"],
+            counts: ["--data", "--replace", "--sign-out-devices", "--json"]),
+    ]
+
+    // MARK: - The commands as the parser has them
+
+    struct Option: Decodable {
+        struct Name: Decodable {
+            var kind: String
+            var name: String
+        }
+        var kind: String
+        var isRepeating: Bool
+        var names: [Name]?
+
+        var name: String? { names?.first { $0.kind == "long" }.map { "--" + $0.name } }
+    }
+
+    struct Command: Decodable {
+        var commandName: String
+        var subcommands: [Command]?
+        var arguments: [Option]?
+
+        /// With no commands below them, by the words that name them.
+        func leaves(_ path: [String] = []) -> [[String]: [Option]] {
+            let commands = (subcommands ?? []).filter { $0.commandName != "help" }
+            if commands.isEmpty { return [path: arguments ?? []] }
+            return commands.reduce(into: [:]) { leaves, command in
+                leaves.merge(command.leaves(path + [command.commandName])) { $1 }
+            }
+        }
+    }
+
+    private struct Tool: Decodable { var command: Command }
+
+    private static let commands: [[String]: [Option]] = {
+        let tool = try? JSONDecoder().decode(Tool.self, from: Data(Program._dumpHelp().utf8))
+        return tool?.command.leaves() ?? [:]
+    }()
+
+    /// Those that a mode may have besides its own.
+    private func options(_ mode: Mode) throws -> [Option] {
+        let path = try #require(
+            Self.commands.keys.first { mode.words.starts(with: $0) }, "\(mode.words) is no command")
+        return Self.commands[path, default: []].filter { option in
+            guard let name = option.name, !["--help", "--version"].contains(name) else {
+                return false
+            }
+            return !mode.words.contains(name)
+        }
+    }
+
+    private func words(_ option: Option) -> [String] {
+        guard let name = option.name, option.kind == "option" else { return [option.name ?? ""] }
+        let samples = [
+            "--server": "https://prod.example", "--apps": "registered", "--log-level": "info",
+            "--log-format": "json", "--trusted-proxy": "10.0.0.0/8",
+        ]
+        return [name, samples[name] ?? "5"]
+    }
+
+    private func parses(_ words: [String]) -> Bool { (try? Program.parsed(words)) != nil }
+
+    // MARK: - The tests
+
+    @Test func `every command is looked at`() {
+        let seen = Self.commands.keys.filter { path in
+            Self.modes.contains { $0.words.starts(with: path) }
+        }
+        #expect(Set(seen) == Set(Self.commands.keys))
+        #expect(seen.count > 20)
+    }
+
+    @Test(arguments: modes)
+    func `an option counts, or is an error`(_ mode: Mode) throws {
+        let options = try options(mode)
+        let names = Set(options.compactMap(\.name))
+        // A name that is spelt wrong here would prove nothing.
+        #expect(mode.counts.subtracting(names).isEmpty)
+        for option in options {
+            let counts = mode.counts.contains(option.name ?? "") != mode.isOthers
+            let line = mode.words + words(option)
+            #expect(parses(line) == counts, "\(line.joined(separator: " "))")
+        }
+    }
+
+    @Test(arguments: modes)
+    func `an option that is given twice is an error, unless it collects`(_ mode: Mode) throws {
+        for option in try options(mode) where parses(mode.words + words(option)) {
+            let line = mode.words + words(option) + words(option)
+            #expect(parses(line) == option.isRepeating, "\(line.joined(separator: " "))")
+        }
+    }
+
+    /// The values of `set` are looked at when they are read, and a text may be empty.
+    @Test(arguments: modes)
+    func `an empty name is an error`(_ mode: Mode) throws {
+        for option in try options(mode) where option.kind == "option" {
+            guard let name = option.name else { continue }
+            if mode.words.first == "set", Self.types.contains(name) { continue }
+            #expect(!parses(mode.words + [name, ""]), "\(mode.words) \(name) ''")
+        }
+    }
+
+    @Test(arguments: [
+        ["account", "delete", "", "--yes"], ["account", "create", ""], ["account", "export", ""],
+        ["account", "rename", "a", ""], ["app", "register", ""], ["device", "revoke", ""],
+        ["import", ""], ["export", ""], ["restore", ""],
+    ])
+    func `an empty argument is an error`(_ words: [String]) {
+        #expect(!parses(words))
+    }
+
+    @Test func `a value that looks like an option is not taken for one given twice`() {
+        #expect(parses(["set", "k", "--string", "--string"]))
+        #expect(parses(["set", "--", "k", "--local"]))
+        #expect(!parses(["set", "k", "v", "--store", "a", "--store=b"]))
+        #expect(!parses(["backup", "-o", "a", "--output", "b"]))
+    }
+
+    @Test func `an operator's command that would work elsewhere says so`() throws {
+        let error = #expect(throws: (any Error).self) {
+            try Program.parsed(
+                ["account", "delete", "zoe", "--yes", "--server", "https://prod.example"])
+        }
+        let sentence = Program.message(for: try #require(error))
+        #expect(sentence.contains("--server does not count without --operator-credential"))
+    }
+}
