@@ -65,7 +65,7 @@ struct StatusReport {
     private func waiting(_ status: EngineStatus) -> String {
         let count = status.pendingKeys.count
         if count == 0 { return "nothing" }
-        return Phrase.keys(count) + (isRefused ? "; the server does not take them" : "")
+        return Phrase.keys(count) + (isRefused ? ", which the server does not take" : "")
     }
 
     private func connection(_ link: LinkStatus) -> String {

@@ -51,6 +51,8 @@ extension ServerStartError: CustomStringConvertible {
             "another server is running on the data folder \(path)"
         case .noServerData(let path):
             "\(path) has no server data; start a server on it with `ubiquity serve`"
+        case .notPermitted(let path, "root"):
+            "permission denied: \(path) belongs to root; run the command with `sudo` before it"
         case .notPermitted(let path, let owner?):
             "permission denied: \(path) belongs to \(owner); run the command as that user, with "
                 + "`sudo -u \(owner)` before it"

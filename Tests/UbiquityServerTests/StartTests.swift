@@ -133,6 +133,31 @@ struct StartTests {
         }
     }
 
+    /// Root may do anything, so that a process of its own becomes another user.
+    @Test func `another user's folder is permission denied, and not an empty one`() async throws {
+        let path = NSTemporaryDirectory() + "ubiquity-of-another-user"
+        try? FileManager.default.removeItem(atPath: path)
+        defer {
+            chmod(path, 0o700)
+            try? FileManager.default.removeItem(atPath: path)
+        }
+        await #expect(processExitsWith: .success) {
+            let path = NSTemporaryDirectory() + "ubiquity-of-another-user"
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true)
+            try Data().write(to: URL(fileURLWithPath: path + "/ubiquity.sqlite"))
+            chmod(path, geteuid() == 0 ? 0o700 : 0)
+            if geteuid() == 0 { setuid(65_534) }
+            #expect {
+                try Administration(dataFolder: path)
+            } throws: { isDenied($0) }
+            #expect {
+                try Backup(of: path, to: path + "-copy", replaces: false, secondsMax: 1)
+            } throws: { isDenied($0) }
+            #expect(DataFolderInspection(dataFolder: path).canLook == false)
+        }
+    }
+
     @Test func `what was stored is there after a restart, and cursors hold`() async throws {
         let folder = try TemporaryFolder()
         var credential = ""
@@ -182,4 +207,11 @@ struct StartTests {
             #expect(try answer.problem.code == "cursor-other-history")
         }
     }
+}
+
+private func isDenied(_ error: any Error) -> Bool {
+    if case .notPermitted(_, .some)? = error as? ServerStartError {
+        return "\(error)".contains("permission denied") && "\(error)".contains("sudo")
+    }
+    return false
 }

@@ -71,6 +71,10 @@ struct ExportCommand: AsyncParsableCommand {
             throw Failure(
                 .cannotCreate, "the export cannot be written: there is no folder \(folder)")
         }
+        guard access(folder, W_OK | X_OK) == 0 else {
+            let reason = String(cString: strerror(errno))
+            throw Failure(.cannotCreate, "the export cannot be written: \(folder): \(reason)")
+        }
         do { try data.write(to: url, options: .atomic) } catch {
             let reason = (error as? CocoaError)?.sentence(about: file) ?? "\(error)"
             throw Failure(.cannotCreate, "the export cannot be written: \(reason)")

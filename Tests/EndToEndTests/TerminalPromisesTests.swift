@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+
+extension EndToEndTests {
+    /// What a command says is so when it has said it.
+    @Suite struct TerminalPromisesTests {
+        private static let store = ["--store", "TEAM.app"]
+
+        @Test func `a dry run of an import refuses all that the import refuses`() async throws {
+            try await onStage { stage in
+                let options = ["--home", stage.path("home")] + Self.store
+                func tryOut(_ keys: Int, _ sizes: Int = 1) async throws -> [ProgramRun] {
+                    let file = stage.path("\(keys).plist")
+                    let entries = (0..<keys).map {
+                        ("key \($0)", String(repeating: "x", count: sizes))
+                    }
+                    let data = try PropertyListSerialization.data(
+                        fromPropertyList: Dictionary(uniqueKeysWithValues: entries),
+                        format: .binary, options: 0)
+                    try data.write(to: URL(fileURLWithPath: file))
+                    return [
+                        try await stage.run(["import", file, "--dry-run"] + options),
+                        try await stage.run(["import", file] + options),
+                    ]
+                }
+                for (keys, size) in [(1_025, 1), (12, 100_000)] {
+                    let runs = try await tryOut(keys, size)
+                    #expect(runs.map(\.status) == [65, 65])
+                    #expect(runs[0].errors.contains("nothing would be imported: "))
+                    #expect(
+                        runs[0].errors.replacing("would be", with: "was") == runs[1].errors)
+                }
+                let empty = try await stage.run(["list", "--json", "--local"] + options)
+                #expect(empty.output == "{}\n")
+                let fits = try await tryOut(1_000)
+                #expect(fits.map(\.status) == [0, 0])
+                // What is there counts as well.
+                let more = try await tryOut(30)
+                #expect(more.map(\.status) == [0, 0])
+            }
+        }
+
+        @Test func `sync ends when nothing of what it sent waits for agreement`() async throws {
+            try await onStage { stage in
+                var server = try await ServerProcess.started(stage)
+                let home = ["--home", try await server.signIn("a", isFirst: true)]
+                for round in 1...5 {
+                    for key in 1...3 {
+                        try await stage.run(
+                            ["set", "\(round)-\(key)", "1", "--local"] + home + Self.store
+                        ).expectSuccess()
+                    }
+                    try await server.stop()
+                    try await server.start()
+                    let sync = try await stage.run(["sync"] + home + Self.store, within: 60)
+                    #expect(sync.output == "\(round * 3) keys agreed, 0 pending\n")
+                }
+            }
+        }
+
+        @Test func `a confined device hears that the server does not take what it wrote`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                _ = try await server.newCode(isFirst: true)
+                let code = try await stage.succeed(
+                    "account", "code", "ada", "--store", "TEAM.other", "--data", server.data,
+                    "--json")
+                let answer = try JSONSerialization.jsonObject(with: Data(code.utf8))
+                let text = (answer as? [String: Any])?["code"] as? String
+                let options = ["--home", stage.path("home")]
+                try await stage.run(
+                    ["sign-in", "--server", server.url, "--code", try #require(text)] + options
+                ).expectSuccess()
+                let set = try await stage.run(["set", "a", "1"] + options + Self.store)
+                #expect(set.status == 0 && set.errors.contains("confined"))
+                let status = try await stage.run(["status"] + options + Self.store)
+                #expect(status.output.contains("refused by the server, for this store"))
+                #expect(!status.output.contains("will try again"))
+                let doctor = try await stage.run(["doctor"] + options + Self.store)
+                #expect(doctor.status == 1)
+                #expect(doctor.output.contains("this device may not send it."))
+                #expect(!doctor.output.contains("sends it now"))
+            }
+        }
+
+        @Test func `a server announces the operator's credential that is there, and no other`()
+            async throws
+        {
+            try await onStage { stage in
+                var server = try await ServerProcess.started(stage)
+                _ = try await server.newCode(isFirst: true)
+                try await server.stop()
+                let (backup, data) = (stage.path("backup"), stage.path("restored"))
+                try await stage.succeed("backup", "--data", server.data, "--output", backup)
+                let restored = try await stage.run("restore", backup, "--data", data)
+                #expect(restored.errors.contains("There is no operator's credential"))
+                let child = try stage.start(
+                    "serve", "--port", "0", "--data", data, "--json", "--log-level", "error")
+                try await until("the announcement") { child.output.contains("\n") }
+                #expect(child.output.contains("\"operatorCredential\":null"))
+            }
+        }
+
+        @Test func `a command that would work on another account than it names does nothing`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.signIn("a", isFirst: true)
+                for arguments in [
+                    ["account", "delete", "ada", "--yes", "--server", "https://prod.example"],
+                    ["account", "delete", "--yes", "--data", server.data, "--home", home],
+                    ["account", "delete", "ada", "--yes", "--home", home],
+                    ["device", "revoke", "a", "--data", server.data, "--home", home],
+                ] {
+                    let run = try await stage.run(arguments)
+                    #expect(run.status == 64 && run.errors.contains("not count"), "\(arguments)")
+                }
+                let list = try await stage.succeed("device", "list", "--home", home, "--json")
+                #expect(list.contains("\"name\":\"a\""))
+            }
+        }
+    }
+}
