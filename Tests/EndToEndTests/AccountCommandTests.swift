@@ -172,5 +172,5 @@ extension EndToEndTests {
 }
 
 extension ProgramRun {
-    fileprivate func expectSuccess() { #expect(status == 0, "\(errors)") }
+    func expectSuccess() { #expect(status == 0, "\(errors)") }
 }
