@@ -26,6 +26,7 @@ extension PropertyListValue {
 
     private init(object: Any, depth: Int) throws(NotPropertyList) {
         switch object {
+        case let number as NSDecimalNumber: self.init(number.decimalValue)
         case let number as NSNumber: self.init(number)
         case let string as NSString: self = .string(ExactString(string as String))
         case let date as NSDate: self = .date(Self.canonical(date.timeIntervalSinceReferenceDate))
@@ -44,7 +45,7 @@ extension PropertyListValue {
         case let real as Double: self = .real(Self.canonical(real))
         case let real as Float: self = .real(Self.canonical(Double(real)))
         case let real as CGFloat: self = .real(Self.canonical(Double(real)))
-        case let decimal as Decimal: self.init(NSDecimalNumber(decimal: decimal))
+        case let decimal as Decimal: self.init(decimal)
         case let date as Date: self = .date(Self.canonical(date.timeIntervalSinceReferenceDate))
         case let data as Data: self = .data([UInt8](data))
         case let string as Substring: self = .string(ExactString(String(string)))
@@ -69,6 +70,11 @@ extension PropertyListValue {
         case UInt8(ascii: "Q"): self.init(unsigned: number.uint64Value)
         default: self = .integer(number.int64Value)
         }
+    }
+
+    /// By its digits: `NSDecimalNumber.doubleValue` is the nearest real only at times.
+    private init(_ decimal: Decimal) {
+        self = .real(Self.canonical(Double(decimal.description) ?? .nan))
     }
 
     /// Both an `NSNumber` of a Bool and one of 1 say "1"; their classes differ.

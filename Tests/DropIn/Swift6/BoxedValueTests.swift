@@ -87,7 +87,7 @@ struct BoxedValueTests {
         store.set(price, forKey: "cast.decimal")
         store.set(["price": price, "list": [price]] as [String: Any], forKey: "cast.decimals")
         #expect(store.double(forKey: "cast.decimal") == 19.99)
-        #expect((store.object(forKey: "cast.decimal") as? NSNumber)?.decimalValue == price)
+        #expect(store.string(forKey: "cast.decimal").flatMap { Decimal(string: $0) } == price)
         #expect(store.dictionary(forKey: "cast.decimals")?["price"] as? Double == 19.99)
     }
 

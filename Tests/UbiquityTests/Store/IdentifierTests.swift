@@ -50,9 +50,15 @@ import UbiquityCore
         #expect(try identity(environment: environment).identifier?.string == "TEAM.environment")
         #expect(try identity().identifier?.string == "TEAM.file")
         #expect(try identity().warning == nil)
-        // Empty is as good as none.
-        let empty = try identity(code: "", environment: [Self.variable: ""])
-        #expect(empty.identifier?.string == "TEAM.file")
+        // An empty variable is as good as none.
+        #expect(try identity(environment: [Self.variable: ""]).identifier?.string == "TEAM.file")
+    }
+
+    @Test func `is refused where the code gives an empty one, and not taken from elsewhere`() {
+        let error = #expect(throws: UbiquityError.self) {
+            try identity(code: "", environment: [Self.variable: "TEAM.environment"])
+        }
+        #expect(error?.code == .invalid)
     }
 
     @Test func `comes from the entitlements with the program's name where there are several`()
