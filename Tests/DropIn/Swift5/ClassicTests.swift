@@ -44,6 +44,8 @@ struct ClassicTests {
         observer.onChange = { heard = $0 }
         observer.register()
         observer.unregister()
+        // It heard every store of the process meanwhile.
+        (observer.reasons, observer.keys, heard) = ([], [], [])
         observer.storeDidChange(notification(NSUbiquitousKeyValueStoreServerChange, ["b", "c"]))
         #expect(observer.reasons == [0] && observer.keys == ["b", "c"] && heard == ["b", "c"])
         let read = observer.readAsDictionary(notification(3, ["d"]))
