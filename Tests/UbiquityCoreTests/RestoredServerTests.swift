@@ -54,6 +54,23 @@ import Testing
         #expect(c["lost"] == .integer(1))
     }
 
+    @Test func `gets back what it was sent before, though its answer comes after`() {
+        let a = cloud.device()
+        cloud.settle()
+        let copy = cloud.server
+        a.holdsAnswers = true
+        a["x"] = .integer(1)
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+        cloud.replaceServer(by: copy)
+        cloud.restartServer()
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        a.answer()
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+    }
+
     @Test func `does not bring back what was deleted so long ago that it is forgotten`() {
         let (a, b) = (cloud.device(), cloud.device())
         a["x"] = .integer(1)

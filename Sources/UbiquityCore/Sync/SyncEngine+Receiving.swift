@@ -46,7 +46,11 @@ extension SyncEngine {
         switch cause {
         case .firstSync: return takeFirst(changes.records)
         case .forgotten: return takeListedOnly(changes.records)
-        case .otherHistory: return takeAndOffer(changes.records)
+        case .otherHistory:
+            // An answer that is still under way is about the history that is gone.
+            pushInFlight = nil
+            passedCursors = []
+            return takeAndOffer(changes.records)
         }
     }
 
