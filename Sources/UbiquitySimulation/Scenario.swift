@@ -70,20 +70,11 @@ package struct Scenario: Sendable {
         if faults.contains(.snapshot) { policies = [] }
     }
 
-    /// By how many milliseconds the time of a write may be wrong; nil: by anything.
-    ///
-    /// A device knows the server's time as of the moment when an answer was sent, which was on its
-    /// way for a while. Within one boot that is all; where the wall clock is set between two boots,
-    /// or the server's is, times prove nothing.
-    var timeTolerance: Int64? {
-        let confusing: Set<Fault> = [
-            .serverClockJump, .serverRestore, .clone, .diskRestore, .drift,
-        ]
-        guard faults.isDisjoint(with: confusing),
-            !faults.isSuperset(of: [.clockJump, .machineCrash])
-        else { return nil }
+    /// By how many milliseconds the times of two writes may be confused though no clock is set: a device
+    /// knows the server's time as of the moment when an answer was sent, which was on its way for a while.
+    var timeTolerance: Int64 {
         let late: Int64 = faults.contains(.slowAnswer) ? 20_000 : 0
-        return 2 * delayMax + late + 2_000
+        return 2 * (delayMax + late + 2_000)
     }
 
     /// Whether a write that was once on the server keeps its stamp.

@@ -283,4 +283,23 @@ struct CheckersTests {
         #expect(complaint(survival(10_000), acknowledged + [settled([record(1, at: 1)])]) != nil)
         #expect(complaint(survival(60_000), acknowledged + [settled([record(1, at: 1)])]) == nil)
     }
+
+    @Test func `a write of long ago, as far as the clocks of the two devices allow to say`() {
+        func complains(_ clocks: Observation...) -> Bool {
+            let writes = [signedIn, opened(), write(1, time: 0), write(2, time: 50_000)]
+            let end = [Observation.synchronized(process: 1), settled([record(1, at: 1)])]
+            return complaint(survival(10_000), clocks + writes + end) != nil
+        }
+        func clock(_ error: Int64, boot: UInt64, drift: Int64 = 0) -> Observation {
+            .clock(device: 1, error: error, drift: drift, boot: boot)
+        }
+        // Hours wrong, and always the same, or set within one boot.
+        #expect(complains(clock(7_200_000, boot: 1), clock(7_200_000, boot: 2)))
+        #expect(complains(clock(0, boot: 1), clock(7_200_000, boot: 1)))
+        #expect(complains(clock(0, boot: 1, drift: 200)))
+        #expect(complains(.serverClock(error: 7_200_000)))
+        #expect(!complains(clock(0, boot: 1), clock(7_200_000, boot: 2)))
+        #expect(!complains(.paused(device: 1, milliseconds: 60_000)))
+        #expect(!complains(.serverClock(error: 0), .serverClock(error: 60_000)))
+    }
 }

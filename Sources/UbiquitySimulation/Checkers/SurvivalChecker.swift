@@ -6,14 +6,16 @@ import UbiquityCore
 /// that rightly replaced it. Nothing that was replaced or deleted comes back.
 ///
 /// A write is *certainly later* than another if its author had seen the other, or if it was made so
-/// much later that no network could have confused the times. In the end, no acknowledged write may
+/// much later that nothing which the clocks and the network did could have confused the times. In the end, no acknowledged write may
 /// be certainly later than what is there.
 ///
 /// The contract lets some writes go: those that a limit refused, that a first sync discarded, that
 /// were on a disk which was lost before they were sent; and with them what they had replaced there.
 package final class SurvivalChecker: Checker {
-    /// Nil: time says nothing in this run; else the milliseconds by which stamps may be wrong.
-    private let timeTolerance: Int64?
+    /// Nil: time says nothing in this run.
+    private var clocks: ClockLedger?
+    /// When the server last took each write.
+    private var commitTimes: [Int: Int64] = [:]
     private let keepsStamps: Bool
     private var ledger = FateLedger()
     /// Of each write, the one that its author had seen there.
@@ -26,19 +28,22 @@ package final class SurvivalChecker: Checker {
     private var deletions: [Key: [AppWrite]] = [:]
 
     /// - Parameters:
-    ///   - timeTolerance: Nil where clocks are so wrong that times prove nothing.
+    ///   - timeTolerance: By how many milliseconds the times of two writes may be confused though no
+    ///     clock is set. Nil: times prove nothing.
     ///   - keepsStamps: False where even what was on the server may be stamped anew.
     package init(timeTolerance: Int64?, keepsStamps: Bool) {
-        self.timeTolerance = timeTolerance
+        clocks = timeTolerance.map { ClockLedger(lag: $0 / 2) }
         self.keepsStamps = keepsStamps
     }
 
     package func check(_ observation: Observation, _ history: History) -> String? {
         ledger.note(observation)
+        clocks?.note(observation)
         switch observation {
         case .wrote(let process, let writes): note(writes, of: process)
         case .committed(let commit):
             ledger.note(commit.writes.compactMap { Mark($0.content.value)?.number }, in: commit)
+            noteTime(of: commit)
         case .withdrawn(let disk, let records): withdraw(records, on: disk, history)
         case .discarded(let disk, let keys):
             ledger.excuse(writes(on: disk, history) { keys.contains($0.key) })
@@ -60,6 +65,14 @@ package final class SurvivalChecker: Checker {
         for write in writes {
             predecessors[write.number] = write.over
             ledger.note(write.number, by: process, on: write.disk)
+        }
+    }
+
+    private func noteTime(of commit: Commit) {
+        for write in commit.writes {
+            if let number = Mark(write.content.value)?.number {
+                commitTimes[number] = commit.serverMilliseconds
+            }
         }
     }
 
@@ -91,9 +104,15 @@ package final class SurvivalChecker: Checker {
             let last =
                 Mark(record.content.value)?.number
                 ?? writes(on: disk, history) { $0.key == record.key && $0.value == nil }.last
-            // Two processes that write within a millisecond may be in either order.
-            guard let time = last.flatMap({ history.writes[$0]?.time }) else { continue }
-            excuseUnsent(on: disk, history) { $0.key == record.key && $0.time <= time + 1 }
+            guard let last = last.flatMap({ history.writes[$0] }) else { continue }
+            // Another process may have had a better idea of the server's time, and a write that seems
+            // to be later to everybody else may not be.
+            excuseUnsent(on: disk, history) { write in
+                write.key == record.key
+                    && (write.time <= last.time + 1
+                        || write.process != last.process
+                            && !isCertainlyLater(write, than: last, history))
+            }
         }
     }
 
@@ -149,7 +168,7 @@ package final class SurvivalChecker: Checker {
     private func isCertainlyLater(
         _ write: AppWrite, than other: AppWrite, _ history: History
     ) -> Bool {
-        if let timeTolerance, write.time - other.time > timeTolerance { return true }
+        if isLaterByTime(write, than: other) { return true }
         var seen = keepsStamps ? predecessors[write.number] : nil
         while let number = seen {
             if number == other.number { return !doubled.contains(number) }
@@ -158,5 +177,13 @@ package final class SurvivalChecker: Checker {
             seen = predecessors[number]
         }
         return false
+    }
+
+    /// What waited when its disk was copied, another machine's clocks may have stamped.
+    private func isLaterByTime(_ write: AppWrite, than other: AppWrite) -> Bool {
+        guard let clocks, doubled.isDisjoint(with: [write.number, other.number]),
+            let greatest = clocks.greatest(other, committed: commitTimes[other.number])
+        else { return false }
+        return clocks.least(write) > greatest
     }
 }

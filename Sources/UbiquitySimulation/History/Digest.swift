@@ -55,6 +55,8 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .lost(let disk), .wiped(let disk): combine(21, disk.device, disk.store)
         case .saves(let process, let entries): combine(23, process, entries.count)
         case .copied(let device): combine(24, device)
+        case .clock(let device, _, _, _), .paused(let device, _): combine(27, device)
+        case .serverClock(let error): combine(28, Int(error))
         case .settled(let settlement): combine(22, settlement.processes.count)
         }
     }

@@ -53,6 +53,11 @@ extension Observation: CustomStringConvertible {
         case .copied(let device): "the disks of device \(device) are copied"
         case .lost(let disk): "\(disk) is an older copy of itself"
         case .wiped(let disk): "\(disk) is wiped"
+        case .clock(let device, let error, let drift, let boot):
+            "device \(device) has clocks: \(error) ms wrong, \(drift) ppm too fast, boot \(boot % 1_000)"
+        case .serverClock(let error): "the server's clock is \(error) ms wrong"
+        case .paused(let device, let milliseconds):
+            "device \(device) stood still for \(milliseconds) ms"
         case .settled: "all should agree"
         }
     }

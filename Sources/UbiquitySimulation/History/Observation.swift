@@ -67,6 +67,14 @@ package enum Observation {
     /// The disk is gone for good, with what is still written there.
     case wiped(DiskName)
 
+    /// What a device's clocks are like from now on: by how much the wall clock is wrong, and by how many
+    /// millionths the uptime runs too fast.
+    case clock(device: Int, error: Int64, drift: Int64, boot: UInt64)
+    /// By how much the server's clock is wrong from now on.
+    case serverClock(error: Int64)
+    /// The device, or a process of it, stood still for so long.
+    case paused(device: Int, milliseconds: Int64)
+
     /// Nothing has gone wrong for a long time.
     case settled(Settlement)
 

@@ -3,7 +3,7 @@
 package import UbiquityCore
 
 /// A device's clocks: the wall clock is wrong and may be set, the uptime only drifts.
-package struct VirtualClock {
+package struct VirtualClock: Hashable {
     /// What the wall clock shows too much, in milliseconds.
     package var error: Int64
     /// How much too fast the uptime runs, in millionths.

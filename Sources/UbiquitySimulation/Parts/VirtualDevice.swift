@@ -176,6 +176,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         paused = nil
         self.clock = clock
         self.clock.sleep(world.now - since)
+        world.note(.paused(device: number, milliseconds: world.now - since))
     }
 
     /// Takes over all that another machine has: names, sign-in and disks.

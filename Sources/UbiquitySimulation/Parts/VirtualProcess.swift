@@ -34,7 +34,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     /// What the app is about to be told.
     var posting: Notice?
     /// What came while it was stopped; nil: it runs.
-    private var missed: [() -> Void]?
+    private var missed: (work: [() -> Void], since: Int64)?
 
     init(device: SimulatedDevice, store: Int, world: World) {
         number = world.newProcessNumber()
@@ -70,7 +70,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         saving = original.saving
         address = original.address
         app = App(copying: original.app)
-        missed = []
+        missed = ([], world.now)
         world.journal.note(.resumed(process: number, disk: disk.name, from: original.number))
         disk.open(by: self)
         if saving != nil { endSave() }
@@ -156,13 +156,14 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     /// file that it was writing.
     func stop() {
         guard isAlive, missed == nil else { return }
-        missed = []
+        missed = ([], world.now)
         if saving != nil { disk.writer = self }
     }
 
     func goOn() {
-        guard let work = missed else { return }
+        guard let (work, since) = missed else { return }
         missed = nil
+        world.note(.paused(device: device.number, milliseconds: world.now - since))
         unlock()
         for body in work { whenRunning(body) }
     }
@@ -172,7 +173,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     /// Does it now, or when the process goes on; not if it is no more.
     func whenRunning(_ body: @escaping () -> Void) {
         guard isAlive else { return }
-        if missed == nil { body() } else { missed?.append(body) }
+        if missed == nil { body() } else { missed?.work.append(body) }
     }
 
     // MARK: - The driver's queue

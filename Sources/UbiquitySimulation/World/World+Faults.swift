@@ -56,6 +56,7 @@ extension World {
         case .wipe: device.signOut(wipes: true)
         }
         journal.count(fault)
+        noteClocks()
     }
 
     private func streams(of device: SimulatedDevice) -> [VirtualStream] {
@@ -97,6 +98,7 @@ extension World {
     private func start(_ device: SimulatedDevice) {
         guard !device.isRunning else { return }
         device.start()
+        noteClocks()
         launchProcesses(on: device)
     }
 
@@ -121,6 +123,7 @@ extension World {
     /// Ends that the machine, or a process of it, does nothing.
     func goOn(_ device: SimulatedDevice) {
         device.resume()
+        noteClocks()
         for process in device.processes { process.goOn() }
     }
 

@@ -40,6 +40,7 @@ extension World {
             goOn(device)
             device.goOnline()
             device.start()
+            noteClocks()
             for store in 0..<scenario.stores
             where !device.processes.contains(where: { $0.store == store }) {
                 launch(store: store, on: device)

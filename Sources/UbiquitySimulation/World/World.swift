@@ -21,6 +21,8 @@ final class World {
     private let groups: [[Key]]
     /// The keys whose writes merge.
     let mergedKeys: [Key: MergePolicy]
+    private var knownClocks: [Int: VirtualClock] = [:]
+    private var knownServerError: Int64?
     private var lastProcess = 0
     private var lastStream = 0
     private var lastWrite = 0
@@ -41,6 +43,7 @@ final class World {
             server.clockError = chance.int64(-86_400_000...86_400_000)
         }
         for number in 1...scenario.devices { addDevice(newDevice(number: number)) }
+        noteClocks()
         if !scenario.faults.isEmpty { planFault() }
     }
 
@@ -81,6 +84,23 @@ final class World {
             }
         }
         return device
+    }
+
+    // MARK: - Clocks
+
+    /// Tells the journal which clocks have changed.
+    func noteClocks() {
+        for device in devices where knownClocks[device.number] != device.clock {
+            let clock = device.clock
+            knownClocks[device.number] = clock
+            note(
+                .clock(
+                    device: device.number, error: clock.error, drift: clock.drift,
+                    boot: clock.boot))
+        }
+        guard knownServerError != server.clockError else { return }
+        knownServerError = server.clockError
+        note(.serverClock(error: server.clockError))
     }
 
     // MARK: - Time
