@@ -105,7 +105,7 @@ extension World {
     private func stopProcess(of device: SimulatedDevice) {
         guard let process = device.processes.randomOne(chance) else { return }
         let stop = { [self] in
-            if isPeaceful { return }
+            if isPeaceful || process.isStopped { return }
             process.stop()
             after(absence()) { process.goOn() }
         }
