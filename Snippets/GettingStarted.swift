@@ -33,7 +33,7 @@ func signIn(server: String, code: String) async throws {
 // snippet.status
 func explain(_ status: UbiquityStatus) -> String {
     switch status.connection {
-    case .connected: "synced; \(status.pendingKeys.count) keys wait to be sent"
+    case .connected, .polling: "synced; \(status.pendingKeys.count) keys wait to be sent"
     case .connecting: "connecting"
     case .waiting: "no connection: \(status.lastError ?? "the reason is not known")"
     case .signedOut: "this device is not signed in"

@@ -14,6 +14,7 @@ extension Line {
     private init(_ connection: UbiquityStatus.Connection) {
         self =
             switch connection {
+            case .polling: Line("● connected, no live stream", Style(.green))
             case .connected: Line("● connected", Style(.green))
             case .connecting: Line("◌ connecting", Style(.yellow))
             case .waiting: Line("○ offline", Style(.red))

@@ -97,7 +97,7 @@ struct EngineTrial {
             engine.handle(.saved(version: batch.expectedVersion + 1), at: now)
         case .listen(let number, _): stream = number
         case .push(let number, _): push = number
-        case .pull(let number, _): pull = number
+        case .pull(let number, _, _): pull = number
         case .hangUp, .notify, .finishSync: break
         }
     }

@@ -65,7 +65,7 @@ extension Samples {
             serverMilliseconds: milliseconds + 5)
         meta.syncsRequested = 2
         meta.syncsCompleted = 1
-        meta.syncFailure = "no server answers"
+        meta.syncFailures = [SyncFailure(1...2, LinkFailure(.unreachable, "no server answers"))]
         meta.link.state = .waiting
         meta.link.lastSync = milliseconds
         return meta

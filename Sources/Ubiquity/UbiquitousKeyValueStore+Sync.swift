@@ -11,7 +11,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///   ``UbiquityError/Code/notSignedIn``, ``UbiquityError/Code/unreachable``,
     ///   ``UbiquityError/Code/heldUp`` or
     ///   ``UbiquityError/Code/refused`` at the first attempt that fails, and `CancellationError`. What
-    ///   was written stays and is sent later.
+    ///   was written stays and is sent later, but for ``UbiquityError/refusedKeys``: what was written
+    ///   there before, the server has refused for good.
     public func synchronizeNow() async throws {
         try checkIdentifier()
         do { try await backing.driver.requestSync() } catch let error as UbiquityError {

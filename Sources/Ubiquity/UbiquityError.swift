@@ -27,10 +27,17 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
     public var code: Code
     /// One sentence for people.
     public var description: String
+    /// The keys whose writes the server refused, in their order; empty except where
+    /// ``UbiquityAdditions/synchronizeNow()`` throws it. Their keys have the last agreed values again,
+    /// and ``UbiquityAdditions/refusedWrites()`` gives what was to be stored.
+    ///
+    /// At most 100 where another process holds the connection.
+    public var refusedKeys: [String]
 
-    package init(_ code: Code, _ description: String) {
+    package init(_ code: Code, _ description: String, refusedKeys: [String] = []) {
         self.code = code
         self.description = description
+        self.refusedKeys = refusedKeys
     }
 
     /// Who waited for the store waits in vain.
@@ -61,9 +68,10 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
             switch failure.kind {
             case .unauthorized: .notSignedIn
             case .refused, .clockAhead: .refused
-            case .unreachable, .busy, .cursorGone: .unreachable
+            case .unreachable, .timedOut, .busy, .tooManyStreams, .cursorGone: .unreachable
             }
-        self.init(code, failure.detail)
+        self.init(
+            code, failure.detail, refusedKeys: failure.refusedKeys.sorted().map(\.string))
     }
 }
 

@@ -73,6 +73,7 @@ struct StatusReport {
         if isRefused { return "refused by the server, for this store" }
         return switch link.state {
         case .connected: "connected"
+        case .polling: "connected, without a live stream; asks for changes, at least each minute"
         case .connecting: "connecting"
         case .waiting: "not connected; will try again"
         case .unauthorized: "refused by the server; sign in again"

@@ -12,6 +12,9 @@ extension Scenario: CustomStringConvertible {
         \(allowance.burst) pushes at once and \(allowance.perSecond) a second, \
         work every \(workInterval) ms, faults every \(faultInterval) ms, \
         delays up to \(delayMax) ms, flushes up to \(flushMax) ms, clocks up to \(skewHoursMax) h wrong; \
+        delays there up to \(delayThereMax.map { "\($0)" } ?? "the same"), \
+        streams \(streamsMax == .max ? "without limit" : "\(streamsMax)"), \
+        lines \(qualities.map { "\($0.isBuffering ? "buffering " : "")\($0.bytesPerSecond ?? 0)" }), \
         faults of \(faults.map(\.rawValue).sorted().joined(separator: ", "))
         """
     }

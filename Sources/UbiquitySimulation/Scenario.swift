@@ -27,6 +27,14 @@ package struct Scenario: Sendable {
     package var faultInterval: Int64 = 10_000
     /// Milliseconds of one way through the network, at most.
     package var delayMax: Int64 = 200
+    /// The same from a device to the server; nil: as back.
+    package var delayThereMax: Int64?
+    /// Of devices, the next again as the first.
+    package var qualities: [LineQuality] = []
+    /// Streams that the server grants an account.
+    package var streamsMax = Int.max
+    /// Milliseconds after which the server waits no longer for a request.
+    package var requestMillisecondsMax: Int64 = 120_000
     /// Milliseconds of a flush of a disk, at most.
     package var flushMax: Int64 = 20
     /// Hours by which a device's wall clock may be wrong.
@@ -36,8 +44,10 @@ package struct Scenario: Sendable {
     /// The quickest and simplest: for tests of the simulator itself.
     package init() {}
 
-    /// - Parameter merging: For the policies, so that whether there are any changes nothing else.
-    init(_ chance: Chance, merging: Chance?) {
+    /// - Parameters:
+    ///   - merging: For the policies, so that whether there are any changes nothing else.
+    ///   - lines: For what is the matter with lines, likewise.
+    init(_ chance: Chance, merging: Chance?, lines: Chance) {
         if let merging, merging.perMille(400) {
             policies = MergePolicy.allCases.filter { $0 != .minimum && merging.coin() }
         }
@@ -68,13 +78,46 @@ package struct Scenario: Sendable {
         }
         // A run of an app that goes on twice gives its names twice.
         if faults.contains(.snapshot) { policies = [] }
+        if lines.perMille(300) { drawLines(lines) }
+    }
+
+    private mutating func drawLines(_ chance: Chance) {
+        if chance.coin() { delayThereMax = chance.pick([0, 20, 2_000]) }
+        if chance.perMille(300) { streamsMax = chance.int(1...3) }
+        let isSlow = chance.perMille(400)
+        qualities = (0..<3).map { _ in
+            LineQuality(
+                isBuffering: chance.perMille(300),
+                bytesPerSecond: isSlow && chance.coin() ? chance.pick([60, 100, 400]) : nil)
+        }
+        guard slowest != nil else { return }
+        // What cannot be split must get through.
+        requestMillisecondsMax = 40_000
+        (groups, policies) = (0, [])
+    }
+
+    func delayMax(_ direction: Direction) -> Int64 {
+        direction == .there ? delayThereMax ?? delayMax : delayMax
+    }
+
+    /// Whether a device may have to do without a stream.
+    var polls: Bool { streamsMax < .max || qualities.contains(where: \.isBuffering) }
+
+    /// Bytes a second of the slowest line; nil: all are quick.
+    var slowest: Int? { qualities.compactMap(\.bytesPerSecond).min() }
+
+    /// How long it takes to transfer a whole store, in milliseconds.
+    private var transferMax: Int64 {
+        let bytes = limits.storeBytesMax + 70 * min(limits.keysMax, keys + groups * groupSize) + 200
+        return slowest.map { Int64(bytes) * 1_000 / Int64($0) } ?? 0
     }
 
     /// By how many milliseconds the times of two writes may be confused though no clock is set: a device
-    /// knows the server's time as of the moment when an answer was sent, which was on its way for a while.
+    /// takes the middle between sending and receiving for the server's time, which is wrong by half of the
+    /// difference between the ways there and back.
     var timeTolerance: Int64 {
         let late: Int64 = faults.contains(.slowAnswer) ? 20_000 : 0
-        return 2 * (delayMax + late + 2_000)
+        return delayMax(.back) + delayMax(.there) + late + transferMax + 4_000
     }
 
     /// Whether a write that was once on the server keeps its stamp.

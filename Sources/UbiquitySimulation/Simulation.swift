@@ -36,7 +36,10 @@ package struct Simulation: Sendable {
     ) -> Outcome {
         let chance = Chance(seed: seed)
         let scenario =
-            scenario ?? Scenario(chance, merging: hasPolicies ? Chance(seed: ~seed) : nil)
+            scenario
+            ?? Scenario(
+                chance, merging: hasPolicies ? Chance(seed: ~seed) : nil,
+                lines: Chance(seed: seed &* 0x9E37_79B9))
         let clock = TrueTime()
         let journal = Journal(
             checkers: Self.checkers(scenario, clock), clock: clock, watching: watching)

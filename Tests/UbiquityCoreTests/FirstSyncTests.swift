@@ -39,6 +39,58 @@ import Testing
         #expect(b["level"] == .integer(13))
     }
 
+    @Test func `merges what the device and the account have of a key with a policy`() throws {
+        let a = cloud.device()
+        let (dictionary, array) = (try Key("dictionary"), try Key("array"))
+        func put(_ entries: [ExactString: PropertyListValue], _ device: TestDevice) throws {
+            try device.write(merging: [
+                dictionary: Proposal(.dictionary, from: nil, to: .dictionary(entries))
+            ])
+        }
+        func add(_ element: Int64, _ device: TestDevice) throws {
+            try device.write(merging: [
+                array: Proposal(.array, from: nil, to: .array([.integer(element)]))
+            ])
+        }
+        let b = cloud.device()
+        b.goOffline()
+        try put(["early": .integer(1), "own": .integer(2)], b)
+        cloud.pass(milliseconds: 1_000)
+        try put(["early": .integer(3), "late": .integer(4)], a)
+        try add(1, a)
+        cloud.settle()
+        cloud.pass(milliseconds: 1_000)
+        try put(["late": .integer(5)], b)
+        try add(2, b)
+        b.goOnline()
+        cloud.settle()
+        for device in [a, b] {
+            #expect(
+                device["dictionary"]
+                    == .dictionary([
+                        "early": .integer(3), "own": .integer(2), "late": .integer(5),
+                    ]))
+            #expect(device["array"] == .array([.integer(1), .integer(2)]))
+        }
+    }
+
+    @Test func `keeps what the account had of a key before there was a policy`() throws {
+        let a = cloud.device()
+        a["k"] = .dictionary(["plain": .integer(1)])
+        cloud.settle()
+        cloud.pass(milliseconds: 1_000)
+        let b = cloud.device()
+        try b.write(merging: [
+            try Key("k"): Proposal(
+                .dictionary, from: nil, to: .dictionary(["part": .integer(2)]))
+        ])
+        cloud.settle()
+        for device in [a, b] {
+            #expect(
+                device["k"] == .dictionary(["plain": .integer(1), "part": .integer(2)]))
+        }
+    }
+
     @Test func `is not mistaken for news where it changes nothing`() {
         let a = cloud.device()
         cloud.settle()

@@ -21,7 +21,10 @@ struct StoredMetaTests {
         meta.allowance = Allowance(burst: 16, perSecond: 0.1)
         meta.syncsRequested = 17
         meta.syncsCompleted = 18
-        meta.syncFailure = "no server answers"
+        meta.syncFailures = [
+            SyncFailure(
+                3...4, LinkFailure(.refused, "the store is full", refusedKeys: [try! Key("a")]))
+        ]
         meta.link.state = .waiting
         meta.link.lastSync = 19
         meta.link.lastError = "é"
@@ -56,10 +59,11 @@ struct StoredMetaTests {
     }
 
     @Test func `every field is read as it was written`() throws {
-        #expect(Self.paths.count == 21)
+        #expect(Self.paths.count == 22)
         #expect(try StoredMeta(fields: Self.full.fields) == Self.full)
         #expect(try StoredMeta(fields: StoredMeta().fields) == StoredMeta())
-        for state in ["signedOut", "connecting", "connected", "waiting", "unauthorized"] {
+        for state in ["signedOut", "connecting", "connected", "waiting", "unauthorized", "polling"]
+        {
             var meta = StoredMeta()
             meta.link.state = try #require(LinkStatus.State(rawValue: state))
             meta.limits.key = .utf8Bytes(7)

@@ -180,6 +180,16 @@ final class TestDevice {
     private var held: [SyncEngine.Event] = []
     /// The stream brings nothing while this is set.
     var holdsStream = false
+    /// How a stream is refused; nil: it is not.
+    var streamFailure: LinkFailure?
+    /// A stream is opened and brings nothing.
+    var buffersStreams = false
+    /// Milliseconds that pass between a request and what the server says, and then until that is
+    /// here.
+    var way: (there: Int64, back: Int64) = (0, 0)
+    private(set) var polls = 0
+    /// A push of so many bytes of values never gets there.
+    var pushBytesThatTimeOut = Int.max
     private var stream: Int?
     private var streamCursor: Cursor?
 
@@ -339,10 +349,14 @@ final class TestDevice {
         case .hangUp: stream = nil
         case .listen(let stream, let cursor): listen(stream, since: cursor)
         case .push(let number, let push): self.push(number, push)
-        case .pull(let number, let cursor):
+        case .pull(let number, let cursor, let withConfig):
+            polls += 1
             do throws(LinkFailure) {
                 try reach()
-                let changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)
+                cloud.pass(milliseconds: way.there)
+                var changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)
+                if withConfig { changes.config = cloud.server.config(cloud.serverNow) }
+                cloud.pass(milliseconds: way.back)
                 if holdsPulls { return held.append(.pulled(number, changes)) }
                 tell(.pulled(number, changes))
             } catch { tell(.pullFailed(number, error)) }
@@ -356,19 +370,25 @@ final class TestDevice {
     private func listen(_ stream: Int, since cursor: Cursor?) {
         do throws(LinkFailure) {
             try reach()
+            if let streamFailure { throw streamFailure }
+            if buffersStreams { return }
+            cloud.pass(milliseconds: way.there)
             let changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)
+            let config = cloud.server.config(cloud.serverNow)
+            cloud.pass(milliseconds: way.back)
             self.stream = stream
             streamCursor = changes.cursor
             tell(.streamReceived(stream, .changes(changes)))
-            tell(
-                .streamReceived(
-                    stream, .ready(changes.cursor, cloud.server.config(cloud.serverNow))))
+            tell(.streamReceived(stream, .ready(changes.cursor, config)))
         } catch { tell(.streamEnded(stream, error)) }
     }
 
     private func push(_ number: Int, _ push: Push) {
         do throws(LinkFailure) {
             try reach()
+            let bytes = push.transactions.flatMap(\.writes)
+                .reduce(0) { $0 + ($1.content.value?.payloadBytes ?? 0) }
+            if bytes >= pushBytesThatTimeOut { throw LinkFailure(.timedOut, "too slow") }
             let answer = try cloud.push(push)
             if losesAnswers { throw LinkFailure(.unreachable, "the answer got lost") }
             if holdsAnswers {

@@ -54,6 +54,56 @@ import Testing
         #expect(a.finished[done] == .some(nil))
     }
 
+    @Test func `is told that a round trip failed when the server refused what it covered`() {
+        let a = cloud.device()
+        cloud.settle()
+        cloud.setLimits { $0.keysMax = 1 }
+        a["x"] = .integer(1)
+        cloud.settle()
+        a["y"] = .integer(2)
+        let refused = a.requestSync()
+        cloud.settle()
+        #expect(a.finished[refused]??.kind == .refused)
+        #expect(a.finished[refused]??.refusedKeys == [try! Key("y")])
+        let done = a.requestSync()
+        cloud.settle()
+        #expect(a.finished[done] == .some(nil))
+    }
+
+    @Test func `is told so by the process that leads, and whoever asks next is not`() {
+        let a = cloud.device()
+        cloud.settle()
+        cloud.setLimits { $0.keysMax = 1 }
+        a["x"] = .integer(1)
+        cloud.settle()
+        let helper = a.helper()
+        helper["y"] = .integer(2)
+        let refused = helper.requestSync()
+        while helper.step() || a.step() {}
+        #expect(helper.finished[refused]??.kind == .refused)
+        #expect(helper.finished[refused]??.refusedKeys == [try! Key("y")])
+        let done = helper.requestSync()
+        while helper.step() || a.step() {}
+        #expect(helper.finished[done] == .some(nil))
+    }
+
+    @Test func `waits for what the app wrote meanwhile in place of a refused write`() {
+        let a = cloud.device()
+        cloud.settle()
+        cloud.setLimits { $0.valueBytesMax = 10 }
+        a["x"] = .string("far too long for that")
+        while a.step() {}
+        a.holdsAnswers = true
+        a["x"] = .string("also too long for that")
+        let request = a.requestSync()
+        cloud.settle()
+        a["x"] = .string("short")
+        a.answer()
+        cloud.settle()
+        #expect(a.finished[request] == .some(nil))
+        #expect(cloud.server["x"] == .string("short"))
+    }
+
     @Test func `that is not signed in is told so, and stays usable`() {
         let local = TestDevice(
             number: 5, cloud: cloud, clockError: 0, policy: .serverWins, isSignedIn: false)

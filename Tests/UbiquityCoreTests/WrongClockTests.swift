@@ -49,6 +49,35 @@ import Testing
         #expect(b["late"] == .string("a"))
     }
 
+    @Test func `takes the middle of a request for the time of its answer`() {
+        let a = cloud.device()
+        a["x"] = .integer(1)
+        a.way = (200, 20_000)
+        cloud.settle()
+        let made = cloud.server.stored.records[try! Key("x")]?.stamp.timestamp.milliseconds
+        #expect(made == Int64(1_799_999_990_100))
+    }
+
+    @Test func `keeps the best of what it measured, and follows a server whose clock is set`() {
+        let a = cloud.device()
+        a.way = (10, 10)
+        cloud.settle()
+        func error() -> Int64 { a.engine.clock.milliseconds(at: a.reading) - cloud.serverNow }
+        #expect(error() == 0)
+        a.way = (0, 4_000)
+        _ = a.requestSync()
+        cloud.settle()
+        #expect(error() == 0)
+        cloud.serverClockError = 3_600_000
+        _ = a.requestSync()
+        cloud.settle()
+        #expect(error().magnitude <= 2_000)
+        a.way = (10, 10)
+        _ = a.requestSync()
+        cloud.settle()
+        #expect(error() == 0)
+    }
+
     @Test func `keeps the order of its own writes when the clock is set back between them`() {
         let a = cloud.device()
         let b = TestDevice(number: 9, cloud: cloud, clockError: Self.hours, policy: .timestamps)

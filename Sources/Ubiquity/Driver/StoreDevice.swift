@@ -58,6 +58,6 @@ package protocol StoreLink: Sendable {
 
     /// The changes since the cursor; nil: the whole store.
     func pull(
-        since cursor: Cursor?,
+        since cursor: Cursor?, withConfig: Bool,
         answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void)
 }

@@ -132,7 +132,8 @@ final class StoreShell: @unchecked Sendable {
         case .listen(let stream, let cursor): listen(stream, since: cursor)
         case .hangUp(let stream): hangUp(stream)
         case .push(let number, let push): self.push(number, push)
-        case .pull(let number, let cursor): pull(number, since: cursor)
+        case .pull(let number, let cursor, let withConfig):
+            pull(number, since: cursor, withConfig)
         case .notify, .finishSync: break
         }
         return nil
@@ -163,8 +164,8 @@ final class StoreShell: @unchecked Sendable {
         }
     }
 
-    private func pull(_ number: Int, since cursor: Cursor?) {
-        link?.pull(since: cursor) { [tell] result in
+    private func pull(_ number: Int, since cursor: Cursor?, _ withConfig: Bool) {
+        link?.pull(since: cursor, withConfig: withConfig) { [tell] result in
             switch result {
             case .success(let changes): tell(.engine(.pulled(number, changes)))
             case .failure(let failure): tell(.engine(.pullFailed(number, failure)))

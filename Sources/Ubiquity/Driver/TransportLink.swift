@@ -31,12 +31,13 @@ struct TransportLink: StoreLink {
     }
 
     func pull(
-        since cursor: Cursor?,
+        since cursor: Cursor?, withConfig: Bool,
         answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
     ) {
         Task {
             do throws(LinkFailure) {
-                answered(.success(try await transport.pull(since: cursor)))
+                let changes = try await transport.pull(since: cursor, withConfig: withConfig)
+                answered(.success(changes))
             } catch { answered(.failure(error)) }
         }
     }

@@ -13,6 +13,10 @@ public struct UbiquityStatus: Hashable, Sendable {
         case signedOut
         case connecting
         case connected
+        /// Connected without a live stream of changes: the account has as many as it may have, or a
+        /// proxy keeps it back, see ``UbiquityStatus/lastError``. What is written here is sent as ever;
+        /// what others write is asked for, with pauses that grow to a minute while nothing happens.
+        case polling
         /// Not connected; the next attempt is made at ``UbiquityStatus/nextRetry``.
         case waiting
         /// The server refuses this device's credential: it was revoked or has
@@ -88,6 +92,7 @@ extension UbiquityStatus.Connection {
         // Signed in a moment ago, and nobody has connected yet.
         case .signedOut, .connecting: self = .connecting
         case .connected: self = .connected
+        case .polling: self = .polling
         case .waiting: self = .waiting
         case .unauthorized: self = .unauthorized
         }

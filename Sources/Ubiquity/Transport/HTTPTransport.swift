@@ -7,8 +7,8 @@ internal import UbiquityWire
 /// The way to a store over HTTP: pushes and pulls in the protocol's binary form, changes as they
 /// are committed by a stream of server-sent events.
 ///
-/// Limits: 10 seconds to connect, 30 for a push or pull, 64 MB an answer or an event; a stream that
-/// is silent for 50 seconds is broken. Redirections are not followed.
+/// Limits: 10 seconds to connect, 64 MB an answer or an event; a push or pull is given up when no
+/// byte has moved for 30 seconds, a stream after 50. Redirections are not followed.
 package struct HTTPTransport: Transport {
     private let address: Result<ServerAddress, LinkFailure>
     private let store: StoreIdentifier
@@ -50,9 +50,22 @@ package struct HTTPTransport: Transport {
         }
     }
 
-    package func pull(since cursor: Cursor?) async throws(LinkFailure) -> ChangeSet {
-        try await request(.GET, since: cursor).answer { bytes throws(WireError) in
+    package func pull(
+        since cursor: Cursor?, withConfig: Bool
+    ) async throws(LinkFailure) -> ChangeSet {
+        let config = withConfig ? try await config() : nil
+        var changes = try await request(.GET, since: cursor).answer { bytes throws(WireError) in
             try ChangeSet(WireFormat.protobuf.decode(WireChanges.self, from: bytes))
+        }
+        changes.config = config
+        return changes
+    }
+
+    private func config() async throws(LinkFailure) -> ServerConfig {
+        let address = try address.get()
+        let request = ServerRequest(address: address, method: .GET, url: address.url("config"))
+        return try await request.answer { bytes throws(WireError) in
+            ServerConfig(try WireFormat.protobuf.decode(WireConfig.self, from: bytes))
         }
     }
 

@@ -30,7 +30,10 @@ extension LinkFailure {
             .clockAhead(
                 serverMilliseconds: Int64(wireMilliseconds: problem.serverMilliseconds))
         case 400, 403, 404, 409, 413, 415, 422: .refused
+        case 408, 504: .timedOut
         case 410: .cursorGone(isOtherHistory: problem.code == "cursor-other-history")
+        case 429 where problem.code == "too-many-streams":
+            .tooManyStreams(retryAfterMilliseconds: retryAfter(headers) ?? 30_000)
         case 429: .busy(retryAfterMilliseconds: retryAfter(headers) ?? 1_000)
         case 503, 507: .busy(retryAfterMilliseconds: retryAfter(headers) ?? 5_000)
         default: .unreachable
@@ -65,7 +68,9 @@ extension LinkFailure {
         case let failure as LinkFailure: self = failure
         case let error as WireError:
             self.init(.unreachable, "the answer of \(address) cannot be understood: \(error)")
-        case let error as HTTPClientError: self.init(.unreachable, Self.detail(error, address))
+        case let error as HTTPClientError:
+            let isLate = error == .readTimeout || error == .deadlineExceeded
+            self.init(isLate ? .timedOut : .unreachable, Self.detail(error, address))
         case is HTTPParserError:
             self.init(
                 .unreachable, "the server at \(address) closed the connection within an answer")
@@ -90,7 +95,8 @@ extension LinkFailure {
             "the server at \(address) has been silent for \(SharedHTTPClient.silenceSecondsMax) "
                 + "seconds"
         case .deadlineExceeded:
-            "the server at \(address) did not answer within \(ServerRequest.secondsMax) seconds"
+            "nothing was heard of the server at \(address) for "
+                + "\(TransferPatience.silenceMilliseconds / 1_000) seconds"
         case .remoteConnectionClosed: "the server at \(address) closed the connection"
         case .cancelled: "the request to \(address) was cancelled"
         default: "the request to \(address) failed (\(error.shortDescription))"

@@ -15,8 +15,8 @@ struct ServerRequest {
     var body: [UInt8]?
     var accept = WireFormat.protobuf.rawValue
 
-    static let secondsMax: Int64 = 30
     static let answerBytesMax = 64 << 20
+    private static let chunkBytes = 16 << 10
     static let userAgent = "ubiquity/\(ClientVersion.text)"
 
     /// Sends the request, waits for the whole answer and has it read.
@@ -34,18 +34,16 @@ struct ServerRequest {
     func done() async throws(LinkFailure) { _ = try await body() }
 
     private func body() async throws(LinkFailure) -> ByteBuffer {
-        let request = try prepared()
-        let task = SharedHTTPClient.client.execute(
-            request: request,
-            delegate: ResponseAccumulator(request: request, maxBodySize: Self.answerBytesMax),
-            deadline: .now() + .seconds(Self.secondsMax))
-        let response = try await Self.result(of: task, address)
-        let body = response.body ?? ByteBuffer()
-        guard (200..<300).contains(response.status.code) else {
+        let receiver = AnswerReceiver()
+        let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: receiver)
+        receiver.watch(task)
+        let answer = try await Self.result(of: task, address)
+        guard (200..<300).contains(answer.head.status.code) else {
             throw LinkFailure(
-                status: response.status, headers: response.headers, body: body, address)
+                status: answer.head.status, headers: answer.head.headers, body: answer.body,
+                address)
         }
-        return body
+        return answer.body
     }
 
     /// Sends the request and hands the answer to a delegate as it comes.
@@ -63,9 +61,21 @@ struct ServerRequest {
         if body != nil { headers.add(name: "content-type", value: WireFormat.protobuf.rawValue) }
         do {
             return try HTTPClient.Request(
-                url: url, method: method, headers: headers, body: body.map { .bytes($0) },
+                url: url, method: method, headers: headers, body: body.map(Self.inChunks),
                 tlsConfiguration: address.certificates.map(TrustedCertificates.configuration))
         } catch { throw LinkFailure(error, address) }
+    }
+
+    /// So that it shows what has been sent of it.
+    private static func inChunks(_ bytes: [UInt8]) -> HTTPClient.Body {
+        .stream(contentLength: Int64(bytes.count)) { writer in
+            @Sendable func write(from start: Int) -> EventLoopFuture<Void> {
+                let end = min(start + chunkBytes, bytes.count)
+                let sent = writer.write(.byteBuffer(ByteBuffer(bytes: bytes[start..<end])))
+                return end < bytes.count ? sent.flatMap { write(from: end) } : sent
+            }
+            return write(from: 0)
+        }
     }
 
     private static func result<Answer: Sendable>(

@@ -9,6 +9,7 @@ enum SharedHTTPClient {
     /// times as long means that it is gone.
     static let silenceSecondsMax: Int64 = 50
     static let connectSecondsMax: Int64 = 10
+    private static let sendBufferBytes: SocketOptionValue = 64 << 10
 
     static let client = HTTPClient(
         eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
@@ -22,6 +23,10 @@ enum SharedHTTPClient {
                 connect: .seconds(connectSecondsMax), read: .seconds(silenceSecondsMax)))
         // When to try again is the engine's decision, and it wants to hear of the failure now.
         configuration.connectionPool.retryConnectionEstablishment = false
+        // What a system has taken for sending is not seen to move, so it must not take much.
+        configuration.http1_1ConnectionDebugInitializer = { channel in
+            channel.setOption(.socketOption(.so_sndbuf), value: sendBufferBytes)
+        }
         // Each store's stream holds a connection of HTTP/1.1; pushes must not wait for one.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1_024
         return configuration

@@ -9,13 +9,15 @@ package import UbiquityWire
 /// Reads the events of a stream where they arrive, on the connection's event loop, so that none
 /// waits for a thread.
 ///
-/// Shared state: `answer` and `parser`. Unchecked: AsyncHTTPClient calls every method of
+/// Shared state: `answer`, `parser` and `progressAt`. Unchecked: AsyncHTTPClient calls every method of
 /// a delegate on the task's one event loop.
 final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     private let address: ServerAddress
     private let receive: @Sendable (StreamMessage) -> Void
     private var answer = ReceivedAnswer()
     private var parser = EventStreamParser()
+    /// When it was last told.
+    private var progressAt = NIODeadline.distantPast
 
     init(_ address: ServerAddress, receive: @escaping @Sendable (StreamMessage) -> Void) {
         self.address = address
@@ -26,6 +28,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         task: HTTPClient.Task<Void>, _ head: HTTPResponseHead
     ) -> EventLoopFuture<Void> {
         answer.head = head
+        if isStream { progress() }
         return task.eventLoop.makeSucceededVoidFuture()
     }
 
@@ -42,6 +45,11 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         if !isStream { try answer.refuse(address) }
     }
 
+    private func progress() {
+        progressAt = .now()
+        receive(.progress)
+    }
+
     private var isStream: Bool {
         answer.contentType?.lowercased().hasPrefix("text/event-stream") == true
     }
@@ -52,6 +60,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
             return
         }
         let events = try buffer.withUnsafeReadableBytes { try parser.consume($0) }
+        if events.isEmpty, progressAt + .seconds(1) <= .now() { progress() }
         for event in events {
             if let event = try StreamMessage(event) { receive(event) }
         }

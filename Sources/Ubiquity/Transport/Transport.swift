@@ -17,6 +17,13 @@ package protocol Transport: Sendable {
 
     func push(_ push: Push) async throws(LinkFailure) -> PushAnswer
 
-    /// The changes since the cursor; nil: the whole store.
-    func pull(since cursor: Cursor?) async throws(LinkFailure) -> ChangeSet
+    /// The changes since the cursor; nil: the whole store. With the server's configuration, for who
+    /// has no stream to bring it.
+    func pull(since cursor: Cursor?, withConfig: Bool) async throws(LinkFailure) -> ChangeSet
+}
+
+extension Transport {
+    package func pull(since cursor: Cursor?) async throws(LinkFailure) -> ChangeSet {
+        try await pull(since: cursor, withConfig: false)
+    }
 }

@@ -91,7 +91,7 @@ struct WatchCommand: AsyncParsableCommand {
             case (true, .waiting), (true, .unauthorized), (true, .signedOut):
                 wasConnected = false
                 Output.note("Not connected: \(status.lastError ?? "signed out")")
-            case (false, .connected):
+            case (false, .connected), (false, .polling):
                 wasConnected = true
                 Output.note("Connected.")
             default: break

@@ -8,12 +8,18 @@ package struct ChangeSet: Hashable, Sendable {
     package var serverMilliseconds: Int64
     /// The whole store without its deletions: what is not listed is not there.
     package var isWhole: Bool
+    /// For who asked for it as well.
+    package var config: ServerConfig?
 
-    package init(records: [Record], cursor: Cursor, serverMilliseconds: Int64, isWhole: Bool) {
+    package init(
+        records: [Record], cursor: Cursor, serverMilliseconds: Int64, isWhole: Bool,
+        config: ServerConfig? = nil
+    ) {
         self.records = records
         self.cursor = cursor
         self.serverMilliseconds = serverMilliseconds
         self.isWhole = isWhole
+        self.config = config
     }
 }
 

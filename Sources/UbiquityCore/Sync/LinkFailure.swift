@@ -3,8 +3,10 @@
 /// Why a request to the server did not get what it was for.
 package struct LinkFailure: Error, Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
-        /// No answer, or none that could be understood: no route, no server, cut off, timed out.
+        /// No answer, or none that could be understood: no route, no server, cut off.
         case unreachable
+        /// For some time no byte has moved, or somebody on the way gave up waiting.
+        case timedOut
         /// The credential is none, unknown or revoked.
         case unauthorized
         /// The server does not let this device into this store, or refuses for good what was sent.
@@ -15,14 +17,19 @@ package struct LinkFailure: Error, Hashable, Sendable {
         case clockAhead(serverMilliseconds: Int64)
         /// The server asks to come again after so many milliseconds.
         case busy(retryAfterMilliseconds: Int64)
+        /// The account has as many streams as it may have; requests are answered all the same.
+        case tooManyStreams(retryAfterMilliseconds: Int64)
     }
 
     package var kind: Kind
     /// A sentence for people, without a final point.
     package var detail: String
+    /// The keys whose writes a round trip covered and the server refused.
+    package var refusedKeys: Set<Key>
 
-    package init(_ kind: Kind, _ detail: String) {
+    package init(_ kind: Kind, _ detail: String, refusedKeys: Set<Key> = []) {
         self.kind = kind
         self.detail = detail
+        self.refusedKeys = refusedKeys
     }
 }

@@ -49,6 +49,14 @@ package struct StoredFields: Sendable {
         return real
     }
 
+    package func array(
+        _ name: ExactString
+    ) throws(StoredFieldError) -> [PropertyListValue]? {
+        guard let value = fields[name] else { return nil }
+        guard case .array(let elements) = value else { throw .otherType(name.string) }
+        return elements
+    }
+
     package func fields(_ name: ExactString) throws(StoredFieldError) -> StoredFields? {
         guard let value = fields[name] else { return nil }
         guard case .dictionary(let fields) = value else { throw .otherType(name.string) }

@@ -14,7 +14,11 @@ extension StoredMeta {
             "syncsRequested": .integer(syncsRequested),
             "syncsCompleted": .integer(syncsCompleted),
             "syncsTaken": syncsTaken.map { .integer($0) },
-            "syncFailure": syncFailure.map { .string($0) },
+            // For a process of version 0.1.0, which knows only the last one.
+            "syncFailure": syncFailures.last.flatMap {
+                $0.numbers.contains(syncsCompleted) ? .string($0.detail) : nil
+            },
+            "syncFailures": syncFailures.isEmpty ? nil : .array(syncFailures.map(\.fields)),
             "link": link.fields,
         ])
     }
@@ -38,8 +42,40 @@ extension StoredMeta {
         syncsRequested = try fields.integer("syncsRequested") ?? 0
         syncsCompleted = try fields.integer("syncsCompleted") ?? 0
         syncsTaken = try fields.integer("syncsTaken")
-        syncFailure = try fields.string("syncFailure")
+        if let failures = try fields.array("syncFailures") {
+            for failure in failures { syncFailures.append(try SyncFailure(StoredFields(failure))) }
+        } else if let failure = try fields.string("syncFailure"), syncsCompleted > 0 {
+            syncFailures = [
+                SyncFailure(1...syncsCompleted, LinkFailure(.unreachable, failure))
+            ]
+        }
         if let link = try fields.fields("link") { self.link = try LinkStatus(link) }
+    }
+}
+
+extension SyncFailure {
+    fileprivate var fields: PropertyListValue {
+        .fields([
+            "first": .integer(numbers.lowerBound), "last": .integer(numbers.upperBound),
+            "detail": .string(ExactString(detail)),
+            "refused": refusedKeys.isEmpty
+                ? nil : .array(refusedKeys.sorted().map { .string($0.name) }),
+        ])
+    }
+
+    fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
+        let first: Int64 = try StoredFields.need(fields.integer("first"), "first")
+        let last: Int64 = try StoredFields.need(fields.integer("last"), "last")
+        guard first <= last else { throw .otherType("last") }
+        var failure = LinkFailure(
+            .unreachable, try StoredFields.need(fields.string("detail"), "detail"))
+        for name in try fields.array("refused") ?? [] {
+            guard case .string(let name) = name, let key = try? Key(name.string) else {
+                throw .otherType("refused")
+            }
+            failure.refusedKeys.insert(key)
+        }
+        self.init(first...last, failure)
     }
 }
 
@@ -48,6 +84,7 @@ extension ClockCorrection {
         .fields([
             "wall": .integer(reading.wall), "uptime": .integer(reading.uptime),
             "boot": .init(unsigned: reading.boot), "server": .integer(serverMilliseconds),
+            "doubt": .integer(doubt),
         ])
     }
 
@@ -58,7 +95,8 @@ extension ClockCorrection {
                 wall: try StoredFields.need(fields.integer("wall"), "wall"),
                 uptime: try StoredFields.need(fields.integer("uptime"), "uptime"),
                 boot: try StoredFields.need(fields.integer("boot"), "boot")),
-            serverMilliseconds: try StoredFields.need(fields.integer("server"), "server"))
+            serverMilliseconds: try StoredFields.need(fields.integer("server"), "server"),
+            doubt: try fields.integer("doubt") ?? Self.doubtMax)
     }
 }
 
@@ -105,7 +143,9 @@ extension Allowance {
 extension LinkStatus {
     fileprivate var fields: PropertyListValue {
         .fields([
-            "state": .string(state.rawValue),
+            // Version 0.1.0 does not know the word.
+            "state": .string((state == .polling ? State.connected : state).rawValue),
+            "polls": state == .polling ? .boolean(true) : nil,
             "lastSync": lastSync.map { .integer($0) },
             "lastError": lastError.map { .string($0) },
             "nextRetry": nextRetry.map { .integer($0) },
@@ -116,7 +156,7 @@ extension LinkStatus {
         self.init()
         if let word = try fields.string("state") {
             guard let known = State(rawValue: word) else { throw .otherType("state") }
-            state = known
+            state = try fields.boolean("polls") ?? false ? .polling : known
         }
         lastSync = try fields.integer("lastSync")
         lastError = try fields.string("lastError")

@@ -66,17 +66,42 @@ package struct StoredMeta: Hashable, Sendable {
     package var syncsCompleted: Int64 = 0
     /// Up to where the leader has seen them; nil where it is of a version that does not say.
     package var syncsTaken: Int64?
-    /// Why the last of the completed round trips failed; nil if it did not.
-    package var syncFailure: String?
+    /// Round trips that failed, asked for by processes that do not lead: the newest
+    /// ``SyncFailure/countMax``, in their order.
+    package var syncFailures: [SyncFailure] = []
     package var link = LinkStatus()
 
     package init() {}
+}
+
+/// Why a round trip failed that a process asked for which does not lead.
+package struct SyncFailure: Hashable, Sendable {
+    /// The numbers under which it was asked for, see ``StoredMeta/syncsRequested``.
+    package var numbers: ClosedRange<Int64>
+    package var detail: String
+    /// Those of ``LinkFailure/refusedKeys``; at most ``keysMax``.
+    package var refusedKeys: Set<Key>
+
+    package static let countMax = 8
+    package static let keysMax = 100
+
+    package init(_ numbers: ClosedRange<Int64>, _ failure: LinkFailure) {
+        self.numbers = numbers
+        detail = failure.detail
+        refusedKeys = Set(failure.refusedKeys.sorted().prefix(Self.keysMax))
+    }
+
+    var failure: LinkFailure {
+        LinkFailure(refusedKeys.isEmpty ? .unreachable : .refused, detail, refusedKeys: refusedKeys)
+    }
 }
 
 /// How the connection to the server is, for people and for processes that do not hold it.
 package struct LinkStatus: Hashable, Sendable {
     package enum State: String, Hashable, Sendable {
         case signedOut, connecting, connected, waiting, unauthorized
+        /// There is no stream, and requests are answered: the device asks from time to time.
+        case polling
     }
 
     package var state = State.signedOut

@@ -117,6 +117,7 @@ extension SyncEngine {
         let base = entries.base(of: stored.key)
         let keepConfirmed = isLeading && base != nil
         let clock = clock
+        let before = entries[stored.key]
         entries.update(stored.key, saves: false) { entry in
             let base = base ?? entry.pending
             entry.rebase(onto: stored, base: base, keepConfirmed: keepConfirmed) {
@@ -124,6 +125,12 @@ extension SyncEngine {
             }
         }
         entries.compare(stored.key, with: stored)
+        if !isLeading, let mine = before?.pending?.record, let after = entries[stored.key],
+            after.pending == nil, after.confirmed == before?.confirmed,
+            after.confirmed?.content.value != mine.content.value
+        {
+            noteWithdrawn(stored.key)
+        }
     }
 
     /// Only the leader writes anything there but requests.

@@ -12,8 +12,9 @@ extension SyncEngine {
         case hangUp(stream: Int)
         /// Sends a push of this number: ``Event/pushAnswered(_:_:)`` or ``Event/pushFailed(_:_:)``.
         case push(Int, Push)
-        /// A pull of this number: ``Event/pulled(_:_:)`` or ``Event/pullFailed(_:_:)``.
-        case pull(Int, since: Cursor?)
+        /// A pull of this number: ``Event/pulled(_:_:)`` or ``Event/pullFailed(_:_:)``. Nil: of the whole
+        /// store. With the server's configuration, which else a stream brings.
+        case pull(Int, since: Cursor?, withConfig: Bool)
         /// ``Event/notified``, when the app's observers have returned.
         case notify(Notice)
         /// The round trip of ``requestSync(at:)`` is done, or failed.
@@ -84,20 +85,22 @@ extension SyncEngine {
         if let batch = nextSave(at: now) { return .save(batch) }
         if let effect = nextLinkEffect(at: now) { return effect }
         if let push = nextPush(at: now) { return .push(push.number, push.push) }
-        return nextPull()
+        return nextPull(at: now)
     }
 
     /// When time alone will make something possible, by the uptime in milliseconds; nil: never.
     package var nextWake: Int64? {
         [
-            saveRetryAt, linkRetryAt, waiting.isEmpty || !isLive ? nil : pushRetry?.at,
-            leaderWatch.lookAt, notices.wake,
+            saveRetryAt, linkRetryAt, waiting.isEmpty || !isReached ? nil : pushRetry?.at, pollAt,
+            lagEndsAt, leaderWatch.lookAt, notices.wake,
         ].compactMap(\.self).min()
     }
 }
 
 /// What a stream brings.
 package enum StreamMessage: Hashable, Sendable {
+    /// Bytes came, of what is not whole yet. Not told more often than each second.
+    case progress
     case changes(ChangeSet)
     /// The listener has everything up to this cursor.
     case ready(Cursor, ServerConfig)

@@ -43,12 +43,18 @@ extension SyncEngine {
     /// A request that the server refuses for good, likewise.
     static let refusedRetryMilliseconds: Int64 = 60_000
     /// Two attempts in a hurry are at least so far apart, in milliseconds.
-    private static let hurryMilliseconds: Int64 = 1_000
+    static let hurryMilliseconds: Int64 = 1_000
 
     var isLive: Bool { if case .live = link { true } else { false } }
 
     var linkRetryAt: Int64? {
-        if case .waiting(let retry) = link, isSignedIn, isLeading { retry.at } else { nil }
+        guard isSignedIn, isLeading else { return nil }
+        return switch link {
+        case .waiting(let retry): retry.at
+        // For polls to begin.
+        case .connecting where polling == nil: streamSignAt + Self.streamPatienceMilliseconds
+        case .idle, .connecting, .live: nil
+        }
     }
 
     mutating func nextLinkEffect(at now: ClockReading) -> Effect? {
@@ -58,30 +64,49 @@ extension SyncEngine {
         }
         guard isLeading, isSignedIn else { return nil }
         switch link {
-        case .idle: return open()
-        case .waiting(let retry) where retry.at <= now.uptime: return open()
-        case .waiting, .connecting, .live: return nil
+        case .idle: return open(at: now)
+        case .waiting(let retry) where retry.at <= now.uptime: return open(at: now)
+        case .connecting where streamSignAt + Self.streamPatienceMilliseconds <= now.uptime:
+            beginPolling(at: now.uptime)
+            return nil
+        case .live:
+            guard let lagEndsAt, lagEndsAt <= now.uptime else { return nil }
+            breakStream(LinkFailure(.unreachable, "the stream lags behind"), at: now)
+            return nextLinkEffect(at: now)
+        case .waiting, .connecting: return nil
         }
     }
 
-    private mutating func open() -> Effect {
+    private mutating func open(at now: ClockReading) -> Effect {
         streamsOpened += 1
         fetchesStarted += 1
         link = .connecting(stream: streamsOpened, fetch: fetchesStarted)
+        streamSentAt = now
+        streamHeardAt = nil
+        streamSignAt = now.uptime
+        isStreamStale = false
+        let cursor = cursorToResumeFrom()
+        if !isReached { meta.link.state = .connecting }
+        meta.link.nextRetry = nil
+        return .listen(stream: streamsOpened, since: cursor)
+    }
+
+    /// Nil: the whole store is to be taken.
+    mutating func cursorToResumeFrom() -> Cursor? {
         if !meta.hasCompletedFirstSync {
             wholeCause = .firstSync
         } else if meta.cursor == nil, wholeCause == nil {
             wholeCause = .forgotten
         }
-        meta.link.state = .connecting
-        meta.link.nextRetry = nil
-        return .listen(stream: streamsOpened, since: wholeCause == nil ? meta.cursor : nil)
+        return wholeCause == nil ? meta.cursor : nil
     }
 
     /// Ends the stream from this side; a new one is opened when there is reason to.
     mutating func closeLink() {
         if let stream = link.stream { hangUp = stream }
         link = .idle
+        (polling, pullInFlight, streamLag) = (nil, nil, nil)
+        streamsFailed = 0
     }
 
     mutating func lead(_ leads: Bool, at now: ClockReading) {
@@ -98,12 +123,20 @@ extension SyncEngine {
 
     mutating func received(_ message: StreamMessage, on stream: Int, at now: ClockReading) {
         guard stream == link.stream else { return }
+        streamSignAt = now.uptime
+        streamHeardAt = streamHeardAt ?? now
+        if isStreamStale {
+            hangUp = stream
+            link = .idle
+            return
+        }
         switch message {
+        case .progress: break
         case .changes(let changes):
             var shown = Shown()
             if !isLive {
                 shown.values = shownOfWaiting
-                shown.changed = measureClock(changes.serverMilliseconds, at: now)
+                shown.changed = measureClockByStream(changes.serverMilliseconds, at: now)
             }
             receive(changes, stamped: shown, at: now)
         case .ready(let cursor, let config): becomeLive(cursor, config, at: now)
@@ -114,7 +147,7 @@ extension SyncEngine {
     }
 
     /// What the app sees of the keys whose write waits.
-    private var shownOfWaiting: [Key: PropertyListValue?] {
+    var shownOfWaiting: [Key: PropertyListValue?] {
         Dictionary(waiting.map { ($0.whole, self[$0.whole]) }) { first, _ in first }
     }
 
@@ -128,33 +161,54 @@ extension SyncEngine {
             setLink(.waiting, error: "the server did not send the store")
             return
         }
-        post(Notice(.serverChange, measureClock(config.serverMilliseconds, at: now)))
+        post(Notice(.serverChange, measureClockByStream(config.serverMilliseconds, at: now)))
         link = .live(stream: stream)
         backoff.succeed()
         hasUnknownPush = false
+        streamsFailed = 0
+        endPolling()
         fetchesFinished = max(fetchesFinished, fetch)
         meta.cursor = cursor
         pass(cursor)
-        unsettle(before: stream)
+        unsettle(before: fetch)
+        adopt(config, at: now)
+        meta.link.lastSync = clock.milliseconds(at: now)
+        setLink(.connected)
+    }
+
+    mutating func adopt(_ config: ServerConfig, at now: ClockReading) {
         meta.limits = config.limits
         meta.allowance = config.allowance
         bucket.adopt(config.allowance, now: now.uptime)
-        meta.link.lastSync = clock.milliseconds(at: now)
-        setLink(.connected)
+        configuredAt = now.uptime
+    }
+
+    /// Who awaits the answer of a poll awaits another one.
+    private mutating func endPolling() {
+        polling = nil
+        guard let poll = pullInFlight else { return }
+        pullInFlight = nil
+        for index in requests.indices where requests[index].fetch == poll.number {
+            requests[index].fetch = fetchesStarted + 1
+        }
     }
 
     mutating func streamEnded(_ stream: Int, _ failure: LinkFailure?, at now: ClockReading) {
         guard stream == link.stream else { return }
         let wasLive = isLive
         link = .idle
+        streamLag = nil
+        if wasLive { pullInFlight = nil }
         let failure = failure ?? LinkFailure(.unreachable, "the server ended the stream")
         if case .cursorGone(let isOtherHistory) = failure.kind, wholeCause == nil {
             wholeCause = isOtherHistory ? .otherHistory : .forgotten
             return
         }
         waitAfter(failure, at: now)
-        // Who waits for a round trip gets another attempt where there was a connection.
-        if !wasLive { failRequests(failure) }
+        if wasLive { return }
+        beginPolling(after: failure, at: now)
+        // Who waits for a round trip gets another attempt: by polls, or where there was a connection.
+        if polling == nil { failRequests(failure) }
     }
 
     /// Leaves the server alone for as long as the failure asks for.
@@ -165,10 +219,10 @@ extension SyncEngine {
             setLink(.unauthorized, error: failure.detail)
             return
         case .refused: wait(Self.refusedRetryMilliseconds, at: now)
-        case .busy(let milliseconds):
+        case .busy(let milliseconds), .tooManyStreams(let milliseconds):
             let jitter = Int64(random.next() % UInt64(Backoff.firstMilliseconds))
             wait(milliseconds + jitter, at: now, isOrdered: true)
-        case .unreachable, .cursorGone, .clockAhead:
+        case .unreachable, .timedOut, .cursorGone, .clockAhead:
             wait(backoff.fail(using: &random), at: now)
         }
         setLink(.waiting, error: failure.detail)
@@ -189,24 +243,45 @@ extension SyncEngine {
             link = .waiting(Retry(at: min(retry.at, retry.notBefore), notBefore: retry.notBefore))
         }
         if let retry = pushRetry { pushRetry?.at = min(retry.at, retry.notBefore) }
+        if let next = polling?.next {
+            polling?.pauses.succeed()
+            polling?.next.at = min(next.at, next.notBefore)
+        }
+    }
+
+    /// What a stream begins with was made before its first byte was sent.
+    private mutating func measureClockByStream(
+        _ serverMilliseconds: Int64, at now: ClockReading
+    ) -> Set<Key> {
+        measureClock(
+            serverMilliseconds, sentAt: streamSentAt ?? now, heardAt: streamHeardAt, at: now)
     }
 
     /// Takes note of the server's time, and stamps what waits for it.
+    /// - Parameters:
+    ///   - sentAt: When the server was asked.
+    ///   - heardAt: When its answer began to come; nil: now.
+    ///   - isForced: The server says that the time that was measured is wrong.
     /// - Returns: The keys of which the app sees another value now.
     mutating func measureClock(
-        _ serverMilliseconds: Int64, at now: ClockReading
+        _ serverMilliseconds: Int64, sentAt: ClockReading, heardAt: ClockReading? = nil,
+        isForced: Bool = false, at now: ClockReading
     ) -> Set<Key> {
-        let correction = ClockCorrection(reading: now, serverMilliseconds: serverMilliseconds)
-        clock.adopt(correction, at: now)
-        meta.correction = correction
-        isMetaUnsaved = true
+        let correction = ClockCorrection(
+            serverMilliseconds: serverMilliseconds, sentAt: sentAt, heardAt: heardAt ?? now)
+        if isForced || correction.isBetter(than: clock.correction) {
+            clock.adopt(correction, at: now)
+            meta.correction = correction
+            isMetaUnsaved = true
+        }
         return finalizeStamps(at: now)
     }
 
     mutating func setLink(_ state: LinkStatus.State, error: String? = nil) {
-        meta.link.state = state
+        let waits = state == .waiting || state == .connecting
+        meta.link.state = waits && isReached ? .polling : state
         meta.link.lastError = error
-        if state != .waiting { meta.link.nextRetry = nil }
+        if state != .waiting, state != .polling { meta.link.nextRetry = nil }
         isMetaUnsaved = isMetaUnsaved || isLeading
     }
 }

@@ -5,6 +5,7 @@ struct PushInFlight: Hashable, Sendable {
     /// An answer to another number is none to this one.
     var number: Int
     var push: Push
+    var sentAt: ClockReading
 }
 
 /// A write that the server has answered, and of which the stream has not brought what the server
@@ -15,21 +16,24 @@ struct PushInFlight: Hashable, Sendable {
 /// write that this device took for agreed, for it resumes from the stream's cursor, which is older.
 struct SettledWrite: Hashable, Sendable {
     var write: Record
+    var transaction: UInt64
     var held: Record
     /// The server's when it answered: who has come there has all of that.
     var cursor: Cursor
-    /// The last stream that was opened before the answer; a later one begins after it.
-    var stream: Int
+    /// The last stream or poll that was begun before the answer; a later one has it.
+    var fetch: Int
 }
 
 extension SyncEngine {
     /// What a write takes of a push besides its payload, generously.
     private static let writeOverheadBytes = 128
+    /// A push is not made smaller than this, in bytes.
+    private static let pushBytesMin = 1_024
 
     /// What can be sent now: whole transactions that are on disk under their final stamps, the
     /// oldest first, as many as the server takes at once.
     mutating func nextPush(at now: ClockReading) -> PushInFlight? {
-        guard isLive, pushInFlight == nil, !waiting.isEmpty,
+        guard isReached, pushInFlight == nil, !waiting.isEmpty,
             now.uptime >= pushRetry?.at ?? .min
         else { return nil }
         // Its time has come: were it kept while nothing can be sent, time would seem to help.
@@ -41,8 +45,8 @@ extension SyncEngine {
             return nil
         }
         pushesSent += 1
-        passedCursors = meta.cursor.map { [$0] } ?? []
-        pushInFlight = PushInFlight(number: pushesSent, push: Push(transactions))
+        pushInFlight = PushInFlight(
+            number: pushesSent, push: Push(transactions), sentAt: now)
         return pushInFlight
     }
 
@@ -60,7 +64,7 @@ extension SyncEngine {
         var bytes = 0
         for writes in writes.filter({ !held.contains($0.key) }).values.sorted(by: Self.isOlder) {
             bytes += writes.reduce(0) { $0 + Self.bytes(of: $1) }
-            if !result.isEmpty, bytes > meta.limits.pushBytesMax { break }
+            if !result.isEmpty, bytes > min(meta.limits.pushBytesMax, pushBytesMax) { break }
             // Keys are unique here: each comes from another entry.
             if let transaction = try? Transaction(writes.sorted { $0.key < $1.key }) {
                 result.append(transaction)
@@ -83,30 +87,39 @@ extension SyncEngine {
     }
 
     mutating func pushAnswered(_ number: Int, _ answer: PushAnswer, at now: ClockReading) {
-        guard let push = pushInFlight?.push, pushInFlight?.number == number else { return }
+        guard let inFlight = pushInFlight, inFlight.number == number else { return }
+        let push = inFlight.push
         guard answer.results.count == push.transactions.count else {
             let failure = LinkFailure(.refused, "the server's answer does not fit the push")
             return pushFailed(number, failure, at: now)
         }
         pushInFlight = nil
         pushBackoff.succeed()
+        pushBytesMax += min(pushBytesMax / 4, Int.max - pushBytesMax)
+        hurryPolling(at: now)
         meta.link.lastSync = clock.milliseconds(at: now)
+        let measured = measureClock(answer.serverMilliseconds, sentAt: inFlight.sentAt, at: now)
+        post(Notice(.serverChange, measured))
         var withdrawn: Set<Key> = []
         var forgotten: Set<Key> = []
+        var refused: [Key: Refusal] = [:]
         for (transaction, result) in zip(push.transactions, answer.results) {
             switch result {
             case .committed(let results):
-                for (write, result) in zip(transaction.writes, results)
-                where !take(result, of: write, at: answer.cursor) {
-                    forgotten.insert(write.key)
+                for (write, result) in zip(transaction.writes, results) {
+                    guard let refusal = take(result, of: write, at: answer.cursor) else { continue }
+                    refused[write.key] = refusal
+                    if withdraw(write, refusal) { forgotten.insert(write.key) }
                 }
             case .refused(let refusal):
-                for write in transaction.writes where withdraw(write, refusal) {
-                    withdrawn.insert(write.key)
+                for write in transaction.writes {
+                    refused[write.key] = refusal
+                    if withdraw(write, refusal) { withdrawn.insert(write.key) }
                 }
             }
         }
-        noteAnswered(Set(push.transactions.flatMap { $0.writes.map(\.key) }), of: number)
+        noteAnswered(
+            Set(push.transactions.flatMap { $0.writes.map(\.key) }), refused: refused, of: number)
         let views = entries.refreshViews().subtracting(withdrawn.map(\.whole))
         post(Notice(.quotaViolation, withdrawn))
         post(Notice(.serverChange, views.union(forgotten.filter { !entries.hasParts($0) })))
@@ -116,10 +129,10 @@ extension SyncEngine {
     }
 
     /// - Parameter cursor: The server's when it answered.
-    /// - Returns: False if the app's write did not come to pass.
+    /// - Returns: Why the app's write did not come to pass; nil: it did.
     private mutating func take(
         _ result: WriteResult, of write: Record, at cursor: Cursor
-    ) -> Bool {
+    ) -> Refusal? {
         switch result {
         case .applied: settle(write, held: write, at: cursor)
         case .superseded(let later): settle(write, held: later, at: cursor)
@@ -129,24 +142,29 @@ extension SyncEngine {
                 entries.update(write.key) { $0.dropPending() }
             }
         case .olderThanForgotten:
-            let refusal = Refusal(
+            return Refusal(
                 code: "older-than-forgotten",
                 detail: "the key was deleted after this write was made, or may have been")
-            return !withdraw(write, refusal)
         }
-        return true
+        return nil
     }
 
     private mutating func settle(_ write: Record, held: Record, at cursor: Cursor) {
-        guard entries[write.key]?.pending?.record == write else { return }
+        guard let pending = entries[write.key]?.pending, pending.record == write else { return }
         entries.update(write.key, saves: false) { $0.isSettled = true }
         settledWrites[write.key] = SettledWrite(
-            write: write, held: held, cursor: cursor, stream: streamsOpened)
+            write: write, transaction: pending.transaction, held: held, cursor: cursor,
+            fetch: fetchesStarted)
     }
 
     /// The stream has come to a cursor.
     mutating func pass(_ cursor: Cursor) {
-        if pushInFlight != nil { passedCursors.insert(cursor) }
+        if pushInFlight == nil, pullInFlight == nil { passedCursors = [] }
+        passedCursors.insert(cursor)
+        if let lag = streamLag, lag.cursor == cursor {
+            streamLag = nil
+            fetchesFinished = max(fetchesFinished, lag.fetch)
+        }
         finishSettled { $0.cursor == cursor }
     }
 
@@ -168,13 +186,14 @@ extension SyncEngine {
         post(Notice(.serverChange, changed.union(entries.refreshViews())))
     }
 
-    /// What was answered before a stream was opened, and the stream did not bring, the server does
+    /// What was answered before a stream or poll was begun, and that did not bring, the server does
     /// not have any more, or it was a deletion: it is sent again.
-    mutating func unsettle(before stream: Int) {
-        for (key, settled) in settledWrites where settled.stream < stream {
+    mutating func unsettle(before fetch: Int) {
+        for (key, settled) in settledWrites where settled.fetch < fetch {
             settledWrites[key] = nil
             guard entries[key]?.isSettled ?? false else { continue }
             entries.update(key, saves: false) { $0.isSettled = false }
+            awaitAgain(key)
         }
     }
 
@@ -182,17 +201,22 @@ extension SyncEngine {
     /// - Returns: Whether the write was still there to be withdrawn.
     private mutating func withdraw(_ write: Record, _ refusal: Refusal) -> Bool {
         guard entries[write.key]?.pending?.record == write else { return false }
-        let agreed = settledWrites[write.key]?.held
+        let settled = settledWrites[write.key]
         entries.update(write.key) { entry in
             entry.dropPending()
-            if let agreed { entry.merge(agreed) }
+            // What was written before is on the server, and the stream has not brought it.
+            guard let settled, settled.write != write else { return }
+            entry.pending = PendingWrite(
+                record: settled.write, transaction: settled.transaction)
+            entry.isSettled = true
+            entry.dropPendingIfBeaten()
         }
         refusedUnsaved.append(RefusedWrite(record: write, refusal: refusal))
         return true
     }
 
     mutating func pushFailed(_ number: Int, _ failure: LinkFailure, at now: ClockReading) {
-        guard pushInFlight?.number == number else { return }
+        guard let inFlight = pushInFlight, inFlight.number == number else { return }
         pushInFlight = nil
         meta.link.lastError = failure.detail
         switch failure.kind {
@@ -201,10 +225,17 @@ extension SyncEngine {
             waitAfter(failure, at: now)
         case .clockAhead where hasUnknownPush: closeLink()
         case .clockAhead(let serverMilliseconds):
-            restamp(aheadOf: serverMilliseconds, at: now)
+            restamp(aheadOf: serverMilliseconds, sentAt: inFlight.sentAt, at: now)
             retryPush(after: pushBackoff.fail(using: &random), at: now)
-        case .busy(let milliseconds): retryPush(after: milliseconds, at: now, isOrdered: true)
+        case .busy(let milliseconds), .tooManyStreams(let milliseconds):
+            retryPush(after: milliseconds, at: now, isOrdered: true)
         case .refused: retryPush(after: Self.refusedRetryMilliseconds, at: now)
+        case .timedOut:
+            let bytes = inFlight.push.transactions.flatMap(\.writes)
+                .reduce(0) { $0 + Self.bytes(of: $1) }
+            pushBytesMax = max(Self.pushBytesMin, bytes / 2)
+            hasUnknownPush = true
+            retryPush(after: pushBackoff.fail(using: &random), at: now)
         case .unreachable, .cursorGone:
             hasUnknownPush = true
             retryPush(after: pushBackoff.fail(using: &random), at: now)
@@ -220,8 +251,12 @@ extension SyncEngine {
     }
 
     /// Stamps anew, as made now, what the server finds too far in its future. It was never taken.
-    private mutating func restamp(aheadOf serverMilliseconds: Int64, at now: ClockReading) {
-        post(Notice(.serverChange, measureClock(serverMilliseconds, at: now)))
+    private mutating func restamp(
+        aheadOf serverMilliseconds: Int64, sentAt: ClockReading, at now: ClockReading
+    ) {
+        let measured = measureClock(
+            serverMilliseconds, sentAt: sentAt, isForced: true, at: now)
+        post(Notice(.serverChange, measured))
         let latest = serverMilliseconds + PushAdmission.clockAheadMax
         let keys = waiting.filter {
             entries[$0].map { $0.pending!.record.stamp.timestamp.milliseconds > latest } ?? false

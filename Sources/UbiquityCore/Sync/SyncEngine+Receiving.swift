@@ -54,17 +54,25 @@ extension SyncEngine {
         }
     }
 
+    /// Of keys with a policy, nothing is discarded: what the device and what the account has merge.
     private mutating func takeFirst(_ records: [Record]) -> Set<Key> {
         meta.hasCompletedFirstSync = true
-        let policy = settings.firstSync
-        return change(records) { entry, record in
-            switch policy {
-            case .serverWins:
-                entry.confirmed = record
+        let keys = Set(records.map(\.key.whole))
+        let merged = keys.filter { policies[$0] != nil || entries.hasParts($0) }
+        let discarded = settings.firstSync == .serverWins ? keys.subtracting(merged) : []
+        let changed = change(records) { entry, record in
+            let key = record.key
+            if merged.contains(key), entry.pending?.record.content.isPlaceholder ?? false {
                 entry.dropPending()
-            case .timestamps: entry.merge(record)
             }
+            if discarded.contains(key.whole) { entry.dropPending() }
+            entry.merge(record)
         }
+        // A plain write of what the server has only parts of.
+        let rest = discarded.filter { entries[$0]?.pending != nil }
+        return rest.reduce(into: changed) { changed, key in
+            if entries.update(key, { $0.dropPending() }) { changed.insert(key) }
+        }.union(entries.refreshViews())
     }
 
     private mutating func takeListedOnly(_ records: [Record]) -> Set<Key> {
@@ -113,5 +121,17 @@ extension SyncEngine {
             if entries.update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
         }
         return changed.union(entries.refreshViews())
+    }
+}
+
+extension Content {
+    /// What a key with parts has itself, whose writer may not have known what others have there.
+    fileprivate var isPlaceholder: Bool {
+        switch value {
+        case nil: true
+        case .array(let elements): elements.isEmpty
+        case .dictionary(let entries): entries.isEmpty
+        default: false
+        }
     }
 }

@@ -12,10 +12,20 @@ struct SyncRequest: Hashable, Sendable {
     var sent: Set<Key>
     /// The keys whose later write on the server is awaited.
     var settling: Set<Key> = []
+    /// The keys whose write the server refused, and why.
+    var refused: Set<Key> = []
+    var refusal = ""
     /// The number of the fetch that must have finished: one that began after the request.
     var fetch: Int
-    /// The number under which the disk has the request; nil: it has not.
-    var number: Int64?
+    /// The numbers under which the disk has the request; nil: it has not.
+    var numbers: ClosedRange<Int64>?
+}
+
+extension SyncRequest {
+    /// Why the round trip fails although the server was reached; nil: it does not.
+    var failure: LinkFailure? {
+        refused.isEmpty ? nil : LinkFailure(.refused, refusal, refusedKeys: refused)
+    }
 }
 
 extension SyncEngine {
@@ -34,17 +44,22 @@ extension SyncEngine {
         return id
     }
 
-    private func newRequest(id: Int? = nil, number: Int64? = nil) -> SyncRequest {
+    private func newRequest(
+        id: Int? = nil, numbers: ClosedRange<Int64>? = nil
+    ) -> SyncRequest {
         let underWay = pushInFlight?.push.transactions.flatMap(\.writes) ?? []
         let sent = underWay.filter { entries[$0.key]?.pending?.record == $0 }.map(\.key)
         return SyncRequest(
             id: id, waiting: waiting, push: pushesSent, sent: Set(sent),
-            fetch: fetchesStarted + 1, number: number)
+            fetch: fetchesStarted + 1, numbers: numbers)
     }
 
     /// Takes note that the server answered to these writes, so that who goes on writing does not
     /// keep a request waiting for ever.
-    mutating func noteAnswered(_ keys: Set<Key>, of push: Int) {
+    /// - Parameter refused: Those that it refused, and why. Where the app has replaced a write
+    ///   meanwhile, which the server never had, its successor is waited for.
+    mutating func noteAnswered(_ keys: Set<Key>, refused: [Key: Refusal], of push: Int) {
+        let replaced = Set(refused.keys.filter { entries[$0]?.waits ?? false })
         let settled = keys.filter {
             guard entries[$0]?.isSettled ?? false, let settled = settledWrites[$0] else {
                 return false
@@ -54,20 +69,54 @@ extension SyncEngine {
         for index in requests.indices {
             let isLater = push > requests[index].push
             let answered = requests[index].waiting.intersection(
-                isLater ? keys : keys.intersection(requests[index].sent))
+                isLater ? keys : keys.intersection(requests[index].sent)
+            ).subtracting(replaced)
             requests[index].waiting.subtract(answered)
             requests[index].settling.formUnion(answered.intersection(settled))
+            note(refused.filter { answered.contains($0.key) }, of: index)
+        }
+    }
+
+    /// As follower: the leader has withdrawn a write, perhaps before it knew of a request for it.
+    mutating func noteWithdrawn(_ key: Key) {
+        for index in requests.indices where requests[index].waiting.contains(key) {
+            requests[index].refused.insert(key.whole)
+            requests[index].refusal = "the server refused the write of \"\(key.whole)\""
+        }
+    }
+
+    /// For processes that follow at once: who leads when the request is done may be another one.
+    private mutating func note(_ refused: [Key: Refusal], of index: Int) {
+        guard let first = refused.min(by: { $0.key < $1.key }) else { return }
+        requests[index].refused.formUnion(refused.keys.map(\.whole))
+        requests[index].refusal = first.value.detail
+        if isLeading, let failure = requests[index].failure { note(failure, of: index) }
+    }
+
+    private mutating func note(_ failure: LinkFailure, of index: Int) {
+        guard let numbers = requests[index].numbers else { return }
+        meta.syncFailures.removeAll { $0.numbers == numbers }
+        meta.syncFailures.append(SyncFailure(numbers, failure))
+        meta.syncFailures.removeFirst(max(0, meta.syncFailures.count - SyncFailure.countMax))
+        isMetaUnsaved = true
+    }
+
+    /// What was awaited of the stream is sent again.
+    mutating func awaitAgain(_ key: Key) {
+        for index in requests.indices where requests[index].settling.remove(key) != nil {
+            requests[index].waiting.insert(key)
         }
     }
 
     /// As leader: takes what other processes ask.
     mutating func takeRequests(from disk: StoredMeta, at now: ClockReading) {
         guard disk.syncsRequested > meta.syncsRequested else { return }
+        let numbers = meta.syncsRequested + 1...disk.syncsRequested
         meta.syncsRequested = disk.syncsRequested
         // At once, so that those who asked know that they were heard.
         meta.syncsTaken = disk.syncsRequested
         isMetaUnsaved = true
-        requests.append(newRequest(number: disk.syncsRequested))
+        requests.append(newRequest(numbers: numbers))
         hurry(at: now)
     }
 
@@ -78,16 +127,16 @@ extension SyncEngine {
         meta.syncsTaken = meta.syncsRequested
         for index in requests.indices {
             requests[index].fetch = fetchesStarted + 1
-            requests[index].number = nil
+            requests[index].numbers = nil
         }
         if meta.syncsRequested > meta.syncsCompleted {
-            requests.append(newRequest(number: meta.syncsRequested))
+            requests.append(newRequest(numbers: meta.syncsCompleted + 1...meta.syncsRequested))
         }
     }
 
     /// As follower: gives the next number to the requests that have none.
     mutating func numberNewRequests(at now: ClockReading) -> Int64? {
-        guard !isLeading, asksAgain || requests.contains(where: { $0.number == nil }) else {
+        guard !isLeading, asksAgain || requests.contains(where: { $0.numbers == nil }) else {
             return nil
         }
         asksAgain = false
@@ -108,7 +157,7 @@ extension SyncEngine {
             isMetaUnsaved = true
         case .silent:
             let reason = diskFailure.map { "the disk refuses: \($0)" } ?? Self.silence
-            finishRequests(LinkFailure(.unreachable, reason)) { _ in true }
+            finishRequests { _ in .some(LinkFailure(.unreachable, reason)) }
         }
     }
 
@@ -118,75 +167,59 @@ extension SyncEngine {
     mutating func requestsSaved(as number: Int64, through id: Int) {
         guard !isLeading else { return }
         for index in requests.indices
-        where requests[index].number == nil && requests[index].id ?? .max <= id {
-            requests[index].number = number
+        where requests[index].numbers == nil && requests[index].id ?? .max <= id {
+            requests[index].numbers = number...number
         }
         // Those that came while the save was under way need another one.
-        if requests.contains(where: { $0.number == nil }) { isMetaUnsaved = true }
+        if requests.contains(where: { $0.numbers == nil }) { isMetaUnsaved = true }
     }
 
     /// As follower: the leader finished all requests up to a number.
     mutating func requestsAnswered(by meta: StoredMeta, at now: ClockReading) {
         guard !isLeading else { return }
         leaderWatch.heard(max(meta.syncsTaken ?? 0, meta.syncsCompleted), at: now.uptime)
-        let failure = meta.syncFailure.map { LinkFailure(.unreachable, $0) }
-        finishRequests(failure) { $0.number.map { $0 <= meta.syncsCompleted } ?? false }
-        if requests.contains(where: { $0.number == nil }) { isMetaUnsaved = true }
+        finishRequests { request in
+            guard let numbers = request.numbers, numbers.upperBound <= meta.syncsCompleted
+            else { return nil }
+            let failure = meta.syncFailures.last { $0.numbers.overlaps(numbers) }
+            return .some(failure?.failure)
+        }
+        if requests.contains(where: { $0.numbers == nil }) { isMetaUnsaved = true }
     }
 
     /// As leader: finishes what is done.
     mutating func checkRequests() {
         guard isLeading, !requests.isEmpty else { return }
         let (waiting, fetched, entries) = (waiting, fetchesFinished, entries)
-        finishRequests(nil) { request in
-            request.fetch <= fetched && request.waiting.isDisjoint(with: waiting)
+        finishRequests { request in
+            let isDone =
+                request.fetch <= fetched && request.waiting.isDisjoint(with: waiting)
                 && !request.settling.contains { entries[$0]?.isSettled ?? false }
+            return isDone ? .some(nil) : nil
         }
     }
 
     mutating func failRequests(_ failure: LinkFailure) {
         guard isLeading || !isSignedIn else { return }
-        finishRequests(failure) { _ in true }
+        finishRequests { _ in .some(failure) }
     }
 
-    private mutating func finishRequests(
-        _ failure: LinkFailure?, where isDone: (SyncRequest) -> Bool
-    ) {
-        for request in requests where isDone(request) {
-            if let id = request.id { finished.append((id, failure)) }
-            if isLeading, let number = request.number {
-                meta.syncsCompleted = max(meta.syncsCompleted, number)
-                meta.syncFailure = failure?.detail
-                isMetaUnsaved = true
+    /// - Parameter outcome: Nil: it is not done; else why it failed, or that it did not.
+    private mutating func finishRequests(_ outcome: (SyncRequest) -> LinkFailure??) {
+        var left: [SyncRequest] = []
+        for (index, request) in requests.enumerated() {
+            guard let outcome = outcome(request) else {
+                left.append(request)
+                continue
             }
+            let failure = request.failure ?? outcome
+            if let id = request.id { finished.append((id, failure)) }
+            guard isLeading, let numbers = request.numbers else { continue }
+            meta.syncsCompleted = max(meta.syncsCompleted, numbers.upperBound)
+            isMetaUnsaved = true
+            if let failure { note(failure, of: index) }
         }
-        requests.removeAll(where: isDone)
+        requests = left
     }
 
-    mutating func nextPull() -> Effect? {
-        guard isLive, pullInFlight == nil, requests.contains(where: { $0.fetch > fetchesStarted })
-        else { return nil }
-        fetchesStarted += 1
-        pullInFlight = fetchesStarted
-        return .pull(fetchesStarted, since: meta.cursor)
-    }
-
-    /// The records are news or not; the cursor stays that of the stream, which brings them too.
-    mutating func pulled(_ number: Int, _ changes: ChangeSet, at now: ClockReading) {
-        guard pullInFlight == number else { return }
-        pullInFlight = nil
-        fetchesFinished = max(fetchesFinished, number)
-        meta.link.lastSync = clock.milliseconds(at: now)
-        if !changes.isWhole { post(Notice(.serverChange, merge(changes.records))) }
-    }
-
-    /// The stream is likely to be broken as well: it is opened again, which is a fetch too, and if
-    /// that fails the requests do.
-    mutating func pullFailed(_ number: Int, _ failure: LinkFailure, at now: ClockReading) {
-        guard pullInFlight == number else { return }
-        pullInFlight = nil
-        guard let stream = link.stream else { return }
-        streamEnded(stream, failure, at: now)
-        hangUp = stream
-    }
 }

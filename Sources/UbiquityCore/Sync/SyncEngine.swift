@@ -44,8 +44,23 @@ package struct SyncEngine: Sendable {
     /// A stream to be ended.
     var hangUp: Int?
     var backoff = Backoff()
-    /// Why the next stream takes the whole store.
+    /// Attempts since one was live.
+    var streamsFailed = 0
+    /// When the newest stream was asked for, when it was first heard, and when it last gave a sign
+    /// of life, by the uptime.
+    var streamSentAt: ClockReading?
+    var streamHeardAt: ClockReading?
+    var streamSignAt: Int64 = 0
+    /// Why the next stream or poll takes the whole store.
     var wholeCause: WholeCause?
+    // Polling: SyncEngine+Polling.swift
+    var polling: Polling?
+    var pullInFlight: PullInFlight?
+    var streamLag: StreamLag?
+    /// When the server last told its configuration, by the uptime; nil: not to this process.
+    var configuredAt: Int64?
+    /// Polls have overtaken the stream that is being opened.
+    var isStreamStale = false
 
     // Pushing: SyncEngine+Pushing.swift
     var pushInFlight: PushInFlight?
@@ -54,10 +69,12 @@ package struct SyncEngine: Sendable {
     /// replaced it here must not get an earlier timestamp before a new stream has told.
     var hasUnknownPush = false
     var settledWrites: [Key: SettledWrite] = [:]
-    /// Where the stream has been since the push was sent.
+    /// Where the stream has been since a request was sent.
     var passedCursors: Set<Cursor> = []
     var pushBackoff = Backoff()
     var pushRetry: Retry?
+    /// What the way to the server bears at once.
+    var pushBytesMax = Int.max
     var bucket: TokenBucket
 
     // Requests for a round trip: SyncEngine+Requests.swift
@@ -65,7 +82,6 @@ package struct SyncEngine: Sendable {
     var requestsMade = 0
     var fetchesStarted = 0
     var fetchesFinished = 0
-    var pullInFlight: Int?
     var finished: [(id: Int, failure: LinkFailure?)] = []
     /// As follower.
     var leaderWatch = LeaderWatch()

@@ -25,10 +25,47 @@ package struct ClockCorrection: Hashable, Sendable {
     package var reading: ClockReading
     /// The server's milliseconds since 1970 at that reading.
     package var serverMilliseconds: Int64
+    /// By how many milliseconds it may be wrong, in either direction.
+    package var doubt: Int64
 
-    package init(reading: ClockReading, serverMilliseconds: Int64) {
+    /// What is taken for the doubt where it was not measured.
+    package static let doubtMax: Int64 = 30_000
+    /// How far two clocks drift apart at most, in milliseconds for each of these.
+    private static let driftDivisor: UInt64 = 2_000
+    private static let roundingMilliseconds: Int64 = 2
+    private static let dayMilliseconds: Int64 = 86_400_000
+
+    package init(reading: ClockReading, serverMilliseconds: Int64, doubt: Int64 = doubtMax) {
         self.reading = reading
         self.serverMilliseconds = serverMilliseconds
+        self.doubt = min(max(doubt, 0), Self.dayMilliseconds)
+    }
+
+    /// By a request: the server looked at its clock at some moment in between, as likely as not in
+    /// the middle.
+    package init(serverMilliseconds: Int64, sentAt: ClockReading, heardAt: ClockReading) {
+        guard sentAt.boot == heardAt.boot, sentAt.uptime <= heardAt.uptime else {
+            self.init(reading: heardAt, serverMilliseconds: serverMilliseconds)
+            return
+        }
+        let half = (heardAt.uptime - sentAt.uptime) / 2
+        var middle = heardAt
+        middle.uptime -= half
+        middle.wall &-= half
+        self.init(reading: middle, serverMilliseconds: serverMilliseconds, doubt: half)
+    }
+
+    /// Whether it says more than another one, which was measured before: the way there and back was
+    /// shorter, or the other one has aged, or no longer holds because the server's clock was set.
+    package func isBetter(than other: ClockCorrection?) -> Bool {
+        guard let other, other.isExact(at: reading) else { return true }
+        let (age, isOlder) = reading.uptime.subtractingReportingOverflow(other.reading.uptime)
+        let (difference, isFarAway) = serverMilliseconds.subtractingReportingOverflow(
+            other.milliseconds(at: reading))
+        guard !isOlder, !isFarAway else { return true }
+        let doubts = other.doubt + Int64(age.magnitude / Self.driftDivisor)
+        return doubt <= doubts
+            || difference.magnitude > (doubt + doubts + Self.roundingMilliseconds).magnitude
     }
 
     /// The shared time of another reading.

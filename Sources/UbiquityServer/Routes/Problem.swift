@@ -149,7 +149,8 @@ extension Problem {
     static let tooManyStores = Problem(
         .contentTooLarge, "too-many", "The account has as many stores as it may have.")
     static let tooManyListeners = Problem(
-        tooMany: "The account has too many open streams. Close some, or try again later.", 30
+        tooMany: "The account has too many open streams. Close some, or try again later.", 30,
+        code: "too-many-streams"
     ).at(.listenersPerAccount)
 
     static func malformed(_ detail: String) -> Problem {
@@ -196,8 +197,10 @@ extension Problem {
         return problem
     }
 
-    private init(tooMany detail: String, _ retryAfterSeconds: Int64) {
-        self.init(.tooManyRequests, "too-many-requests", detail)
+    private init(
+        tooMany detail: String, _ retryAfterSeconds: Int64, code: String = "too-many-requests"
+    ) {
+        self.init(.tooManyRequests, code, detail)
         self.retryAfterSeconds = retryAfterSeconds
     }
 }

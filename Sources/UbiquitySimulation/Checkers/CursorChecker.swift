@@ -2,8 +2,9 @@
 
 import UbiquityCore
 
-/// Each commit has a position of its own, one after the other; and who has come to a position has
-/// all that was committed up to there.
+/// Each commit has a position of its own, one after the other; who has come to a position has all that
+/// was committed up to there; and nobody takes more for agreed than its cursor says, or a server that
+/// is restored to that cursor is never told of the rest.
 package final class CursorChecker: Checker {
     private var logs: [StoreName: ServerLog] = [:]
     private var positions: [StoreName: Set<Position>] = [:]
@@ -18,6 +19,14 @@ package final class CursorChecker: Checker {
         case .received(let process, let store, let position, let values, let own):
             return logs[store]?.missing(at: position, values, own).map {
                 "process \(process) has come to \(position.cursor) without \($0)"
+            }
+        case .saves(let process, let entries, let cursor):
+            guard let position = cursor.flatMap(Position.init), let disk = history.disks[process],
+                let account = history.owner(of: disk)
+            else { return nil }
+            let log = logs[StoreName(account: account, store: disk.store)]
+            return log?.excess(beyond: position, entries.compactMap(\.confirmed)).map {
+                "process \(process), at \(position.cursor), takes \($0) for agreed"
             }
         default: break
         }
@@ -43,6 +52,8 @@ struct ServerLog {
     private var commits: [(position: Position, writes: [Record])] = []
     /// What was last committed under each key.
     private var latest: [Key: (revision: Int64, content: Content)] = [:]
+    /// When each record was first committed.
+    private var firsts: [Record: Int64] = [:]
     /// Counts the times that the server went back to an older copy.
     private(set) var branch = 0
 
@@ -54,12 +65,16 @@ struct ServerLog {
     }
 
     private mutating func take(_ writes: [Record], _ revision: Int64) {
-        for write in writes { latest[write.key] = (revision, write.content) }
+        for write in writes {
+            latest[write.key] = (revision, write.content)
+            if firsts[write] == nil { firsts[write] = revision }
+        }
     }
 
     mutating func goBack(to revision: Int64) {
         commits.removeLast(commits.count - Int(revision))
         latest = [:]
+        firsts = [:]
         branch += 1
         for commit in commits { take(commit.writes, commit.position.revision) }
     }
@@ -69,10 +84,20 @@ struct ServerLog {
     func missing(
         at position: Position, _ values: [Key: PropertyListValue], _ own: Set<Key>
     ) -> String? {
-        guard position.revision <= revision,
-            position.revision == 0 || commits[Int(position.revision) - 1].position == position
-        else { return nil }
-        return missing(through: position.revision, values, own)
+        isHere(position) ? missing(through: position.revision, values, own) : nil
+    }
+
+    private func isHere(_ position: Position) -> Bool {
+        position.revision <= revision
+            && (position.revision == 0
+                || commits[Int(position.revision) - 1].position == position)
+    }
+
+    /// What was committed after a position only; nil likewise.
+    func excess(beyond position: Position, _ records: [Record]) -> String? {
+        guard isHere(position) else { return nil }
+        let excess = records.filter { firsts[$0].map { $0 > position.revision } ?? false }
+        return excess.min { $0.key < $1.key }.map { "\($0.key) of revision \(firsts[$0]!)" }
     }
 
     /// What was committed later may be there or not.

@@ -2,8 +2,8 @@
 
 package import UbiquityCore
 
-/// A process sends no more often than its allowance, and opens no more streams than a careful
-/// client does, whatever the server does.
+/// A process sends no more often than its allowance, opens no more streams than a careful client
+/// does, whatever the server does, and asks ever less often while nothing happens.
 package final class PushRateChecker: Checker {
     private struct Sender {
         var tokens: Double
@@ -14,7 +14,13 @@ package final class PushRateChecker: Checker {
     private let allowance: Allowance
     private let now: () -> Int64
     private var senders: [Int: Sender] = [:]
+    /// Since something happened anywhere, how often each process has asked for news.
+    private var pulls: [Int: Int] = [:]
+    private var quietSince: Int64 = 0
 
+    /// While nothing happens, a process may pull so often at once, and then at this interval.
+    private static let pullsMax = 30
+    private static let pullMilliseconds: Int64 = 20_000
     private static let streamsMax = 25
     private static let windowMilliseconds: Int64 = 10_000
     /// For clocks that run up to so much too fast, and times that are rounded.
@@ -28,6 +34,11 @@ package final class PushRateChecker: Checker {
 
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
+        case .received, .saves, .rested, .pulls: break
+        default: (pulls, quietSince) = ([:], now())
+        }
+        switch observation {
+        case .pulls(let process): return pull(process)
         case .moved(let process, _), .opened(let process, _, _):
             // Another account's server counts by itself.
             senders[process] = Sender(tokens: Double(allowance.burst))
@@ -51,6 +62,15 @@ package final class PushRateChecker: Checker {
         senders[process] = sender
         guard sender.tokens < -0.1 else { return nil }
         return "process \(process) pushed more often than it may"
+    }
+
+    private func pull(_ process: Int) -> String? {
+        pulls[process, default: 0] += 1
+        let elapsed = now() - quietSince
+        guard let count = pulls[process],
+            Int64(count - Self.pullsMax) * Self.pullMilliseconds > elapsed
+        else { return nil }
+        return "process \(process) asked \(count) times in \(elapsed) ms, and nothing had happened"
     }
 
     private func open(_ process: Int) -> String? {

@@ -3,7 +3,7 @@
 import UbiquityCore
 
 /// A round trip that succeeded has brought what was written before to the server, or a later write
-/// is there; and what the server had is here.
+/// is there; none of it was refused; and what the server had is here.
 package final class RoundTripChecker: Checker {
     private struct Trip: Hashable {
         var process: Int
@@ -22,12 +22,17 @@ package final class RoundTripChecker: Checker {
     private var trips: [Trip: Asked] = [:]
     /// All that the server ever took.
     private var committed: Set<Int> = []
+    /// What it refused, unless it has taken it at another time, and what it has now.
+    private var refused: [Int: Stamp] = [:]
+    private var taken: Set<Int> = []
+    private var stored: [StoreName: [Key: Record]] = [:]
     /// What each process wrote last under its keys.
     private var last: [Int: [Key: Int]] = [:]
 
     package init() {}
 
     package func check(_ observation: Observation, _ history: History) -> String? {
+        if case .committed(let commit) = observation { noteFates(in: commit) }
         switch observation {
         case .committed(let commit) where !commit.writes.isEmpty:
             logs[commit.store, default: ServerLog()].append(commit)
@@ -44,7 +49,7 @@ package final class RoundTripChecker: Checker {
         case .askedRoundTrip(let process, let id, let waiting):
             ask(Trip(process: process, id: id), waiting, history)
         case .finishedRoundTrip(let process, let id, let values, let waiting):
-            return finish(Trip(process: process, id: id), values, waiting)
+            return finish(Trip(process: process, id: id), values, waiting, history)
         default: break
         }
         return nil
@@ -61,10 +66,44 @@ package final class RoundTripChecker: Checker {
             store: store, waiting: marks, revision: log.revision, branch: log.branch)
     }
 
+    /// What the server made of each write; of the copies of a push, the best counts.
+    private func noteFates(in commit: Commit) {
+        stored[commit.store] = commit.after
+        for (transaction, result) in zip(commit.push.transactions, commit.results) {
+            let results: [WriteResult?] =
+                if case .committed(let results) = result { results } else {
+                    transaction.writes.map { _ in nil }
+                }
+            for (write, result) in zip(transaction.writes, results) {
+                guard let number = Mark(write.content.value)?.number else { continue }
+                switch result {
+                case nil, .olderThanForgotten: refused[number] = write.stamp
+                case .applied, .superseded: taken.insert(number)
+                }
+            }
+        }
+    }
+
+    /// A write that was covered, refused, and not replaced since by a later one, here or on the
+    /// server. Clones share writes.
+    private func refusal(_ asked: Asked, of process: Int, _ history: History) -> Key? {
+        guard history.originals.isEmpty, let disk = history.disks[process] else { return nil }
+        return asked.waiting.sorted { $0.key < $1.key }.first { key, number in
+            guard let stamp = refused[number], !taken.contains(number) else { return false }
+            return stored[asked.store]?[key].map { $0.stamp < stamp } ?? true
+                && !history.writes.values.contains {
+                    $0.number > number && $0.key == key && $0.disk == disk
+                }
+        }?.key
+    }
+
     private func finish(
-        _ trip: Trip, _ values: [Key: PropertyListValue], _ waiting: Set<Key>
+        _ trip: Trip, _ values: [Key: PropertyListValue], _ waiting: Set<Key>, _ history: History
     ) -> String? {
         guard let asked = trips.removeValue(forKey: trip) else { return nil }
+        if let key = refusal(asked, of: trip.process, history) {
+            return "the round trip of process \(trip.process) succeeded, and \(key) was refused"
+        }
         for (key, number) in asked.waiting.sorted(by: { $0.key < $1.key })
         where waiting.contains(key) && last[trip.process]?[key] == number
             && Mark(values[key])?.number == number && !committed.contains(number)

@@ -20,7 +20,7 @@ extension Observation: CustomStringConvertible {
             "process \(act.process) does \(act.number) to \(act.key): \(act.act), and sees "
                 + "\(act.seen.map { "\($0)" } ?? "nothing")"
         case .refused(let process, let keys): "process \(process) is refused \(text(keys))"
-        case .saves(let process, let entries):
+        case .saves(let process, let entries, _):
             "process \(process) saves "
                 + entries.sorted { $0.key < $1.key }.map { text($0) }.joined(separator: " ")
         case .synchronized(let process): "process \(process) has synchronized"
@@ -37,6 +37,7 @@ extension Observation: CustomStringConvertible {
         case .finishedRoundTrip(let process, let id, _, _):
             "process \(process) has finished round trip \(id)"
         case .opensStream(let process): "process \(process) opens a stream"
+        case .pulls(let process): "process \(process) pulls"
         case .pushes(let process, let push, _):
             "process \(process) pushes "
                 + push.transactions.map { $0.writes.map { text($0) }.joined(separator: "+") }

@@ -27,8 +27,8 @@ package enum Observation {
     case proposed(AppProposal)
     /// The store refused at once what the app wrote.
     case refused(process: Int, Set<Key>)
-    /// The process is about to write these to its disk; who follows a run wants to know.
-    case saves(process: Int, [StoredEntry])
+    /// The process is about to write these to its disk, beside this cursor.
+    case saves(process: Int, [StoredEntry], Cursor?)
     /// `synchronize()` returned true.
     case synchronized(process: Int)
     /// What the app would see changed without a write of its own, or a write of it was refused.
@@ -47,6 +47,7 @@ package enum Observation {
         process: Int, id: Int, values: [Key: PropertyListValue], waiting: Set<Key>)
 
     case opensStream(process: Int)
+    case pulls(process: Int)
     /// Sends this, of which some was never on its disk.
     case pushes(process: Int, Push, unsaved: Set<Key> = [])
     /// The connected process has everything up to this position, but for keys of which it shows

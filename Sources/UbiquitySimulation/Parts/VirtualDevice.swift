@@ -76,7 +76,9 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
 
     package func goOnline() { isOnline = true }
 
-    package func delay() -> Int64 { world.delay(of: number) }
+    package func delay(_ direction: Direction) -> Int64 { world.delay(of: number, direction) }
+
+    package var quality: LineQuality { world.quality(of: number) }
 
     package func strikes(_ fault: Fault) -> Bool { world.strikes(fault, device: number) }
 

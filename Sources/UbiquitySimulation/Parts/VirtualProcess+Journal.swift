@@ -50,13 +50,7 @@ extension VirtualProcess {
         world.journal.note(.rested(process: number, values: engine.values))
     }
 
-    func noteReceived(_ message: StreamMessage) {
-        let cursor: Cursor
-        switch message {
-        case .changes(let changes): cursor = changes.cursor
-        case .ready(let ready, _): cursor = ready
-        case .resync: return
-        }
+    func noteReceived(_ cursor: Cursor) {
         // What the engine does not resume from, it does not claim to have.
         guard engine.meta.cursor == cursor, let position = Position(cursor), let address else {
             return
@@ -68,11 +62,17 @@ extension VirtualProcess {
     }
 
     /// What waits when the first download comes, on keys that the server has.
-    func noteDiscards(_ message: StreamMessage, on stream: Int) {
-        guard streams[stream] != nil, case .changes(let changes) = message, changes.isWhole,
-            !engine.meta.hasCompletedFirstSync, world.scenario.firstSync == .serverWins
+    func noteDiscards(_ changes: ChangeSet, by event: SyncEngine.Event) {
+        guard changes.isWhole, !engine.meta.hasCompletedFirstSync,
+            world.scenario.firstSync == .serverWins
         else { return }
-        world.journal.note(.discarded(disk: disk.name, Set(changes.records.map(\.key))))
+        var after = engine
+        after.handle(event, at: device.reading)
+        guard after.meta.hasCompletedFirstSync else { return }
+        let keys = Set(changes.records.map(\.key)).filter {
+            world.mergedKeys[$0.whole] == nil
+        }
+        world.journal.note(.discarded(disk: disk.name, keys))
     }
 }
 
@@ -80,10 +80,11 @@ extension Observation.Cause {
     /// Why the app may see something else after this event; nil: it may not.
     fileprivate init?(_ event: Driver.Event, _ engine: borrowing SyncEngine) {
         switch event {
-        case .engine(.streamReceived(_, .changes(let changes))):
+        case .engine(.streamReceived(_, .changes(let changes))),
+            .engine(.pulled(_, let changes)):
             self = changes.isWhole && !engine.meta.hasCompletedFirstSync ? .firstDownload : .server
         // Stamps become final, and some writes turn out to be older than what the server has.
-        case .engine(.pulled), .engine(.streamReceived), .engine(.pushFailed): self = .server
+        case .engine(.streamReceived), .engine(.pushFailed): self = .server
         case .engine(.saveConflicted), .fileRead: self = .otherProcess
         case .engine(.pushAnswered): self = .answer
         default: return nil

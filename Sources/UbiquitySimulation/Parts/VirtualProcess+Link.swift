@@ -15,9 +15,15 @@ extension VirtualProcess: VirtualListener {
     func received(_ message: StreamMessage, on stream: Int) {
         whenRunning { [self] in
             // Before the engine knows, for what it discards is to be noted.
-            noteDiscards(message, on: stream)
+            if case .changes(let changes) = message {
+                noteDiscards(changes, by: .streamReceived(stream, message))
+            }
             handle(.engine(.streamReceived(stream, message)))
-            noteReceived(message)
+            switch message {
+            case .changes(let changes): noteReceived(changes.cursor)
+            case .ready(let cursor, _): noteReceived(cursor)
+            case .resync, .progress: break
+            }
             schedule()
         }
     }
@@ -51,7 +57,7 @@ extension VirtualProcess: VirtualListener {
         world.journal.note(
             .pushes(process: self.number, push, unsaved: Set(unsaved.map(\.key))))
         let request = begin(.pushFailed(number, Self.reset))
-        world.network.request(on: device) { [world] reply in
+        world.network.request(on: device, bytes: push.virtualBytes) { [world] reply in
             world.server.push(push, to: address.store, by: address.device, reply: reply)
         } done: { [self] (result: Result<PushAnswer, LinkFailure>) in
             switch result {
@@ -63,17 +69,28 @@ extension VirtualProcess: VirtualListener {
         }
     }
 
-    func pull(_ number: Int, since cursor: Cursor?) {
+    func pull(_ number: Int, since cursor: Cursor?, _ withConfig: Bool) {
         guard let address else { return }
+        world.journal.note(.pulls(process: self.number))
         let request = begin(.pullFailed(number, Self.reset))
-        world.network.request(on: device) {
+        world.network.request(on: device, answerBytes: \.virtualBytes) {
             [world] (reply: (Result<ChangeSet, LinkFailure>) -> Void) in
-            reply(world.server.pull(address.store, since: cursor, by: address.device))
+            reply(
+                world.server.pull(
+                    address.store, since: cursor, withConfig: withConfig, by: address.device))
         } done: { [self] result in
             switch result {
-            case .success(let changes): answered(request, .pulled(number, changes))
+            case .success(let changes): pulled(request, number, changes)
             case .failure(let failure): answered(request, .pullFailed(number, failure))
             }
+        }
+    }
+
+    private func pulled(_ request: Int, _ number: Int, _ changes: ChangeSet) {
+        whenRunning { [self] in
+            noteDiscards(changes, by: .pulled(number, changes))
+            answered(request, .pulled(number, changes))
+            noteReceived(changes.cursor)
         }
     }
 

@@ -34,7 +34,8 @@ extension VirtualProcess {
         case .listen(let stream, let cursor): listen(stream, since: cursor)
         case .hangUp(let stream): streams.removeValue(forKey: stream)?.hangUp()
         case .push(let number, let push): self.push(number, push)
-        case .pull(let number, let cursor): pull(number, since: cursor)
+        case .pull(let number, let cursor, let withConfig):
+            pull(number, since: cursor, withConfig)
         }
     }
 
@@ -88,7 +89,8 @@ extension VirtualProcess {
 
     private func finishSave(_ batch: SaveBatch) {
         if let failure = saveFailure { return handle(.engine(.saveFailed(failure))) }
-        world.journal.note(.saves(process: number, batch.entries))
+        let cursor = (batch.meta ?? disk.content.meta).cursor
+        world.journal.note(.saves(process: number, batch.entries, cursor))
         switch disk.save(batch) {
         case .saved(let version):
             if !batch.refused.isEmpty {

@@ -126,7 +126,16 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
 
     func followDevice() { tell(.accountSignalled) }
 
-    var isConnected: Bool { engine.status.link.state == .connected }
+    /// With a stream, or without one where there can be none.
+    var isConnected: Bool {
+        switch engine.status.link.state {
+        case .connected: true
+        case .polling:
+            device.quality.isBuffering
+                || device.account.map { world.server.hasAllStreams($0) } ?? false
+        default: false
+        }
+    }
 
     /// Ends without a word. The save under way is on the disk, or is not.
     func kill() {

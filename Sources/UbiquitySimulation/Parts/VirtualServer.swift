@@ -18,6 +18,8 @@ package final class VirtualServer {
     private var greatestError = Int64.min
     package var limits: StoreLimits
     package var allowance: Allowance
+    /// Streams that an account may have.
+    package var streamsMax = Int.max
     /// How long a flush takes at most, in milliseconds.
     private let flushMax: Int64
     /// Milliseconds that each commit takes in addition.
@@ -92,12 +94,14 @@ package final class VirtualServer {
         if let wait { throw LinkFailure(.busy(retryAfterMilliseconds: wait), "too often") }
     }
 
-    package func pull(_ store: StoreName, since cursor: Cursor?, by device: DeviceID)
-        -> Result<ChangeSet, LinkFailure>
-    {
+    package func pull(
+        _ store: StoreName, since cursor: Cursor?, withConfig: Bool, by device: DeviceID
+    ) -> Result<ChangeSet, LinkFailure> {
         do throws(LinkFailure) {
             try admit()
-            return .success(try read(store, since: cursor, by: device))
+            var changes = try read(store, since: cursor, by: device)
+            if withConfig { changes.config = config }
+            return .success(changes)
         } catch { return .failure(error) }
     }
 
@@ -117,11 +121,19 @@ package final class VirtualServer {
     package func open(_ stream: VirtualStream, since cursor: Cursor?) {
         do throws(LinkFailure) {
             try admit()
+            guard !hasAllStreams(stream.store.account) else {
+                throw LinkFailure(.tooManyStreams(retryAfterMilliseconds: 30_000), "too many")
+            }
             let changes = try read(stream.store, since: cursor, by: stream.device)
             streams[stream.store, default: []].append(stream)
             if changes.isWhole || !changes.records.isEmpty { stream.send(.changes(changes)) }
             stream.send(.ready(changes.cursor, config))
         } catch { stream.breakOff(error) }
+    }
+
+    /// Whether the account has as many streams as it may have.
+    package func hasAllStreams(_ account: Int) -> Bool {
+        streams.reduce(0) { $0 + ($1.key.account == account ? $1.value.count : 0) } >= streamsMax
     }
 
     private var config: ServerConfig {

@@ -16,6 +16,8 @@ package final class VirtualStream {
     /// Nothing arrives any more, and nobody has noticed.
     package private(set) var isHalfOpen = false
     private var lastArrival: Int64 = 0
+    /// What a proxy keeps back.
+    private var kept: [StreamMessage] = []
 
     /// How long a client listens to silence, in milliseconds; the server gives a sign of life more
     /// often.
@@ -38,17 +40,46 @@ package final class VirtualStream {
     func send(_ message: StreamMessage) {
         guard isOpen, !isHalfOpen else { return }
         guard listener.line.isOnline else { return goSilent() }
-        lastArrival = max(lastArrival, world.now + listener.line.delay())
+        if listener.line.quality.isBuffering {
+            if kept.isEmpty { waitInVain() }
+            return kept.append(message)
+        }
+        arrive(message)
+    }
+
+    private func arrive(_ message: StreamMessage) {
+        lastArrival = max(lastArrival, world.now + listener.line.delay(.back))
+        var rest = listener.line.quality.milliseconds(for: message.virtualBytes)
+        while rest > 0 {
+            deliver(.progress)
+            lastArrival += min(rest, 1_000)
+            rest -= 1_000
+        }
+        deliver(message)
+    }
+
+    private func deliver(_ message: StreamMessage) {
         world.at(lastArrival) { [self] in
             guard isOpen, !isHalfOpen else { return }
             listener.received(message, on: number)
         }
     }
 
+    /// The client hears nothing and gives up.
+    private func waitInVain() {
+        world.after(Self.silenceMax) { [self] in
+            guard isOpen else { return }
+            world.server.forget(self)
+            end(LinkFailure(.timedOut, "silence"))
+        }
+    }
+
     /// Ends it with a word.
     package func breakOff(_ failure: LinkFailure?) {
         guard isOpen else { return }
-        lastArrival = max(lastArrival, world.now + listener.line.delay())
+        if !isHalfOpen { for message in kept { arrive(message) } }
+        kept = []
+        lastArrival = max(lastArrival, world.now + listener.line.delay(.back))
         world.at(lastArrival) { [self] in end(failure) }
     }
 
@@ -68,7 +99,7 @@ package final class VirtualStream {
         guard isOpen else { return }
         world.server.forget(self)
         isHalfOpen = true
-        world.after(listener.line.delay()) { [self] in
+        world.after(listener.line.delay(.back)) { [self] in
             end(LinkFailure(.unreachable, "cut"))
         }
     }
@@ -79,7 +110,7 @@ package final class VirtualStream {
         isHalfOpen = true
         world.after(Self.silenceMax) { [self] in
             world.server.forget(self)
-            end(LinkFailure(.unreachable, "silence"))
+            end(LinkFailure(.timedOut, "silence"))
         }
     }
 
@@ -106,4 +137,10 @@ package protocol VirtualListener: AnyObject {
 
     /// - Parameter failure: Nil: the server ended it in peace.
     func streamEnded(_ stream: Int, _ failure: LinkFailure?)
+}
+
+extension StreamMessage {
+    fileprivate var virtualBytes: Int {
+        if case .changes(let changes) = self { changes.virtualBytes } else { 0 }
+    }
 }

@@ -18,7 +18,10 @@ package protocol VirtualWorld: AnyObject {
     func newStreamID() -> Int
 
     /// How long one way between a device and the server takes, in milliseconds.
-    func delay(of device: Int) -> Int64
+    func delay(of device: Int, _ direction: Direction) -> Int64
+
+    /// What the line of a device is like for good.
+    func quality(of device: Int) -> LineQuality
 
     /// Whether a fault strikes the request or answer of a device that is being sent.
     func strikes(_ fault: Fault, device: Int) -> Bool

@@ -12,8 +12,13 @@ extension World: VirtualWorld {
     /// When an app is started again whose store could not be opened.
     private static let relaunchMilliseconds: Int64 = 1_000
 
-    func delay(of device: Int) -> Int64 {
-        isPeaceful ? chance.int64(0...20) : chance.int64(0...scenario.delayMax)
+    func delay(of device: Int, _ direction: Direction) -> Int64 {
+        chance.int64(0...(isPeaceful ? 20 : scenario.delayMax(direction)))
+    }
+
+    func quality(of device: Int) -> LineQuality {
+        scenario.qualities.isEmpty
+            ? LineQuality() : scenario.qualities[device % scenario.qualities.count]
     }
 
     func strikes(_ fault: Fault, device: Int) -> Bool {

@@ -9,6 +9,10 @@ extension World {
     static let settlingMilliseconds: Int64 = 300_000 + 60_000 + 60_000
     /// How long a change takes to be everywhere when all are connected, at most.
     static let spreadingMilliseconds: Int64 = 20_000
+    /// How much longer where devices have no streams: the longest pause, and that of an attempt.
+    static let pollingMilliseconds: Int64 = 130_000
+    /// How much longer where lines are slow.
+    static let slownessMilliseconds: Int64 = 300_000
     /// How much longer for each clone: those of one device share its allowance.
     static let spreadingMillisecondsPerClone: Int64 = 5_000
 
@@ -18,14 +22,23 @@ extension World {
         makePeace()
         endFaults()
         // A server that was restored and whose clock was set back takes no later times than it has.
-        pass(server.greatestNow - server.now + Self.settlingMilliseconds)
-        while journal.violation == nil, visitNextAccounts() { pass(Self.settlingMilliseconds) }
+        pass(server.greatestNow - server.now + settlingMilliseconds)
+        while journal.violation == nil, visitNextAccounts() { pass(settlingMilliseconds) }
         noteSettled()
         guard journal.violation == nil else { return }
         probe()
         let clones = Int64(devices.count - scenario.devices)
-        pass(Self.spreadingMilliseconds + clones * Self.spreadingMillisecondsPerClone)
+        pass(
+            Self.spreadingMilliseconds + lineMilliseconds
+                + clones * Self.spreadingMillisecondsPerClone)
         noteSettled()
+    }
+
+    private var settlingMilliseconds: Int64 { Self.settlingMilliseconds + lineMilliseconds }
+
+    private var lineMilliseconds: Int64 {
+        (scenario.polls ? Self.pollingMilliseconds : 0)
+            + (scenario.slowest == nil ? 0 : Self.slownessMilliseconds)
     }
 
     private func endFaults() {

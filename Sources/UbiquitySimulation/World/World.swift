@@ -16,7 +16,8 @@ final class World {
     private(set) lazy var server = VirtualServer(
         world: self, limits: scenario.limits, allowance: scenario.allowance,
         flushMax: scenario.flushMax)
-    private(set) lazy var network = VirtualNetwork(world: self)
+    private(set) lazy var network = VirtualNetwork(
+        world: self, requestMillisecondsMax: scenario.requestMillisecondsMax)
     private let plainKeys: [Key]
     private let groups: [[Key]]
     /// The keys whose writes merge.
@@ -39,6 +40,7 @@ final class World {
     }
 
     private func populate() {
+        server.streamsMax = scenario.streamsMax
         if scenario.faults.contains(.serverClockJump) {
             server.clockError = chance.int64(-86_400_000...86_400_000)
         }

@@ -84,7 +84,11 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         return lastStream
     }
 
-    func delay(of device: Int) -> Int64 { chance.int64(machines[device].network.milliseconds) }
+    func delay(of device: Int, _ direction: Direction) -> Int64 {
+        chance.int64(machines[device].network.milliseconds)
+    }
+
+    func quality(of device: Int) -> LineQuality { LineQuality() }
 
     func strikes(_ fault: Fault, device: Int) -> Bool {
         let share = machines[device].network.share(of: fault)

@@ -78,7 +78,9 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         _ push: Push, answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void
     ) {
         if hasEnded { return }
-        world.network.request(on: line) { [world, store, device] reply in
+        world.network.request(
+            on: line, bytes: push.virtualBytes
+        ) { [world, store, device] reply in
             world.server.push(push, to: store, by: device, reply: reply)
         } done: { [weak self] (result: Result<PushAnswer, LinkFailure>) in
             if self?.hasEnded == false { answered(result) }
@@ -86,13 +88,14 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
     }
 
     func pull(
-        since cursor: Cursor?,
+        since cursor: Cursor?, withConfig: Bool,
         answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
     ) {
         if hasEnded { return }
-        world.network.request(on: line) {
+        world.network.request(on: line, answerBytes: \.virtualBytes) {
             [world, store, device] (reply: (Result<ChangeSet, LinkFailure>) -> Void) in
-            reply(world.server.pull(store, since: cursor, by: device))
+            reply(
+                world.server.pull(store, since: cursor, withConfig: withConfig, by: device))
         } done: { [weak self] result in
             if self?.hasEnded == false { answered(result) }
         }

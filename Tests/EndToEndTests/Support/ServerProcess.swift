@@ -88,14 +88,17 @@ struct ServerProcess {
     }
 
     /// Signs a new device in, the first one to a new account.
+    /// - Parameter address: By which the device knows the server; nil: its own.
     /// - Returns: Its home.
     func signIn(
-        _ name: String, isFirst: Bool = false, account: String = "ada"
+        _ name: String, isFirst: Bool = false, account: String = "ada",
+        through address: String? = nil
     ) async throws -> String {
         let home = stage.path("home-\(name)")
         let code = try await newCode(isFirst: isFirst, account: account)
         try await stage.succeed(
-            "sign-in", "--server", url, "--code", code, "--device-name", name, "--home", home)
+            "sign-in", "--server", address ?? url, "--code", code, "--device-name", name, "--home",
+            home)
         return home
     }
 }

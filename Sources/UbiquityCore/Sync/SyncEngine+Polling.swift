@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Requests in place of a stream that cannot be had: the account has as many as it may have, or a
+/// proxy keeps back what a server sends piece by piece. Ends when a stream is live.
+struct Polling: Hashable, Sendable {
+    /// When to ask next.
+    var next: Retry
+    /// Between two polls. They grow while nothing happens.
+    var pauses = Backoff()
+    /// The last poll was answered: then pushes are sent, too.
+    var isWorking = false
+}
+
+/// A pull that was sent and is not answered yet.
+struct PullInFlight: Hashable, Sendable {
+    var number: Int
+    var since: Cursor?
+    var sentAt: ClockReading
+    /// Else it only asks a stream that is live whether it has all.
+    var isPoll: Bool
+}
+
+/// The server is at a cursor to which the stream has not come.
+struct StreamLag: Hashable, Sendable {
+    /// The pull that found it.
+    var fetch: Int
+    var cursor: Cursor
+    var noticedAt: Int64
+}
+
+extension SyncEngine {
+    /// A stream that gives no sign of life is waited for so long before polls begin, in milliseconds.
+    static let streamPatienceMilliseconds: Int64 = 10_000
+    /// A live one that lags, and gives none, is broken after so long.
+    static let lagMilliseconds: Int64 = 2_000
+    /// So many attempts to open a stream fail before polls begin, where each may fail for a reason
+    /// that would have polls fail too.
+    private static let attemptsMax = 3
+
+    /// Without a stream, the configuration is asked for so often, in milliseconds.
+    private static let configMilliseconds: Int64 = 3_600_000
+
+    /// Whether the server is reached, so that pushes can be sent.
+    var isReached: Bool { isLive || polling?.isWorking ?? false }
+
+    mutating func beginPolling(after failure: LinkFailure, at now: ClockReading) {
+        streamsFailed += 1
+        switch failure.kind {
+        case .tooManyStreams, .timedOut: beginPolling(at: now.uptime)
+        case .busy(let milliseconds): beginPolling(at: now.uptime + milliseconds)
+        case .unreachable, .refused, .cursorGone, .clockAhead:
+            if streamsFailed >= Self.attemptsMax { beginPolling(at: now.uptime) }
+        case .unauthorized: polling = nil
+        }
+    }
+
+    mutating func beginPolling(at uptime: Int64) {
+        guard polling == nil else { return }
+        polling = Polling(next: Retry(at: uptime, notBefore: uptime))
+    }
+
+    /// Something happened, and more may.
+    mutating func hurryPolling(at now: ClockReading) {
+        guard let next = polling?.next else { return }
+        polling?.pauses.succeed()
+        polling?.next.at = min(next.at, max(next.notBefore, now.uptime))
+    }
+
+    /// When to poll, by the uptime; nil: not now. While a stream is on its way it is not raced.
+    var pollAt: Int64? {
+        guard let polling, pullInFlight == nil, !isLive, isSignedIn, isLeading else { return nil }
+        let next = polling.next
+        let at = wantsFetch ? min(next.at, next.notBefore) : next.at
+        return isStreamComing ? max(at, streamSignAt + Self.streamPatienceMilliseconds) : at
+    }
+
+    private var isStreamComing: Bool {
+        if case .connecting = link { streamHeardAt != nil } else { false }
+    }
+
+    /// Writes wait for their final stamps, and the clock's error is not known in this boot: a machine
+    /// may go on from a copy of its memory.
+    private func lacksTime(at now: ClockReading) -> Bool {
+        !waiting.isEmpty && clock.correction?.isExact(at: now) != true
+    }
+
+    var wantsFetch: Bool { requests.contains { $0.fetch > fetchesStarted } }
+
+    mutating func nextPull(at now: ClockReading) -> Effect? {
+        if isLive {
+            guard pullInFlight == nil, streamLag == nil, wantsFetch || lacksTime(at: now)
+            else { return nil }
+        } else {
+            guard let pollAt, pollAt <= now.uptime else { return nil }
+        }
+        fetchesStarted += 1
+        let since = cursorToResumeFrom()
+        pullInFlight = PullInFlight(
+            number: fetchesStarted, since: since, sentAt: now, isPoll: !isLive)
+        let isConfigured = now.uptime - (configuredAt ?? .min / 2) < Self.configMilliseconds
+        return .pull(fetchesStarted, since: since, withConfig: !isLive && !isConfigured)
+    }
+
+    mutating func pulled(_ number: Int, _ changes: ChangeSet, at now: ClockReading) {
+        guard let pull = pullInFlight, pull.number == number else { return }
+        pullInFlight = nil
+        if pull.isPoll { return polled(pull, changes, at: now) }
+        meta.link.lastSync = clock.milliseconds(at: now)
+        let changed = measureClock(changes.serverMilliseconds, sentAt: pull.sentAt, at: now)
+        post(Notice(.serverChange, changed))
+        // What the stream has not brought is not taken, see decision 0007.
+        if passedCursors.contains(changes.cursor) {
+            fetchesFinished = max(fetchesFinished, number)
+        } else {
+            streamLag = StreamLag(fetch: number, cursor: changes.cursor, noticedAt: now.uptime)
+        }
+    }
+
+    private mutating func polled(
+        _ pull: PullInFlight, _ changes: ChangeSet, at now: ClockReading
+    ) {
+        guard pull.since == cursorToResumeFrom() else { return hurryPolling(at: now) }
+        guard changes.isWhole || wholeCause == nil else {
+            let failure = LinkFailure(.unreachable, "the server did not send the store")
+            return pollFailed(failure, at: now)
+        }
+        let isNews = changes.isWhole || !changes.records.isEmpty
+        let shown = Shown(
+            values: shownOfWaiting,
+            changed: measureClock(changes.serverMilliseconds, sentAt: pull.sentAt, at: now))
+        // A stream that was opened before tells what is known by now, or less.
+        isStreamStale = isStreamStale || changes.cursor != meta.cursor || changes.isWhole
+        if let config = changes.config { adopt(config, at: now) }
+        receive(changes, stamped: shown, at: now)
+        unsettle(before: pull.number)
+        fetchesFinished = max(fetchesFinished, pull.number)
+        if polling?.isWorking == false, case .waiting(let retry) = link {
+            // The server is reached again, perhaps by a stream, too.
+            link = .waiting(Retry(at: min(retry.at, retry.notBefore), notBefore: retry.notBefore))
+        }
+        polling?.isWorking = true
+        hasUnknownPush = false
+        if isNews { polling?.pauses.succeed() }
+        pausePolling(at: now)
+        setLink(.polling, error: meta.link.lastError)
+    }
+
+    private mutating func pausePolling(at now: ClockReading) {
+        guard let pause = polling?.pauses.fail(using: &random) else { return }
+        polling?.next = Retry(
+            at: now.uptime + pause, notBefore: now.uptime + Self.hurryMilliseconds)
+    }
+
+    mutating func pullFailed(_ number: Int, _ failure: LinkFailure, at now: ClockReading) {
+        guard let pull = pullInFlight, pull.number == number else { return }
+        pullInFlight = nil
+        if pull.isPoll { return pollFailed(failure, at: now) }
+        // The stream is likely to be broken as well: it is opened again, which is a fetch too.
+        breakStream(failure, at: now)
+    }
+
+    private mutating func pollFailed(_ failure: LinkFailure, at now: ClockReading) {
+        if case .cursorGone(let isOtherHistory) = failure.kind, wholeCause == nil {
+            wholeCause = isOtherHistory ? .otherHistory : .forgotten
+            return hurryPolling(at: now)
+        }
+        if polling?.isWorking ?? false { polling?.pauses.succeed() }
+        polling?.isWorking = false
+        pausePolling(at: now)
+        switch failure.kind {
+        case .unauthorized:
+            closeLink()
+            waitAfter(failure, at: now)
+        case .busy(let milliseconds), .tooManyStreams(let milliseconds):
+            let at = now.uptime + milliseconds
+            polling?.next = Retry(at: at, notBefore: at)
+        case .refused: polling?.next.at = now.uptime + Self.refusedRetryMilliseconds
+        case .unreachable, .timedOut, .cursorGone, .clockAhead:
+            // Who is offline need not wake twice.
+            if case .waiting(let retry) = link { polling?.next.at = max(retry.at, now.uptime) }
+        }
+        if polling != nil {
+            setLink(link.stream == nil ? .waiting : .connecting, error: failure.detail)
+        }
+        failRequests(failure)
+    }
+
+    /// A live stream that has not come to where the server is, and is silent, is broken.
+    var lagEndsAt: Int64? {
+        guard isLive, let streamLag else { return nil }
+        return max(streamLag.noticedAt, streamSignAt) + Self.lagMilliseconds
+    }
+
+    mutating func breakStream(_ failure: LinkFailure, at now: ClockReading) {
+        guard let stream = link.stream else { return }
+        streamEnded(stream, failure, at: now)
+        hangUp = stream
+    }
+}

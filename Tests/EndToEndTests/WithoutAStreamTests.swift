@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+internal import Ubiquity
+
+extension EndToEndTests {
+    @Suite struct WithoutAStreamTests {
+        @Test func `a device beyond the account's streams sends, hears of others, and says so`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(
+                    stage, options: ["--listeners-max", "1"])
+                let a = try Device(home: await server.signIn("a", isFirst: true))
+                defer { a.close() }
+                try await until("the stream") { a.isConnected }
+                let b = try Device(home: await server.signIn("b"))
+                defer { b.close() }
+                b.store.set("from b", forKey: "b")
+                try await until("b's value at a") { a.store.string(forKey: "b") == "from b" }
+                try await until("b's status") { b.store.status.connection == .polling }
+                #expect(b.store.status.lastError?.contains("streams") == true)
+                a.store.set("from a", forKey: "a")
+                try await until("a's value at the server") { a.isSettled }
+                try await b.store.synchronizeNow()
+                #expect(b.store.string(forKey: "a") == "from a")
+                let json = try await stage.succeed(
+                    "status", "--home", b.home, "--store", Device.identifier, "--json")
+                #expect(json.contains("\"polling\""))
+                try await server.stopped()
+            }
+        }
+
+        /// Polls begin when a stream has been silent for ten seconds.
+        @Test func `a device behind a proxy that keeps back streams sends, and hears of others`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let a = try Device(home: await server.signIn("a", isFirst: true))
+                defer { a.close() }
+                let proxy = try await NarrowProxy(to: server.port, keepsStreams: true)
+                let b = try Device(home: await server.signIn("b", through: proxy.url))
+                defer { b.close() }
+                a.store.set("from a", forKey: "a")
+                b.store.set("from b", forKey: "b")
+                try await b.store.synchronizeNow()
+                #expect(b.store.status.connection == .polling)
+                try await until("the agreement") {
+                    a.store.string(forKey: "b") == "from b"
+                        && b.store.string(forKey: "a") == "from a"
+                }
+                try await proxy.close()
+                try await server.stopped()
+            }
+        }
+
+        /// A megabyte takes longer than the half minute that a connection may be silent.
+        @Test func `a first sync of a megabyte ends on a slow line`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let a = try Device(home: await server.signIn("a", isFirst: true))
+                defer { a.close() }
+                let proxy = try await NarrowProxy(to: server.port, bytesPerSecond: 30_000)
+                let home = stage.path("home-b")
+                let b = try Device(home: home)
+                defer { b.close() }
+                for number in 0..<4 {
+                    b.store.set(
+                        Data(repeating: UInt8(number), count: 256 << 10), forKey: "\(number)")
+                }
+                #expect(b.store.synchronize())
+                _ = try await server.signIn("b", through: proxy.url)
+                let begin = ContinuousClock.now
+                while !b.isSettled, .now - begin < .seconds(600) {
+                    try await Task.sleep(for: .milliseconds(100))
+                }
+                #expect(b.isSettled)
+                try await until("the values at a") { a.store.dictionaryRepresentation.count == 4 }
+                try await proxy.close()
+                try await server.stopped()
+            }
+        }
+    }
+}
+
+extension ServerProcess {
+    fileprivate func stopped() async throws {
+        var server = self
+        try await server.stop()
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import UbiquityCore
+
+@Suite struct `A device that cannot have a stream` {
+    let cloud = TestCloud()
+    private static let tooMany = LinkFailure(
+        .tooManyStreams(retryAfterMilliseconds: 30_000), "the account has too many open streams")
+
+    private func pollingDevice() -> TestDevice {
+        let device = cloud.device()
+        device.streamFailure = Self.tooMany
+        return device
+    }
+
+    /// Lets time pass as a driver does.
+    private func wait(milliseconds: Int64) {
+        let end = cloud.now + milliseconds
+        while cloud.now < end {
+            cloud.settle()
+            let wakes = cloud.devices.compactMap { device in
+                device.engine.nextWake.map { $0 - device.reading.uptime }
+            }
+            cloud.pass(milliseconds: max(1, min(wakes.min() ?? .max, end - cloud.now)))
+        }
+        cloud.settle()
+    }
+
+    @Test func `sends what it writes at once, hears of others, and says how`() {
+        let (a, b) = (pollingDevice(), cloud.device())
+        a["x"] = .integer(1)
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+        #expect(a.engine.status.link.state == .polling)
+        #expect(a.engine.status.link.lastError == Self.tooMany.detail)
+        b["y"] = .integer(2)
+        wait(milliseconds: 60_000)
+        #expect(a["y"] == .integer(2))
+        #expect(a.engine.status.pendingKeys.isEmpty)
+        #expect(a.engine.ownRecords.isEmpty)
+    }
+
+    @Test func `asks at pauses that grow to a minute, and soon again when something happens`() {
+        let (a, b) = (pollingDevice(), cloud.device())
+        wait(milliseconds: 300_000)
+        let before = a.polls
+        wait(milliseconds: 600_000)
+        #expect((8...25).contains(a.polls - before))
+        b["x"] = .integer(1)
+        for _ in 0..<60 where a["x"] == nil { wait(milliseconds: 1_000) }
+        #expect(a["x"] == .integer(1))
+        b["x"] = .integer(2)
+        wait(milliseconds: 5_000)
+        #expect(a["x"] == .integer(2))
+    }
+
+    @Test func `gets its round trips`() {
+        let (a, b) = (pollingDevice(), cloud.device())
+        wait(milliseconds: 300_000)
+        b["x"] = .integer(1)
+        cloud.settle()
+        let request = a.requestSync()
+        wait(milliseconds: 1_000)
+        #expect(a.finished[request] == .some(nil))
+        #expect(a["x"] == .integer(1))
+    }
+
+    @Test func `takes the stream when it can`() {
+        let a = pollingDevice()
+        wait(milliseconds: 10_000)
+        a.streamFailure = nil
+        wait(milliseconds: 31_000)
+        #expect(a.engine.status.link.state == .connected)
+        let polls = a.polls
+        wait(milliseconds: 300_000)
+        #expect(a.polls == polls)
+    }
+
+    @Test func `does not wait for a stream that says nothing`() {
+        let (a, b) = (cloud.device(), cloud.device())
+        a.buffersStreams = true
+        a["x"] = .integer(1)
+        b["y"] = .integer(2)
+        wait(milliseconds: 15_000)
+        #expect(cloud.server["x"] == .integer(1))
+        #expect(a["y"] == .integer(2))
+        #expect(a.engine.status.link.state == .polling)
+    }
+
+    @Test func `is told that a round trip failed when polls fail`() {
+        let a = pollingDevice()
+        wait(milliseconds: 10_000)
+        a.goOffline()
+        let request = a.requestSync()
+        wait(milliseconds: 2_000)
+        #expect(a.finished[request]??.kind == .unreachable)
+        a.goOnline()
+        a["x"] = .integer(1)
+        wait(milliseconds: 1_000)
+        #expect(cloud.server["x"] == .integer(1))
+    }
+
+    @Test func `sends again what a restored server has forgotten`() {
+        let a = pollingDevice()
+        wait(milliseconds: 10_000)
+        let backup = cloud.server
+        a["x"] = .integer(1)
+        cloud.settle()
+        var restored = backup
+        restored.epoch += 1
+        cloud.replaceServer(by: restored)
+        wait(milliseconds: 70_000)
+        #expect(cloud.server["x"] == .integer(1))
+    }
+
+    @Test func `does not take from a pull what its stream has not brought`() {
+        let (a, b) = (cloud.device(), cloud.device())
+        cloud.settle()
+        a.holdsStream = true
+        b["x"] = .integer(1)
+        cloud.settle()
+        let cursor = a.engine.meta.cursor
+        let request = a.requestSync()
+        while a.step() {}
+        #expect(a["x"] == nil)
+        #expect(a.engine.meta.cursor == cursor)
+        #expect(a.finished[request] == nil)
+        a.holdsStream = false
+        cloud.settle()
+        #expect(a["x"] == .integer(1))
+        #expect(a.finished[request] == .some(nil))
+    }
+
+    @Test func `opens a stream again that lags behind and is silent`() {
+        let (a, b) = (cloud.device(), cloud.device())
+        cloud.settle()
+        a.holdsStream = true
+        b["x"] = .integer(1)
+        cloud.settle()
+        let request = a.requestSync()
+        wait(milliseconds: 5_000)
+        #expect(a["x"] == .integer(1))
+        #expect(a.finished[request] == .some(nil))
+    }
+
+    @Test func `makes pushes smaller after a time-out, and greater again after a success`() throws {
+        let a = cloud.device()
+        cloud.settle()
+        a.goOffline()
+        for number in 0..<64 { a["k\(number)"] = .data([UInt8](repeating: 7, count: 1_000)) }
+        cloud.settle()
+        a.pushBytesThatTimeOut = 10_000
+        a.goOnline()
+        wait(milliseconds: 120_000)
+        #expect(a.engine.status.pendingKeys.isEmpty)
+        #expect(cloud.server.stored.records.count == 64)
+        a.pushBytesThatTimeOut = .max
+        let pushes = cloud.server.pushes
+        for round in 0..<40 {
+            a["x"] = .integer(Int64(round))
+            cloud.settle()
+        }
+        for number in 0..<64 { a["k\(number)"] = .data([UInt8](repeating: 8, count: 1_000)) }
+        cloud.settle()
+        #expect(cloud.server.pushes == pushes + 41)
+    }
+
+    @Test func `never splits a transaction, however small pushes have become`() throws {
+        let a = cloud.device()
+        cloud.settle()
+        a.goOffline()
+        var batch: [String: PropertyListValue?] = [:]
+        for number in 0..<20 { batch["k\(number)"] = .data([UInt8](repeating: 7, count: 1_000)) }
+        try a.write(batch)
+        a["x"] = .integer(1)
+        a.pushBytesThatTimeOut = 20_001
+        a.goOnline()
+        wait(milliseconds: 120_000)
+        #expect(cloud.server.stored.records.count == 21)
+        #expect(Set(cloud.server.revisions.filter { $0.key.string != "x" }.values).count == 1)
+    }
+}
