@@ -21,6 +21,8 @@ final class World {
     private let groups: [[Key]]
     /// The keys whose writes merge.
     let mergedKeys: [Key: MergePolicy]
+    /// What mirrors of preferences have counted, beside the stores.
+    var keptCounts: [DiskName: [Key: KeptCount]] = [:]
     private var lastProcess = 0
     private var lastStream = 0
     private var lastWrite = 0
