@@ -66,13 +66,4 @@ extension MergePolicy {
         guard case .dictionary(let entries) = value else { return false }
         return entries.keys.allSatisfy { $0.string.utf8.count < PartID.bytesMax }
     }
-
-    /// Of an array or dictionary whose parts are all gone: it is empty, not absent.
-    func isEmptyContainer(_ value: PropertyListValue) -> Bool {
-        switch (self, value) {
-        case (.array, .array(let elements)): elements.isEmpty
-        case (.dictionary, .dictionary(let entries)): entries.isEmpty
-        default: false
-        }
-    }
 }

@@ -92,7 +92,7 @@ package struct PushAdmission: Sendable {
             }
             try limits.check(
                 from: before.usage, to: stored.usage,
-                by: transaction.writes.map { ($0.key, $0.content) })
+                by: transaction.writes.lazy.map { (key: $0.key, content: $0.content) })
         } catch {
             for (key, record) in replaced { stored.records[key] = record }
             stored.usage = before.usage

@@ -98,7 +98,7 @@ extension SyncEngine {
                 entries.content(change.key), by: change.content.value, of: change.key)
         }
         try meta.limits.check(
-            from: usage, to: after, by: changes.map { ($0.key, $0.content) })
+            from: usage, to: after, by: changes.lazy.map { (key: $0.key, content: $0.content) })
     }
 
     /// The number of the transaction for new writes.
