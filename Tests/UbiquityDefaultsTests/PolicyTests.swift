@@ -180,19 +180,21 @@ import Ubiquity
             a.defaults.set(3, forKey: "runs")
             try await expectRuns(3, on: a)
             // An app without the policy, while the mirror's app is closed.
-            func begin(at runs: Int64) async throws {
+            func begin(at runs: Int64, having seen: Int64) async throws {
                 try await b.run([.key("other")]) { mirror in
-                    try await until("it is there") { mirror.store.longLong(forKey: "runs") > runs }
+                    try await until("it is there") {
+                        mirror.store.longLong(forKey: "runs") == seen
+                    }
                     mirror.store.removeObject(forKey: "runs")
                     mirror.store.set(runs, forKey: "runs")
                     try await until("it is sent") { mirror.store.isSettled }
                 }
             }
-            try await begin(at: 1)
+            try await begin(at: 1, having: 3)
             try await expectRuns(1, on: a)
             a.defaults.set(2, forKey: "runs")
             try await expectRuns(2, on: a)
-            try await begin(at: 0)
+            try await begin(at: 0, having: 2)
             try await expectRuns(0, on: a)
             a.defaults.set(1, forKey: "runs")
             try await expectRuns(1, on: a)
