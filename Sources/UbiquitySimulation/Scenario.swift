@@ -49,7 +49,7 @@ package struct Scenario: Sendable {
     ///   - lines: For what is the matter with lines, likewise.
     init(_ chance: Chance, merging: Chance?, lines: Chance) {
         if let merging, merging.perMille(400) {
-            policies = MergePolicy.allCases.filter { $0 != .minimum && merging.coin() }
+            policies = MergePolicy.allCases.filter { _ in merging.coin() }
         }
         accounts = chance.pick([1, 1, 2, 3])
         devices = chance.pick([1, 2, 2, 3, 3, 4, 5, 8])

@@ -176,13 +176,13 @@ import Testing
         #expect(cloud.server.pushes == pushes)
     }
 
-    @Test func `values that were beaten leave the store`() throws {
+    @Test func `each run has one value in the store`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         for level in Int64(1)...20 {
             try (level % 2 == 0 ? a : b).propose(.maximum, from: nil, to: .integer(level), key)
             cloud.settle()
         }
-        #expect(cloud.server.stored.records.values.count { $0.content.value != nil } == 1)
+        #expect(cloud.server.stored.records.count == 2)
         #expect(a.engine.usage == cloud.server.stored.usage)
     }
 
@@ -275,7 +275,7 @@ import Testing
         #expect(entries.count == fields.count)
     }
 
-    @Test func `a plain array becomes parts, once, though two devices make them`() throws {
+    @Test func `a plain array stays beside what two devices add to it`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         a["k"] = .array([.string("x"), .string("y")])
         cloud.settle()
@@ -287,7 +287,7 @@ import Testing
         cloud.settle()
         #expect(a[key] == b[key])
         #expect(a[key]?.strings.sorted() == ["a", "b", "x", "y"])
-        #expect(cloud.server.stored.records.values.count { $0.content.value != nil } == 5)
+        #expect(cloud.server.stored.records.values.count { $0.content.value != nil } == 3)
     }
 
     @Test func `of two devices that remove the same element, each is right`() throws {

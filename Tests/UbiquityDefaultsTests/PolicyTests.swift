@@ -174,6 +174,33 @@ import Ubiquity
         }
     }
 
+    @Test func `that counts, does not bring back what another device has begun anew`() async throws
+    {
+        try await Cloud.withTwoDevices { _, a, b in
+            a.defaults.set(3, forKey: "runs")
+            try await expectRuns(3, on: a)
+            // An app without the policy, while the mirror's app is closed.
+            func begin(at runs: Int64, having seen: Int64) async throws {
+                try await b.run([.key("other")]) { mirror in
+                    try await until("it is there") {
+                        mirror.store.longLong(forKey: "runs") == seen
+                    }
+                    mirror.store.removeObject(forKey: "runs")
+                    mirror.store.set(runs, forKey: "runs")
+                    try await until("it is sent") { mirror.store.isSettled }
+                }
+            }
+            try await begin(at: 1, having: 3)
+            try await expectRuns(1, on: a)
+            a.defaults.set(2, forKey: "runs")
+            try await expectRuns(2, on: a)
+            try await begin(at: 0, having: 2)
+            try await expectRuns(0, on: a)
+            a.defaults.set(1, forKey: "runs")
+            try await expectRuns(1, on: a)
+        }
+    }
+
     private func expectRuns(_ runs: Int, on device: Device) async throws {
         device.restart()
         try await device.run(Self.keys) { mirror in

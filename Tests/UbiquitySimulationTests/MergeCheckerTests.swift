@@ -17,8 +17,8 @@ struct MergeCheckerTests {
     /// Acknowledged by the disk, and then all should agree.
     private func complaint(
         _ policy: MergePolicy, _ acts: [(number: Int, act: AppProposal.Act)],
-        parts: [String: PropertyListValue], shown: PropertyListValue?,
-        besides more: [Observation] = []
+        parts: [String: PropertyListValue], plain: PropertyListValue? = nil,
+        shown: PropertyListValue?, besides more: [Observation] = []
     ) throws -> String? {
         let done = acts.map { number, act in
             Observation.proposed(
@@ -31,19 +31,21 @@ struct MergeCheckerTests {
         ]
         return UbiquitySimulationTests.complaint(
             MergeChecker(policies: [key: policy]),
-            start + done + more + [.synchronized(process: 1), try settled(parts, shown)])
+            start + done + more + [.synchronized(process: 1), try settled(parts, plain, shown)])
     }
 
     private func settled(
-        _ parts: [String: PropertyListValue], _ shown: PropertyListValue?
+        _ parts: [String: PropertyListValue], _ plain: PropertyListValue?,
+        _ shown: PropertyListValue?
     ) throws -> Observation {
         var records: [Key: Record] = [:]
-        for (name, value) in parts {
-            let part = key.part(try #require(PartID(name)))
-            records[part] = Record(
-                key: part, content: .value(value),
+        func put(_ value: PropertyListValue, under key: Key) {
+            records[key] = Record(
+                key: key, content: .value(value),
                 stamp: Stamp(HybridTimestamp(milliseconds: 1), DeviceID(rawValue: 1)))
         }
+        for (name, value) in parts { put(value, under: key.part(try #require(PartID(name)))) }
+        if let plain { put(plain, under: key) }
         var merged: [Key: PropertyListValue] = [:]
         merged[key] = shown
         return .settled(
@@ -58,15 +60,19 @@ struct MergeCheckerTests {
 
     private func value(_ number: Int) -> PropertyListValue { AppProposal.value(number) }
 
+    private func count(_ times: Int64, _ total: Int64) -> PropertyListValue {
+        .array([.integer(times), .integer(total)])
+    }
+
     @Test func `a count that was acknowledged is neither less nor more`() throws {
         let run = try #require(PartID("c1"))
         let acts: [(Int, AppProposal.Act)] = [
-            (1, .count(run: run, amount: 2, total: 2)), (2, .count(run: run, amount: 3, total: 5)),
+            (1, .count(part: run, times: 1, amount: 2)),
+            (2, .count(part: run, times: 2, amount: 3)),
         ]
         func counted(_ times: Int64, _ total: Int64, shown: Int64) throws -> String? {
-            let part = PropertyListValue.array([.integer(times), .integer(total)])
-            return try complaint(
-                .counter, acts, parts: ["c1": part], shown: .integer(shown))
+            try complaint(
+                .counter, acts, parts: ["c1": count(times, total)], shown: .integer(shown))
         }
         #expect(try counted(2, 5, shown: 5) == nil)
         #expect(try counted(1, 2, shown: 2) != nil)
@@ -74,9 +80,60 @@ struct MergeCheckerTests {
         #expect(try counted(2, 5, shown: 7) != nil)
     }
 
+    @Test func `a removal undoes what its author had seen of a counter, and nothing else`() throws {
+        let run = try #require(PartID("c1"))
+        let acts: [(Int, AppProposal.Act)] = [
+            (1, .count(part: run, times: 1, amount: 2)),
+            (2, .erase(seen: [key.part(run): count(1, 2)])),
+            (3, .count(part: run, times: 2, amount: 3)),
+        ]
+        let part = count(2, 5)
+        func shown(_ shown: Int64, undone: PropertyListValue?) throws -> String? {
+            var parts = ["c1": part]
+            parts["c-1"] = undone
+            return try complaint(.counter, acts, parts: parts, shown: .integer(shown))
+        }
+        #expect(try shown(3, undone: count(1, -2)) == nil)
+        #expect(try shown(5, undone: nil) != nil)
+        #expect(try shown(0, undone: count(2, -5)) != nil)
+    }
+
+    @Test func `a write without a policy is there, and counted once`() throws {
+        let plain = AppProposal.plain(1, .counter)
+        let acts: [(Int, AppProposal.Act)] = [(1, .write(seen: [:]))]
+        #expect(try complaint(.counter, acts, parts: [:], plain: plain, shown: plain) == nil)
+        #expect(try complaint(.counter, acts, parts: [:], shown: nil) != nil)
+        #expect(
+            try complaint(.counter, acts, parts: [:], plain: plain, shown: .integer(2_000)) != nil)
+    }
+
+    @Test func `what was removed does not come back`() throws {
+        let offer = AppProposal.offer(1, number: 1)
+        let x1 = try #require(PartID("x1"))
+        let acts: [(Int, AppProposal.Act)] = [
+            (1, .offer(part: x1, offer)), (2, .erase(seen: [key.part(x1): .integer(offer)])),
+        ]
+        #expect(try complaint(.maximum, acts, parts: [:], shown: nil) == nil)
+        #expect(
+            try complaint(
+                .maximum, acts, parts: ["x1": .integer(offer)], shown: .integer(offer)) != nil)
+        for policy in [MergePolicy.array, .register] {
+            let name = "\(policy.rawValue)1"
+            let part = key.part(try #require(PartID(name)))
+            let acts: [(Int, AppProposal.Act)] = [
+                (1, policy == .array ? .add : .replace([])), (2, .erase(seen: [part: value(1)])),
+            ]
+            let shown = policy == .array ? .array([value(1)]) : value(1)
+            #expect(try complaint(policy, acts, parts: [:], shown: nil) == nil)
+            #expect(try complaint(policy, acts, parts: [name: value(1)], shown: shown) != nil)
+        }
+    }
+
     @Test func `a greater value does not give way to a lesser one`() throws {
         let (less, more) = (AppProposal.offer(1, number: 2), AppProposal.offer(9, number: 1))
-        let acts: [(Int, AppProposal.Act)] = [(1, .offer(more)), (2, .offer(less))]
+        let acts: [(Int, AppProposal.Act)] = [
+            (1, .offer(part: PartID("x1")!, more)), (2, .offer(part: PartID("x2")!, less)),
+        ]
         let (first, second) = (PropertyListValue.integer(more), PropertyListValue.integer(less))
         #expect(try complaint(.maximum, acts, parts: ["x1": first], shown: first) == nil)
         #expect(try complaint(.maximum, acts, parts: ["x2": second], shown: second) != nil)

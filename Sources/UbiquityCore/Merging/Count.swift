@@ -23,4 +23,7 @@ struct Count: Sendable {
     }
 
     var value: PropertyListValue { .array([.integer(times), total.value]) }
+
+    /// Says that all of this is removed: added to it, it gives nothing.
+    var removal: Count { Count(times: times, total: .zero - total) }
 }

@@ -20,7 +20,7 @@ extension Family {
 
     /// Real numbers in the order of the parts' names, for the order of their sum shows.
     private func sum(of parts: [Part]) -> PropertyListValue {
-        let numbers = parts.sorted { $0.id < $1.id }.compactMap { Count($0.value)?.total }
+        let numbers = parts.sorted { $0.id < $1.id }.compactMap(counted(by:))
         return numbers.reduce(base.flatMap { Number($0.value) } ?? .zero, +).value
     }
 
@@ -28,7 +28,7 @@ extension Family {
     private func greatest(
         of parts: [Part], _ isLess: (Magnitude, Magnitude) -> Bool
     ) -> PropertyListValue? {
-        let all = ([base?.value] + parts.map(\.value)).compactMap { $0.flatMap(Magnitude.init) }
+        let all = ([base?.value] + parts.map(\.value)).compactMap { $0.flatMap { Magnitude($0) } }
         guard let last = all.last?.class else { return parts.last?.value }
         return all.filter { $0.class == last }.max(by: isLess)?.value
     }

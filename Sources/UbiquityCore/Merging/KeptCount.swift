@@ -21,7 +21,7 @@ package struct KeptCount: Hashable, Sendable {
         return count
     }
 
-    var part: PartID { PartNames(run: run).own(.counter) }
+    var part: PartID { PartNames(run: run).name(.counter) }
 
     var content: Count { Count(times: times, total: Number(total) ?? .zero) }
 

@@ -2,7 +2,7 @@
 
 /// A value that is greater or less than another of its class: a number, a date or a string.
 struct Magnitude: Sendable {
-    enum Class: Hashable, Sendable {
+    enum Class: Int, Hashable, Sendable {
         case number, date, string
     }
 
@@ -23,9 +23,19 @@ struct Magnitude: Sendable {
         self.value = value
     }
 
-    /// An order of all of one class: what is the same number in different types is ordered too, for
-    /// every device must choose the same.
+    /// A part's content that says up to where it is removed.
+    static func removal(of value: PropertyListValue) -> PropertyListValue { .array([value]) }
+
+    /// Nil for anything else than ``removal(of:)`` gives.
+    init?(removed value: PropertyListValue) {
+        guard case .array(let values) = value, values.count == 1 else { return nil }
+        self.init(values[0])
+    }
+
+    /// An order of all: what is the same number in different types is ordered too, for every device
+    /// must choose the same. That of classes means nothing.
     func isLess(than other: Magnitude) -> Bool {
-        size != other.size ? size < other.size : value < other.value
+        if `class` != other.class { return `class`.rawValue < other.class.rawValue }
+        return size != other.size ? size < other.size : value < other.value
     }
 }

@@ -2,15 +2,19 @@
 
 /// How the writes of a key merge that would replace one another.
 ///
-/// Such a key has parts, each an entry of its own in engine, disk, protocol and server, for which the
-/// later write wins as for any other. What is written is put so that this loses nothing, and what the
-/// app sees is made of all parts, by ``PartView``. So a policy adds no rule to those by which devices
-/// agree, and who knows nothing of policies carries the parts all the same.
+/// Such a key has parts, each an entry of its own in engine, disk, protocol and server, and beside them
+/// what the key itself has: the value that was last written without a policy. What is written is put so
+/// that this loses nothing, and what the app sees is made of all of it, by ``Family``. Who knows nothing
+/// of policies carries the parts all the same.
+///
+/// A removal, and a write without a policy, replaces what its author has seen and nothing else. Parts that
+/// change in place, which only their run does, say so by how far they had come, see ``PartOrder``.
 package enum MergePolicy: Character, Hashable, Sendable, CaseIterable {
-    /// A number. Each run of each app has a part for what it has counted, and the parts add up.
+    /// A number. Each run of each app has a part for what it has counted, and the parts add up. A second
+    /// part of that run, counted negatively, says how far that was removed.
     case counter = "c"
-    /// A number, date or string. A part is a value that was greater than all its author knew, in
-    /// whose place it came.
+    /// A number, date or string. Each run of each app has a part for the greatest that it wrote; removed,
+    /// the part says up to where.
     case maximum = "x"
     /// The same for smaller ones.
     case minimum = "n"
@@ -32,11 +36,17 @@ extension PartID {
 
     /// What stands after the kind.
     var name: String { String(text.string.unicodeScalars.dropFirst()) }
+
+    /// Of what a run counts: the part that says how far that was removed.
+    var removal: PartID { PartID("\(MergePolicy.counter.rawValue)-\(name)") ?? self }
+
+    /// Whether it is one of those.
+    var isRemoval: Bool { policy == .counter && name.hasPrefix("-") }
 }
 
 extension Key {
-    /// Whether it is what a run has counted. Hardly anybody deletes that, and a device that was away
-    /// for long must not lose what it counted meanwhile.
+    /// Whether it is what a run has counted, or how far that was removed. A device that was away for long
+    /// must not lose what it counted meanwhile.
     var isCount: Bool { part?.policy == .counter }
 }
 
@@ -55,14 +65,5 @@ extension MergePolicy {
     private static func fitsDictionary(_ value: PropertyListValue) -> Bool {
         guard case .dictionary(let entries) = value else { return false }
         return entries.keys.allSatisfy { $0.string.utf8.count < PartID.bytesMax }
-    }
-
-    /// Of an array or dictionary whose parts are all gone: it is empty, not absent.
-    func isEmptyContainer(_ value: PropertyListValue) -> Bool {
-        switch (self, value) {
-        case (.array, .array(let elements)): elements.isEmpty
-        case (.dictionary, .dictionary(let entries)): entries.isEmpty
-        default: false
-        }
     }
 }

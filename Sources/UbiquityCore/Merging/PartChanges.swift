@@ -1,126 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What a proposal writes, each part's new value or its deletion, and nothing twice.
+///
+/// What the key itself has, a plain value, is never made into parts: it stays beside them, where only
+/// other plain writes replace it. Two devices that go on from it do not take it twice.
 struct PartChanges {
+    private let key: Key
     private let family: Family
     private let policy: MergePolicy
     /// What the key itself is to have; nil: as it is.
     private(set) var base: Content?
     private(set) var parts: [PartID: Content] = [:]
 
+    /// The most parts of a maximum or minimum that a raise leaves, its own included. What others do to
+    /// those that went long ago can no longer be told from what was seen.
+    static let reachedPartsMax = 16
+
     /// - Parameters:
     ///   - family: What the key has.
     ///   - resolver: The app's own rule, for ``MergePolicy/register``.
     init(
-        _ proposal: Proposal, on family: Family, _ resolver: Resolver?, names: inout PartNames
+        _ proposal: Proposal, into key: Key, of family: Family, _ resolver: Resolver?,
+        names: inout PartNames
     ) {
+        self.key = key
         self.family = family
         policy = proposal.policy
         guard let value = proposal.value else {
-            removeAll()
+            if family.base != nil { base = .deleted }
+            parts = family.removal
             return
         }
-        if !isOfOneKind { adopt(family.value(resolver)) }
+        let visible = family.value(resolver)
+        takeOver(visible)
         switch policy {
         case .counter:
             if let count = proposal.count {
                 keep(count)
             } else {
-                count(from: proposal.base, to: value, names)
+                count(from: proposal.base, to: value, isNew: visible == nil, &names)
             }
-        case .maximum, .minimum: raise(to: value, &names)
+        case .maximum, .minimum: raise(to: value, visible, &names)
         case .array: change(from: proposal.base?.elements ?? [], to: value.elements, &names)
         case .dictionary: change(from: proposal.base?.entries ?? [:], to: value.entries)
-        case .register: replace(proposal.base, by: value, family.value(resolver), &names)
+        case .register: replace(proposal.base, by: value, visible, &names)
         }
     }
 
     // MARK: - What is there
 
-    /// What the key would have.
-    private var present: [PropertyListValue] {
-        let kept = family.parts(of: policy).filter { parts[$0.id] == nil }.map(\.value)
-        return kept + parts.values.compactMap(\.value)
+    /// What the key itself will have.
+    private var plain: PropertyListValue? { base.map(\.value) ?? family.base?.value }
+
+    /// The parts of this kind that stay.
+    private var kept: [Family.Part] {
+        family.parts(of: policy).filter { parts[$0.id] == nil }
     }
 
-    private var isOfOneKind: Bool {
-        family.parts.allSatisfy { $0.id.policy == policy }
-            && family.base.map { policy.isEmptyContainer($0.value) } ?? true
+    private mutating func remove(_ part: Family.Part) {
+        let (id, content) = family.removal(of: part)
+        parts[id] = content
     }
 
-    private mutating func removeAll() {
-        if family.base != nil { base = .deleted }
-        for part in family.parts { parts[part.id] = .deleted }
-    }
-
-    /// What another version of the app wrote, without a policy or with another, becomes parts, of
-    /// names that every device gives to the same.
-    private mutating func adopt(_ value: PropertyListValue?) {
-        removeAll()
-        guard let value, policy.fits(value), let stamp = family.stamp else { return }
-        let id = PartID("\(policy.rawValue)\(stamp.name)")!
-        switch policy {
-        case .counter:
-            let total = Number(value) ?? .zero
-            parts[id] = .value(Count(times: 1, total: total).value)
-        case .maximum, .minimum, .register: parts[id] = .value(value)
-        case .array:
-            for (number, element) in value.elements.enumerated() {
-                parts[PartNames.numbered(number, id)] = .value(element)
-            }
-        case .dictionary:
-            for (key, value) in value.entries { put(value, under: key) }
+    /// What another version of the app wrote, with another policy or of another kind, is replaced by a
+    /// plain value, or by nothing where this policy can do nothing with it.
+    private mutating func takeOver(_ visible: PropertyListValue?) {
+        if let last = family.parts.last, last.id.policy != policy {
+            base = visible.flatMap { policy.fits($0) ? .value($0) : nil } ?? .deleted
+            parts = family.removal
+            return
         }
+        if let plain, !policy.fits(plain) { base = .deleted }
+        for part in family.parts where part.id.policy != policy { remove(part) }
     }
 
     // MARK: - What is new
 
     private mutating func count(
-        from old: PropertyListValue?, to new: PropertyListValue, _ names: PartNames
+        from old: PropertyListValue?, to new: PropertyListValue, isNew: Bool,
+        _ names: inout PartNames
     ) {
-        let own = names.own(policy)
-        let counted =
-            family.parts.first { $0.id == own }.flatMap { Count($0.value) }
-            ?? Count(times: 0, total: .zero)
         let difference =
             (Number(new) ?? .zero) - (old.flatMap { Number($0) } ?? .zero)
         // A counter that was never counted is there all the same, as a zero.
-        guard !difference.isZero || present.isEmpty else { return }
+        guard !difference.isZero || isNew else { return }
+        let own = names.continued(policy, under: key, in: family)
+        let counted = own.flatMap { Count($0.content) } ?? Count(times: 0, total: .zero)
+        let id = own?.id ?? names.begin(policy, under: key)
         let sum = Count(times: counted.times + 1, total: counted.total + difference)
-        parts[own] = .value(sum.value)
+        parts[id] = .value(sum.value)
+        names.leave(sum.value, in: id, of: key)
     }
 
     private mutating func keep(_ count: KeptCount) {
-        let known = family.parts.first { $0.id == count.part }.flatMap { Count($0.value) }
+        let known = family.content(of: count.part).flatMap { Count($0) }
         if count.times > known?.times ?? 0 { parts[count.part] = .value(count.content.value) }
     }
 
-    private mutating func raise(to value: PropertyListValue, _ names: inout PartNames) {
+    private mutating func raise(
+        to value: PropertyListValue, _ visible: PropertyListValue?, _ names: inout PartNames
+    ) {
         guard let new = Magnitude(value) else { return }
-        let isBeaten = present.compactMap(Magnitude.init).contains { old in
+        let present = ([plain] + kept.map(\.value)).compactMap { $0.flatMap { Magnitude($0) } }
+        let isBeaten = present.contains { old in
             old.class == new.class
                 && !(policy == .maximum ? old.isLess(than: new) : new.isLess(than: old))
         }
         guard !isBeaten else { return }
-        removeAll()
-        parts[names.next(policy)] = .value(value)
+        // It takes the place of what is of another class.
+        if let plain, Magnitude(plain)?.class != new.class { base = .deleted }
+        for part in kept where Magnitude(part.value)?.class != new.class { remove(part) }
+        let own = names.continued(policy, under: key, in: family).flatMap { own in
+            Magnitude(own.content)?.class == new.class ? own.id : nil
+        }
+        let id = own ?? names.begin(policy, under: key)
+        parts[id] = .value(value)
+        names.leave(value, in: id, of: key)
+        // All others are beaten.
+        let others = family.all.filter { $0.id.policy == policy && $0.id != id }
+        for part in others.dropLast(Self.reachedPartsMax - 1) { parts[part.id] = .deleted }
     }
 
     private mutating func change(
         from old: [PropertyListValue], to new: [PropertyListValue], _ names: inout PartNames
     ) {
-        makeContainer(.array([]))
-        let (olds, news) = (Set(old), Set(new))
-        for part in family.parts(of: policy)
-        where olds.contains(part.value) && !news.contains(part.value) {
-            parts[part.id] = .deleted
+        let removed = Set(old).subtracting(new)
+        for part in kept where removed.contains(part.value) { remove(part) }
+        makeContainer(.array([]), where: new.isEmpty || !removed.isEmpty)
+        if let plain = plain?.elements, plain.contains(where: removed.contains) {
+            base = .value(.array(plain.filter { !removed.contains($0) }))
         }
-        for (id, content) in parts {
-            if let value = content.value, olds.contains(value), !news.contains(value) {
-                parts[id] = family.parts.contains { $0.id == id } ? .deleted : nil
-            }
-        }
-        var known = Set(present).union(olds)
+        var known = Set(kept.map(\.value)).union(plain?.elements ?? []).union(old)
         for element in new where known.insert(element).inserted {
             parts[names.next(policy)] = .value(element)
         }
@@ -129,43 +139,32 @@ struct PartChanges {
     private mutating func change(
         from old: [ExactString: PropertyListValue], to new: [ExactString: PropertyListValue]
     ) {
-        makeContainer(.dictionary([:]))
-        for (key, value) in new where old[key] != value { put(value, under: key) }
-        for key in old.keys where new[key] == nil {
-            guard let id = id(of: key) else { continue }
-            if family.parts.contains(where: { $0.id == id }) {
-                parts[id] = .deleted
-            } else {
-                parts[id] = nil
-            }
+        let removed = Set(old.keys).subtracting(new.keys)
+        for part in kept where removed.contains(ExactString(part.id.name)) { remove(part) }
+        makeContainer(.dictionary([:]), where: new.isEmpty || !removed.isEmpty)
+        if let plain = plain?.entries, plain.keys.contains(where: removed.contains) {
+            base = .value(.dictionary(plain.filter { !removed.contains($0.key) }))
+        }
+        for (key, value) in new where old[key] != value {
+            guard let id = PartID("\(policy.rawValue)\(key)") else { continue }
+            if family.content(of: id) != value || parts[id] != nil { parts[id] = .value(value) }
         }
     }
-
-    private mutating func put(_ value: PropertyListValue, under key: ExactString) {
-        guard let id = id(of: key) else { return }
-        let isThere = family.parts.contains { $0.id == id && $0.value == value }
-        parts[id] = isThere ? nil : .value(value)
-    }
-
-    private func id(of key: ExactString) -> PartID? { PartID("\(policy.rawValue)\(key)") }
 
     /// What the app did not know stays beside the new value.
     private mutating func replace(
         _ old: PropertyListValue?, by value: PropertyListValue, _ visible: PropertyListValue?,
         _ names: inout PartNames
     ) {
-        guard value != visible || !isOfOneKind else { return }
-        if old == visible {
-            removeAll()
-        } else {
-            for part in family.parts where part.value == old { parts[part.id] = .deleted }
-        }
+        guard value != visible else { return }
+        for part in kept where old == visible || part.value == old { remove(part) }
+        if let plain, old == visible || plain == old { base = .deleted }
         parts[names.next(policy)] = .value(value)
     }
 
     /// So that it is empty, and not absent, when its last part is gone.
-    private mutating func makeContainer(_ empty: PropertyListValue) {
-        if family.base?.value != empty { base = .value(empty) }
+    private mutating func makeContainer(_ empty: PropertyListValue, where isNeeded: Bool) {
+        if isNeeded, plain == nil { base = .value(empty) }
     }
 }
 
@@ -176,12 +175,5 @@ extension PropertyListValue {
 
     fileprivate var entries: [ExactString: PropertyListValue] {
         if case .dictionary(let entries) = self { entries } else { [:] }
-    }
-}
-
-extension Stamp {
-    /// A text that no other stamp has.
-    fileprivate var name: String {
-        DeviceID.hexadecimal(timestamp.rawValue) + device.description
     }
 }

@@ -88,11 +88,19 @@ extension StoreLimits {
 
     /// Checks what a transaction does to the whole store. What deletes or shrinks always passes,
     /// also where the store is over a limit that was lowered.
-    package func check(from old: Usage, to new: Usage) throws(LimitViolation) {
-        guard new.keys <= keysMax || new.keys <= old.keys else {
+    /// - Parameter writes: A removal of a key with a policy says of its parts that they are removed, which
+    ///   takes room too, at most as much as they.
+    package func check(
+        from old: Usage, to new: Usage, by writes: some Collection<(key: Key, content: Content)>
+    ) throws(LimitViolation) {
+        let takesAway =
+            writes.contains { $0.key.isPart }
+            && writes.allSatisfy { $0.key.isTakenAway(by: $0.content) }
+        let factor = takesAway ? 2 : 1
+        guard new.keys <= keysMax * factor || new.keys <= old.keys else {
             throw .keys(count: new.keys, max: keysMax)
         }
-        guard new.bytes <= storeBytesMax || new.bytes <= old.bytes else {
+        guard new.bytes <= storeBytesMax * factor || new.bytes <= old.bytes else {
             throw .storeBytes(bytes: new.bytes, max: storeBytesMax)
         }
     }

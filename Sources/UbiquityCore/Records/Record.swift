@@ -49,15 +49,15 @@ package struct Record: Hashable, Sendable {
     }
 
     /// Whether this write gives way to the other one of the same key: the later wins, then the greater
-    /// device. Neither of two with one stamp does, which only a cloned device writes. Of two counts of
-    /// one run, see ``MergePolicy/counter``, the one that was counted less often does.
+    /// device. Neither of two with one stamp does, which only a cloned device writes. Of parts that their
+    /// run changes in place, see ``PartOrder``, that which has come further wins.
     package func isOlder(than other: Record) -> Bool {
-        if key.isCount, let mine = Count(content.value), let theirs = Count(other.content.value),
-            mine.times != theirs.times
-        {
-            return mine.times < theirs.times
-        }
-        return stamp < other.stamp
+        isBehind(other) ?? (stamp < other.stamp)
+    }
+
+    /// Nil where the stamps decide.
+    func isBehind(_ other: Record) -> Bool? {
+        key.isPart ? PartOrder.isBehind(self, other) : nil
     }
 
     /// Whether this write replaces the other one of the same key: the later does, and of two with one

@@ -28,7 +28,8 @@ package struct Entry: Hashable, Sendable {
 
     /// A stamp that is not final decides nothing yet; of two with one stamp the server chooses.
     package mutating func dropPendingIfBeaten() {
-        guard pending?.provisional == nil, let mine = pending?.record, let confirmed else { return }
+        guard let mine = pending?.record, let confirmed else { return }
+        if pending?.provisional != nil, mine.isBehind(confirmed) == nil { return }
         if mine == confirmed || mine.isOlder(than: confirmed) { dropPending() }
     }
 
@@ -53,7 +54,8 @@ package struct Entry: Hashable, Sendable {
         } else if disk.pending == base || hasOnlyNewStamp(disk.pending, since: base) {
             // Only this process changed it.
         } else if let own = mine, let other = disk.pending {
-            pending = isEarlier(own, other) ? other : own
+            let isBehind = own.record.isBehind(other.record) ?? isEarlier(own, other)
+            pending = isBehind ? other : own
         } else {
             pending = mine ?? disk.pending
         }

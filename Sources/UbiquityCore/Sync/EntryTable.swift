@@ -267,11 +267,6 @@ struct EntryTable: Sendable {
 
     func hasParts(_ key: Key) -> Bool { !families.isEmpty && families[key.name] != nil }
 
-    func partKeys(of key: Key) -> [Key] {
-        guard !key.isPart, hasParts(key) else { return [] }
-        return families[key.name]?.parts.map { slots[$0].key } ?? []
-    }
-
     func family(_ key: Key) -> Family {
         let parts = (families[key.name]?.parts ?? []).compactMap { slot in
             record(slots[slot].entry).map { Family.Part(id: slots[slot].key.part!, $0) }

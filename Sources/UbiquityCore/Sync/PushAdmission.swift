@@ -90,7 +90,9 @@ package struct PushAdmission: Sendable {
                     try limits.check(write.key, write.content)
                 }
             }
-            try limits.check(from: before.usage, to: stored.usage)
+            try limits.check(
+                from: before.usage, to: stored.usage,
+                by: transaction.writes.lazy.map { (key: $0.key, content: $0.content) })
         } catch {
             for (key, record) in replaced { stored.records[key] = record }
             stored.usage = before.usage
@@ -105,7 +107,9 @@ package struct PushAdmission: Sendable {
     /// of them one stamp; the greater content wins, but by one key for all, or the two would mix.
     private func yields(_ transaction: Transaction, to stored: Stored) -> Bool {
         let ties = transaction.writes.filter { write in
-            guard let old = stored.records[write.key] else { return false }
+            guard !write.key.hasPartOrder, let old = stored.records[write.key] else {
+                return false
+            }
             return old.stamp == write.stamp && old.content != write.content
         }
         guard let first = ties.min(by: { $0.key < $1.key }), let old = stored.records[first.key]
@@ -119,7 +123,9 @@ package struct PushAdmission: Sendable {
         let old = stored.records[write.key]
         if let old {
             if old == write { return .applied }
-            if old.stamp == write.stamp ? yields : write.isOlder(than: old) {
+            if old.stamp == write.stamp && !write.key.hasPartOrder
+                ? yields : !write.wins(over: old)
+            {
                 return .superseded(by: old)
             }
         } else if write.stamp.timestamp < stored.newestForgotten, !write.key.isCount {

@@ -22,10 +22,12 @@ extension SyncEngine {
         return misfits
     }
 
-    /// Whether a run has counted more often under a key than who kept its count knows: that is an older
-    /// copy, and must count on as another run.
+    /// Whether a run must count on as another one: it has counted more often under a key than who kept its
+    /// count knows, which is an older copy then; or what it had counted was deleted.
     package func hasCounted(moreThan count: KeptCount, under key: Key) -> Bool {
-        let known = entries.content(key.part(count.part)).flatMap { Count($0) }
+        let entry = entries[key.part(count.part)]
+        if case .deleted? = entry?.visible { return true }
+        let known = entry?.visible?.value.flatMap { Count($0) }
         return known.map {
             $0.times > count.times || $0.times == count.times && $0.value != count.content.value
         } ?? false

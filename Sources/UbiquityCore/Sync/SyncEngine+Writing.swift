@@ -36,9 +36,9 @@ extension SyncEngine {
 
     /// A write that knows no policy replaces all that its author saw there.
     private func replacing(_ key: Key, by content: Content) -> [Change] {
-        let parts = entries.partKeys(of: key).filter { entries.content($0) != nil }
+        let removal = entries.hasParts(key) ? entries.family(key).removal : [:]
         return [Change(key: key, content: content)]
-            + parts.map { Change(key: $0, content: .deleted) }
+            + removal.map { Change(key: key.part($0.key), content: $0.value) }
     }
 
     private mutating func merging(_ proposal: Proposal, into key: Key) -> [Change] {
@@ -47,7 +47,8 @@ extension SyncEngine {
             return replacing(key, by: proposal.value.map(Content.value) ?? .deleted)
         }
         let changes = PartChanges(
-            proposal, on: entries.family(key), entries.resolver(of: key), names: &partNames)
+            proposal, into: key, of: entries.family(key), entries.resolver(of: key),
+            names: &partNames)
         let parts = changes.parts.map { Change(key: key.part($0.key), content: $0.value) }
         return parts + (changes.base.map { [Change(key: key, content: $0)] } ?? [])
     }
@@ -96,7 +97,8 @@ extension SyncEngine {
             after.replace(
                 entries.content(change.key), by: change.content.value, of: change.key)
         }
-        try meta.limits.check(from: usage, to: after)
+        try meta.limits.check(
+            from: usage, to: after, by: changes.lazy.map { (key: $0.key, content: $0.content) })
     }
 
     /// The number of the transaction for new writes.

@@ -100,13 +100,22 @@ package final class CommitChecker: Checker {
 
     /// By the contract's word: the time, then the device; equal ones are nobody's business here.
     private func isLater(_ a: Record, than b: Record) -> Bool {
+        switch (a.key.part?.text.string.first, a.content.value, b.content.value) {
         // Of a run's counts, the one that was counted more often.
-        if a.key.part?.text.string.first == "c", case .array(let a)? = a.content.value,
-            case .array(let b)? = b.content.value, a[0] != b[0]
-        {
-            return a[0] > b[0]
+        case ("c", .array(let a)?, .array(let b)?) where a[0] != b[0]: return a[0] > b[0]
+        // Of what a run raised, the better one, and of the same that which is removed.
+        case ("x", let mine?, let other?) where mine != other: return place(mine) > place(other)
+        case ("n", let mine?, let other?) where mine != other:
+            let (a, b) = (place(mine), place(other))
+            return a.0 != b.0 ? a.0 < b.0 : a.1 > b.1
+        default: break
         }
         return isLater(a.stamp, than: b.stamp)
+    }
+
+    private func place(_ value: PropertyListValue) -> (Double, Int) {
+        if case .array(let removed) = value { return (removed.first?.amount ?? 0, 1) }
+        return (value.amount ?? 0, 0)
     }
 
     private func isLater(_ a: Stamp, than b: Stamp) -> Bool {

@@ -2,19 +2,26 @@
 
 package import UbiquityCore
 
-/// Of keys whose writes merge, everybody sees the same in the end, and it is what all that was
-/// acknowledged makes: no count is lost or doubled, no greater value gives way to a lesser one, what
-/// was added is there unless somebody removed it, and what was removed is not.
+/// Of keys whose writes merge, everybody sees the same in the end, and it is what a plain description
+/// gives: a set of operations, with what the author of each had seen.
 ///
-/// The contract lets go what a limit refused, what a first sync discarded, and what was on a disk that
-/// was lost before it was sent.
+/// * A removal, and a write by an app that declares no policy, undoes all that its author had seen, for
+///   good. Among themselves they are writes of one value, of which the last wins.
+/// * What was counted, offered or added is there as long as nobody undid it who had seen it.
+///
+/// Nothing is pardoned but what the contract lets go: an operation that a limit refused, that a first
+/// sync discarded, or that was on a disk which was lost before it was sent.
 package final class MergeChecker: Checker {
     private let policies: [Key: MergePolicy]
     private var acts: [Int: AppProposal] = [:]
     private var ledger = FateLedger()
-    /// Of each counter and run, what was done to it.
-    private var counts: [Key: [Int]] = [:]
-    /// An older copy took something's place: times prove nothing any more.
+    /// Of each part, what was counted or offered there.
+    private var runs: [Key: [Int]] = [:]
+    /// Of each removal or plain write, what its author had seen.
+    private var undone: [Int: Set<Int>] = [:]
+    /// An older copy of a server or a device took something's place: it may not know of a deletion that all
+    /// others have forgotten, or sends once more what was removed, under a stamp of its own. That does not
+    /// excuse what is removed up to where it had come, of counters, maxima and minima.
     private var hasGoneBack = false
 
     package init(policies: [Key: MergePolicy]) { self.policies = policies }
@@ -24,8 +31,9 @@ package final class MergeChecker: Checker {
         ledger.note(observation)
         switch observation {
         case .proposed(let act): note(act)
-        case .committed(let commit): note(commit)
-        case .withdrawn(let disk, let records): excuse(Set(records.map(\.key)), on: disk)
+        case .committed(let commit):
+            for write in commit.writes { ledger.note(numbers(in: write), in: commit) }
+        case .withdrawn(let disk, let records): excuse(records, on: disk)
         case .discarded(let disk, let keys): excuse(keys, on: disk)
         case .lost(let disk), .wiped(let disk):
             hasGoneBack = true
@@ -40,32 +48,68 @@ package final class MergeChecker: Checker {
     // MARK: - What became of each act
 
     private func note(_ act: AppProposal) {
+        if let part = act.part { runs[act.key.part(part), default: []].append(act.number) }
+        if let seen = act.seenRecords { undone[act.number] = numbers(in: seen) }
         acts[act.number] = act
         ledger.note(act.number, by: act.process, on: act.disk)
-        if case .count(let run, _, _) = act.act {
-            counts[act.key.part(run), default: []].append(act.number)
-        }
-    }
-
-    private func note(_ commit: Commit) {
-        for write in commit.writes where write.key.isPart {
-            ledger.note(numbers(in: write), in: commit)
-        }
     }
 
     /// The acts whose outcome a record has.
+    private func numbers(in records: [Key: PropertyListValue]) -> Set<Int> {
+        var result: Set<Int> = []
+        for (key, value) in records { result.formUnion(numbers(in: key, value)) }
+        return result
+    }
+
     private func numbers(in record: Record) -> [Int] {
-        guard let counts = counts[record.key] else {
-            return AppProposal.number(in: record.content.value).map { [$0] } ?? []
+        record.content.value.map { numbers(in: record.key, $0) } ?? []
+    }
+
+    private func numbers(in record: Key, _ value: PropertyListValue) -> [Int] {
+        guard let policy = policies[record.whole] else { return [] }
+        guard record.isPart else { return list(AppProposal.number(inPlain: value, policy)) }
+        switch policy {
+        case .counter: return counted(record, AppProposal.count(in: value)?.times ?? 0)
+        case .maximum, .minimum:
+            return offered(record, AppProposal.integer(in: value), policy)
+        case .array, .dictionary, .register: return list(AppProposal.number(in: value))
         }
-        guard let counted = AppProposal.total(in: record.content.value) else { return [] }
-        return counts.filter { (acts[$0]?.total ?? .max) <= counted }
+    }
+
+    private func list(_ number: Int?) -> [Int] { number.map { [$0] } ?? [] }
+
+    private func counted(_ part: Key, _ times: Int64) -> [Int] {
+        runs[part, default: []].filter { acts[$0].map { $0.times <= times } ?? false }
+    }
+
+    /// A greater value of a run has taken the place of its lesser ones.
+    private func offered(_ part: Key, _ value: Int64?, _ policy: MergePolicy) -> [Int] {
+        guard let value else { return [] }
+        return runs[part, default: []].filter { number in
+            acts[number]?.offer.map { !policy.isBetter($0, than: value) } ?? false
+        }
+    }
+
+    /// Refused: what these records say, and what was on its way there for which none of them speaks.
+    private func excuse(_ records: [Record], on disk: DiskName) {
+        ledger.excuse(records.flatMap { numbers(in: $0) })
+        excuse(Set(records.map(\.key)), on: disk) { act in
+            switch act.act {
+            case .count, .add: false
+            case .offer(let part, _): records.contains { $0.key.part == part }
+            case .put(let field, _), .clear(let field):
+                records.contains { $0.key.part.map { $0 == PartID("d\(field)") } ?? true }
+            default: true
+            }
+        }
     }
 
     /// What was on its way there under these keys is gone.
-    private func excuse(_ keys: Set<Key>, on disk: DiskName) {
+    private func excuse(
+        _ keys: Set<Key>, on disk: DiskName, where isMeant: (AppProposal) -> Bool = { _ in true }
+    ) {
         let wholes = Set(keys.map(\.whole))
-        ledger.excuse(unsent(on: disk) { wholes.contains($0.key) })
+        ledger.excuse(unsent(on: disk) { wholes.contains($0.key) && isMeant($0) })
     }
 
     private func unsent(on disk: DiskName, where isMeant: (AppProposal) -> Bool) -> [Int] {
@@ -79,202 +123,60 @@ package final class MergeChecker: Checker {
     private func judge(_ settlement: Settlement, _ history: History) -> String? {
         for (store, records) in settlement.server.sorted(by: { "\($0.key)" < "\($1.key)" }) {
             for (key, policy) in policies.sorted(by: { $0.key < $1.key }) {
-                let parts = records.values.filter {
-                    $0.key.isPart && $0.key.whole == key && $0.content.value != nil
+                let there = settlement.processes.filter {
+                    $0.account == store.account && $0.disk.store == store.store
                 }
-                let mine = acts.values.filter { act in
-                    act.key == key && act.disk.store == store.store
-                        && history.owners(ofWritesOn: act.disk).contains(store.account)
+                guard let first = there.first else { continue }
+                let shown = first.merged[key]
+                if let other = there.first(where: { $0.merged[key] != shown }) {
+                    return "processes \(first.number) and \(other.number) make different values of "
+                        + "\(key): \(text(shown)), \(text(other.merged[key]))"
                 }
-                let made = Made(
-                    acts: mine.sorted { $0.number < $1.number },
-                    sure: mine.filter {
-                        ledger.isAcknowledged($0.number)
-                            && history.owner(of: $0.disk) == store.account
-                    }.sorted { $0.number < $1.number })
-                if let complaint = judge(policy, parts, made) {
-                    return "\(store), \(key): \(complaint)"
-                }
-                if let complaint = differing(settlement, store, key, policy, parts) {
-                    return complaint
+                let outcome = Outcome(
+                    policy: policy, shown: shown,
+                    records: records.filter { $0.key.whole == key && $0.value.content.value != nil }
+                        .mapValues { $0.content.value! },
+                    made: made(key, store, history), hasGoneBack: hasGoneBack)
+                if let complaint = outcome.complaint(numbers) {
+                    return "\(store) shows \(text(shown)) under \(key): \(complaint)"
                 }
             }
         }
         return nil
     }
 
-    private struct Made {
-        /// Everything that may have come to this store.
-        var acts: [AppProposal]
-        /// What must have.
-        var sure: [AppProposal]
-    }
+    private func text(_ value: PropertyListValue?) -> String { value.map { "\($0)" } ?? "nothing" }
 
-    private func differing(
-        _ settlement: Settlement, _ store: StoreName, _ key: Key, _ policy: MergePolicy,
-        _ parts: [Record]
-    ) -> String? {
-        let there = settlement.processes.filter {
-            $0.account == store.account && $0.disk.store == store.store
-        }
-        guard let first = there.first else { return nil }
-        let shown = first.merged[key]
-        if let other = there.first(where: { $0.merged[key] != shown }) {
-            return "processes \(first.number) and \(other.number) make different values of \(key): "
-                + "\(String(describing: shown)), \(String(describing: other.merged[key]))"
-        }
-        return isMade(of: parts, shown, policy)
-            ? nil : "\(store) shows \(String(describing: shown)) under \(key), of \(parts)"
+    private func made(_ key: Key, _ store: StoreName, _ history: History) -> Outcome.Made {
+        let mine = acts.values.filter { act in
+            act.key == key && act.disk.store == store.store
+                && history.owners(ofWritesOn: act.disk).contains(store.account)
+        }.sorted { $0.number < $1.number }
+        return Outcome.Made(
+            acts: mine,
+            sure: mine.filter {
+                ledger.isAcknowledged($0.number) && history.owner(of: $0.disk) == store.account
+            }, undone: undone)
     }
-
-    /// Whether a value is what these parts make, by the contract's word.
-    private func isMade(
-        of parts: [Record], _ shown: PropertyListValue?, _ policy: MergePolicy
-    ) -> Bool {
-        let values = parts.compactMap(\.content.value)
-        switch (policy, shown) {
-        case (.array, .array(let elements)):
-            return Set(elements) == Set(values) && Set(elements).count == elements.count
-        case (.dictionary, .dictionary(let entries)):
-            return parts.count == entries.count
-                && parts.allSatisfy { part in
-                    let field = part.key.part!.text.string.dropFirst()
-                    return entries[ExactString(String(field))] == part.content.value
-                }
-        case (.counter, .integer(let count)):
-            return values.compactMap { AppProposal.total(in: $0) }.reduce(0, +) == count
-        case (.maximum, .integer): return values.allSatisfy { !($0.offered > shown!.offered) }
-        case (.register, .some): return values.contains(shown!)
-        case (_, nil): return parts.isEmpty
-        default: return false
-        }
-    }
-
-    private func judge(_ policy: MergePolicy, _ parts: [Record], _ made: Made) -> String? {
-        switch policy {
-        case .counter: judgeCounter(parts, made)
-        case .maximum, .minimum: judgeGreatest(parts, made)
-        case .array: judgeElements(parts, made)
-        case .dictionary: judgeFields(parts, made)
-        case .register: judgeSiblings(parts, made)
-        }
-    }
-
-    /// Each run's count is one that it had, and not less than what was acknowledged.
-    private func judgeCounter(_ parts: [Record], _ made: Made) -> String? {
-        var counted: [PartID: Int64] = [:]
-        for part in parts {
-            if let total = AppProposal.total(in: part.content.value) {
-                counted[part.key.part!] = total
-            }
-        }
-        for (run, total) in counted.sorted(by: { $0.key < $1.key })
-        where !made.acts.contains(where: { $0.run == run && $0.total == total }) {
-            return "the run \(run) has counted \(total), and never had"
-        }
-        for act in made.sure {
-            guard let run = act.run, let total = act.total else { continue }
-            if counted[run] ?? 0 < total {
-                return "act \(act.number), acknowledged, made \(total) of the run \(run), "
-                    + "and \(counted[run] ?? 0) is left"
-            }
-        }
-        return nil
-    }
-
-    private func judgeGreatest(_ parts: [Record], _ made: Made) -> String? {
-        let offers = Set(made.acts.map(\.number))
-        let values = parts.compactMap { part -> Int64? in
-            if case .integer(let value)? = part.content.value { value } else { nil }
-        }
-        if let foreign = values.first(where: { !offers.contains(Int($0 % 10_000_000)) }) {
-            return "nobody ever offered \(foreign)"
-        }
-        for act in made.sure {
-            guard case .offer(let offer) = act.act, values.max() ?? .min < offer else { continue }
-            return "act \(act.number) offered \(offer), acknowledged, and the greatest is "
-                + "\(values.max().map(String.init) ?? "nothing")"
-        }
-        return nil
-    }
-
-    private func judgeElements(_ parts: [Record], _ made: Made) -> String? {
-        let present = Set(parts.compactMap { AppProposal.number(in: $0.content.value) })
-        let added = Set(made.acts.filter { $0.act == .add }.map(\.number))
-        if let foreign = present.subtracting(added).min() { return "nobody added \(foreign)" }
-        let removed = Set(made.acts.compactMap(\.removed))
-        for act in made.sure {
-            if act.act == .add, !present.contains(act.number), !removed.contains(act.number) {
-                return "the element of act \(act.number), acknowledged, is gone"
-            }
-            // An older copy of the server may get it again from who has not heard.
-            if let element = act.removed, present.contains(element), !hasGoneBack {
-                return "act \(act.number) removed the element of \(element), and it is there"
-            }
-        }
-        return nil
-    }
-
-    private func judgeFields(_ parts: [Record], _ made: Made) -> String? {
-        for field in Set(made.acts.compactMap(\.field)).sorted() {
-            let acts = made.acts.filter { $0.field == field }
-            let present = parts.first { $0.key.part?.text.string == "d\(field)" }
-                .flatMap { AppProposal.number(in: $0.content.value) }
-            if let present, !acts.contains(where: { $0.number == present && !$0.isClearing }) {
-                return "nobody put \(present) into \(field)"
-            }
-            let isCleared = acts.contains(where: \.isClearing)
-            for act in made.sure where act.field == field && !act.isClearing {
-                guard let present else {
-                    if isCleared { continue }
-                    return "the field \(field), where act \(act.number) put something, is gone"
-                }
-                if !hasGoneBack, replaced(present, by: act) {
-                    return "the field \(field) has \(present), which act \(act.number) replaced"
-                }
-            }
-        }
-        return nil
-    }
-
-    /// Whether the author of a put had seen another one there, or one that had replaced that.
-    private func replaced(_ number: Int, by act: AppProposal) -> Bool {
-        var seen = act.over
-        while let over = seen {
-            if over == number { return true }
-            seen = acts[over]?.over
-        }
-        return false
-    }
-
-    private func judgeSiblings(_ parts: [Record], _ made: Made) -> String? {
-        let present = Set(parts.compactMap { AppProposal.number(in: $0.content.value) })
-        if let foreign = present.subtracting(made.acts.map(\.number)).min() {
-            return "nobody put \(foreign) there"
-        }
-        let replaced = Set(made.acts.flatMap(\.replaced))
-        for act in made.sure where !present.contains(act.number) && !replaced.contains(act.number) {
-            return "what act \(act.number) put there, acknowledged, is gone, and nobody replaced it"
-        }
-        return nil
-    }
-}
-
-extension PropertyListValue {
-    fileprivate var offered: Int64 { if case .integer(let offer) = self { offer } else { .min } }
 }
 
 extension AppProposal {
-    fileprivate var run: PartID? { if case .count(let run, _, _) = act { run } else { nil } }
-    fileprivate var total: Int64? { if case .count(_, _, let total) = act { total } else { nil } }
-    fileprivate var removed: Int? { if case .remove(let number) = act { number } else { nil } }
-    fileprivate var replaced: [Int] { if case .replace(let all) = act { all } else { [] } }
-    fileprivate var over: Int? { if case .put(_, let over) = act { over } else { nil } }
-    fileprivate var isClearing: Bool { if case .clear = act { true } else { false } }
-    fileprivate var field: String? {
+    /// The part that has what was counted or offered.
+    fileprivate var part: PartID? {
         switch act {
-        case .put(let field, _), .clear(let field): field
+        case .count(let part, _, _): part
+        case .offer(let part, _): part
         default: nil
         }
     }
+
+    fileprivate var seenRecords: [Key: PropertyListValue]? {
+        switch act {
+        case .write(let seen): seen
+        case .erase(let seen): seen
+        default: nil
+        }
+    }
+
+    fileprivate var times: Int64 { if case .count(_, let times, _) = act { times } else { .max } }
 }

@@ -10,11 +10,13 @@ package final class QuotaChecker: Checker {
     package func check(_ observation: Observation, _ history: History) -> String? {
         guard case .committed(let commit) = observation else { return nil }
         let (before, after) = (Self.usage(commit.before), Self.usage(commit.after))
-        if after.bytes > commit.limits.storeBytesMax, after.bytes > before.bytes {
+        // What says that something is removed always finds room.
+        let (old, new) = (Self.usageOfRest(commit.before), Self.usageOfRest(commit.after))
+        if new.bytes > max(old.bytes, commit.limits.storeBytesMax), after.bytes > before.bytes {
             return "\(commit.store) grew to \(after.bytes) bytes; "
                 + "\(commit.limits.storeBytesMax) are allowed"
         }
-        if after.keys > commit.limits.keysMax, after.keys > before.keys {
+        if new.keys > max(old.keys, commit.limits.keysMax), after.keys > before.keys {
             return "\(commit.store) grew to \(after.keys) keys; "
                 + "\(commit.limits.keysMax) are allowed"
         }
@@ -30,8 +32,8 @@ package final class QuotaChecker: Checker {
         var records = commit.before
         for write in writes {
             let old = records[write.key]?.stamp
-            // Of two with one stamp, any may win.
-            if write.stamp == old { return nil }
+            // Of two with one stamp, any may win; of some parts, that which has come further.
+            if write.stamp == old || old != nil && write.key.isPart { return nil }
             if old.map({ $0 < write.stamp }) ?? true { records[write.key] = write }
         }
         let (before, after) = (Self.usage(commit.before), Self.usage(records))
@@ -40,6 +42,10 @@ package final class QuotaChecker: Checker {
             || after.keys > commit.limits.keysMax && after.keys > before.keys
         return isTooMuch
             ? nil : "\(commit.store) refused \(writes.map(\.key)) for its quota, and they fit"
+    }
+
+    private static func usageOfRest(_ records: [Key: Record]) -> (bytes: Int, keys: Int) {
+        usage(records.filter { !$0.value.saysRemoved })
     }
 
     private static func usage(_ records: [Key: Record]) -> (bytes: Int, keys: Int) {
@@ -62,5 +68,17 @@ package final class QuotaChecker: Checker {
         case .dictionary(let parts):
             parts.reduce(0) { $0 + $1.key.string.utf8.count + size($1.value) }
         }
+    }
+}
+
+extension Record {
+    /// It says up to where a part is removed, or keeps a container that has become empty.
+    fileprivate var saysRemoved: Bool {
+        guard let part = key.part?.text.string else {
+            return content.value == .array([]) || content.value == .dictionary([:])
+        }
+        if part.hasPrefix("c-") { return true }
+        guard case .array? = content.value else { return false }
+        return part.hasPrefix("x") || part.hasPrefix("n")
     }
 }

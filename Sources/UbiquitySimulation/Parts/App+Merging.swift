@@ -8,6 +8,14 @@ extension App {
     /// Does something to a key whose writes merge.
     func merge(_ process: VirtualProcess) {
         let (key, policy) = world.chance.pick(world.mergedKeys.sorted { $0.key < $1.key })
+        switch world.chance.int(0...99) {
+        case 0..<7: erase(key, policy, process)
+        case 7..<14: writePlainly(key, policy, process)
+        default: merge(key, policy, process)
+        }
+    }
+
+    private func merge(_ key: Key, _ policy: MergePolicy, _ process: VirtualProcess) {
         let number = world.newWriteNumber()
         // An app may go on from what it saw when it last wrote, as a mirror of preferences does.
         let known = process.engine[key]
@@ -16,11 +24,15 @@ extension App {
         case .counter: count(key, number, process)
         case .maximum, .minimum:
             let offer = AppProposal.offer(world.chance.int(1...1_000), number: number)
-            propose(Proposal(policy, from: seen, to: .integer(offer)), .offer(offer))
+            self.propose(
+                Proposal(policy, from: seen, to: .integer(offer)), key, number, process
+            ) { changes in
+                .offer(part: changes.first { $0.after == .integer(offer) }!.part, offer)
+            }
         case .array: changeArray(seen?.elements ?? [])
         case .dictionary: changeDictionary(seen?.entries ?? [:])
         case .register:
-            let siblings = process.engine.contents.filter { $0.key.isPart && $0.key.whole == key }
+            let siblings = process.engine.contents.filter { $0.key.whole == key }
             let replaced = siblings.values.filter { seen == known || seen == $0 }
                 .compactMap { AppProposal.number(in: $0) }.sorted()
             propose(
@@ -60,33 +72,123 @@ extension App {
         }
     }
 
-    private func count(_ key: Key, _ number: Int, _ process: VirtualProcess) {
-        let amount = world.chance.int64(1...9)
-        let proposal = Proposal(.counter, from: .integer(0), to: .integer(amount))
-        let before = process.engine.contents
-        propose(proposal, key, number, process) { after in
-            // The one part that changed is the run's.
-            let part = after.first { $0.key.whole == key && before[$0.key] != $0.value }
-            guard let run = part?.key.part, let total = AppProposal.total(in: part?.value) else {
-                preconditionFailure("A counter was counted and did not change.")
-            }
-            return .count(run: run, amount: amount, total: total)
+    // MARK: - Instead of all that is there
+
+    private func erase(_ key: Key, _ policy: MergePolicy, _ process: VirtualProcess) {
+        guard process.engine[key] != nil else { return }
+        let seen = process.records(of: key)
+        replace(key, process, by: .erase(seen: seen), world.newWriteNumber()) { [world] in
+            guard world.chance.coin() else { return try process.write([key: .deleted]) }
+            try process.propose(Proposal(policy, from: process.engine[key], to: nil), key)
         }
     }
 
-    private func propose(
-        _ proposal: Proposal, _ key: Key, _ number: Int, _ process: VirtualProcess,
-        _ act: ([Key: PropertyListValue]) -> AppProposal.Act
+    /// As an app does that declares no policy for the key.
+    private func writePlainly(_ key: Key, _ policy: MergePolicy, _ process: VirtualProcess) {
+        let number = world.newWriteNumber()
+        let seen = process.records(of: key)
+        replace(key, process, by: .write(seen: seen), number) {
+            try process.write([key: .value(AppProposal.plain(number, policy))])
+        }
+    }
+
+    private func replace(
+        _ key: Key, _ process: VirtualProcess, by act: AppProposal.Act, _ number: Int,
+        _ write: () throws -> Void
     ) {
-        do throws(LimitViolation) { try process.propose(proposal, key) } catch {
+        do { try write() } catch {
             return world.journal.note(.refused(process: process.number, [key]))
         }
+        note(act, key, number, process)
+    }
+
+    // MARK: - Counting
+
+    private func count(_ key: Key, _ number: Int, _ process: VirtualProcess) {
+        // So many quarters that every order of adding them gives the same.
+        let amount: PropertyListValue =
+            world.chance.perMille(200)
+            ? .real(Double(world.chance.int64(1...9)) / 4) : .integer(world.chance.int64(1...9))
+        let kept = world.chance.perMille(300) ? keptCount(amount, key, process) : nil
+        let proposal =
+            kept.map { Proposal(count: $0) } ?? Proposal(.counter, from: .integer(0), to: amount)
+        let isDone = propose(proposal, key, number, process) { changes in
+            let runs = changes.filter { AppProposal.count(in: $0.after) != nil }
+            let own = runs.min { $0.part.text.string.utf8.count < $1.part.text.string.utf8.count }
+            guard let own, let times = AppProposal.count(in: own.after)?.times else {
+                preconditionFailure("A counter was counted and did not change.")
+            }
+            return .count(part: own.part, times: times, amount: amount.amount ?? 0)
+        }
+        if isDone, let kept { world.keptCounts[process.disk.name, default: [:]][key] = kept }
+    }
+
+    /// With what a mirror of preferences would go on, which keeps what it has counted beside the store.
+    private func keptCount(
+        _ amount: PropertyListValue, _ key: Key, _ process: VirtualProcess
+    ) -> KeptCount? {
+        let next = world.keptCounts[process.disk.name]?[key]?.adding(from: .integer(0), to: amount)
+        if let next, !process.engine.hasCounted(moreThan: next, under: key) { return next }
+        return KeptCount(run: world.chance.number()).adding(from: .integer(0), to: amount)
+    }
+
+    /// What was kept is said once more by a process that starts: it may not have come to the disk.
+    func takeUpCounts(_ process: VirtualProcess) {
+        guard let counts = world.keptCounts[process.disk.name] else { return }
+        for (key, count) in counts.sorted(by: { $0.key < $1.key })
+        where !process.engine.hasCounted(moreThan: count, under: key) {
+            try? process.propose(Proposal(count: count), key)
+        }
+    }
+
+    // MARK: -
+
+    private struct Change {
+        var part: PartID
+        var before: PropertyListValue?
+        var after: PropertyListValue
+    }
+
+    /// - Parameter act: What was done, by the parts that have something else now.
+    /// - Returns: Whether the store took it.
+    @discardableResult
+    private func propose(
+        _ proposal: Proposal, _ key: Key, _ number: Int, _ process: VirtualProcess,
+        _ act: ([Change]) -> AppProposal.Act
+    ) -> Bool {
+        let before = process.records(of: key)
+        do throws(LimitViolation) { try process.propose(proposal, key) } catch {
+            world.journal.note(.refused(process: process.number, [key]))
+            return false
+        }
         remembered[key] = process.engine[key]
+        let after = process.records(of: key)
+        // What is not greater changes nothing.
+        guard after != before else { return true }
+        let changes = after.sorted { $0.key < $1.key }.compactMap { record in
+            record.key.part.map {
+                Change(part: $0, before: before[record.key], after: record.value)
+            }
+        }
+        note(act(changes.filter { $0.before != $0.after }), key, number, process)
+        return true
+    }
+
+    private func note(
+        _ act: AppProposal.Act, _ key: Key, _ number: Int, _ process: VirtualProcess
+    ) {
         world.journal.note(
             .proposed(
                 AppProposal(
                     number: number, process: process.number, disk: process.disk.name, key: key,
-                    act: act(process.engine.contents), seen: process.engine[key])))
+                    act: act, seen: process.engine[key])))
+    }
+}
+
+extension VirtualProcess {
+    /// All that the store has of a key.
+    fileprivate func records(of key: Key) -> [Key: PropertyListValue] {
+        engine.contents.filter { $0.key.whole == key }
     }
 }
 

@@ -49,6 +49,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
             content: disk.changes(after: -1), device: device.state, settings: settings,
             seed: world.chance.number(), at: device.reading)
         app = App(world: world)
+        app.takeUpCounts(self)
         world.journal.note(.opened(process: number, disk: disk.name, values: engine.values))
         disk.open(by: self)
         schedule()

@@ -24,6 +24,8 @@ final class World {
     let mergedKeys: [Key: MergePolicy]
     private var knownClocks: [Int: VirtualClock] = [:]
     private var knownServerError: Int64?
+    /// What mirrors of preferences have counted, beside the stores.
+    var keptCounts: [DiskName: [Key: KeptCount]] = [:]
     private var lastProcess = 0
     private var lastStream = 0
     private var lastWrite = 0

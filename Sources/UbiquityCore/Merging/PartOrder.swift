@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How far a part has come that its run changes in place: of two, that which has come further wins,
+/// whatever their stamps. A clone, or a device that was restored from an older copy, may send an older one
+/// later; and a removal replaces what its author saw, and not what the run has come to since.
+struct PartOrder {
+    private enum Place {
+        case counted(times: Int64)
+        case reached(Magnitude, isRemoved: Bool)
+    }
+
+    private let place: Place
+
+    /// Nil where the stamps decide: for every other record, and for what no run wrote there.
+    init?(_ key: Key, _ content: Content) {
+        guard let value = content.value else { return nil }
+        switch key.part?.policy {
+        case .counter:
+            guard let count = Count(value) else { return nil }
+            place = .counted(times: count.times)
+        case .maximum, .minimum:
+            if let magnitude = Magnitude(value) {
+                place = .reached(magnitude, isRemoved: false)
+            } else if let magnitude = Magnitude(removed: value) {
+                place = .reached(magnitude, isRemoved: true)
+            } else {
+                return nil
+            }
+        default: return nil
+        }
+    }
+
+    /// Nil where they have come equally far.
+    static func isBehind(_ a: Record, _ b: Record) -> Bool? {
+        guard let one = PartOrder(a.key, a.content), let other = PartOrder(b.key, b.content) else {
+            return nil
+        }
+        switch (one.place, other.place) {
+        case (.counted(let a), .counted(let b)): return a == b ? nil : a < b
+        case (.reached(let mine, let isRemoved), .reached(let theirs, let areTheirs)):
+            let (less, more) = a.key.part?.policy == .minimum ? (theirs, mine) : (mine, theirs)
+            if less.isLess(than: more) { return true }
+            if more.isLess(than: less) { return false }
+            return isRemoved == areTheirs ? nil : areTheirs
+        default: return nil
+        }
+    }
+}
+
+extension Key {
+    /// Whether ``PartOrder`` decides between its records, and not the stamps.
+    var hasPartOrder: Bool {
+        switch part?.policy {
+        case .counter, .maximum, .minimum: true
+        default: false
+        }
+    }
+
+    /// Whether a write only takes away: it deletes, or says how far a part is removed.
+    package func isTakenAway(by content: Content) -> Bool {
+        guard let value = content.value else { return true }
+        guard let part else { return value == .array([]) || value == .dictionary([:]) }
+        return part.isRemoval
+            || (part.policy == .maximum || part.policy == .minimum)
+                && Magnitude(removed: value) != nil
+    }
+}
