@@ -32,6 +32,8 @@ struct ClockLedger {
             device.boots.insert(boot)
             device.driftMax = max(device.driftMax, abs(drift))
             devices[number] = device
+        // What it has not sent yet was written by the clocks of the other.
+        case .cloned(let number, let original): devices[number] = devices[original]
         case .serverClock(let error): serverErrors.append(error)
         case .paused(let number, let milliseconds):
             devices[number, default: Device()].paused += milliseconds

@@ -34,7 +34,7 @@ package final class MergeChecker: Checker {
         case .committed(let commit):
             for write in commit.writes { ledger.note(numbers(in: write), in: commit) }
         case .withdrawn(let disk, let records): excuse(records, on: disk)
-        case .discarded(let disk, let keys): excuse(keys, on: disk)
+        case .discarded(let disk, let keys): excuse(keys, on: disk) { $0.seenRecords != nil }
         case .lost(let disk), .wiped(let disk):
             hasGoneBack = true
             ledger.excuse(unsent(on: disk) { _ in true })

@@ -72,7 +72,9 @@ extension VirtualProcess {
         let keys = Set(changes.records.map(\.key)).filter {
             world.mergedKeys[$0.whole] == nil
         }
-        world.journal.note(.discarded(disk: disk.name, keys))
+        // Of a key whose writes merge, an app without its policy may have written plainly.
+        let plain = engine.ownRecords.subtracting(after.ownRecords).filter { !$0.isPart }
+        world.journal.note(.discarded(disk: disk.name, keys.union(plain)))
     }
 }
 
