@@ -136,6 +136,7 @@ extension SyncEngine {
         meta.cursor = cursor
         pass(cursor)
         unsettle(before: stream)
+        dropTombstones(before: config.horizon)
         meta.limits = config.limits
         meta.allowance = config.allowance
         bucket.adopt(config.allowance, now: now.uptime)

@@ -2,11 +2,11 @@
 
 import UbiquityCore
 
-/// Each commit has a position of its own, one after the other; and who has come to a position has
+/// Each commit has a position of its own, which no other store has, one after the other; and who has come to a position has
 /// all that was committed up to there.
 package final class CursorChecker: Checker {
     private var logs: [StoreName: ServerLog] = [:]
-    private var positions: [StoreName: Set<Position>] = [:]
+    private var positions: Set<Position> = []
 
     package init() {}
 
@@ -30,7 +30,7 @@ package final class CursorChecker: Checker {
         guard commit.position.revision == last + 1 else {
             return "after revision \(last), \(commit.store) has \(commit.position.revision)"
         }
-        guard positions[commit.store, default: []].insert(commit.position).inserted else {
+        guard positions.insert(commit.position).inserted else {
             return "\(commit.store) has the position \(commit.position.cursor) twice"
         }
         logs[commit.store, default: ServerLog()].append(commit)
