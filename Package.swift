@@ -121,6 +121,7 @@ let package = Package(
             name: "UbiquityTests",
             dependencies: [
                 "ClientTestSupport", "Ubiquity", "UbiquityCore", "UbiquityWire",
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

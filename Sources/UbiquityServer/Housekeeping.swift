@@ -10,7 +10,7 @@ internal import UbiquityCore
 /// seen of devices, credentials that expired, forgetting deletions. When the server is to stop, it
 /// ends the streams, which would otherwise keep it running.
 ///
-/// State: `forgotten` and `tidied`, guarded by their locks, though only one tick runs at a time.
+/// State: `forgotten`, `ran` and `tidied`, guarded by their locks, though only one tick runs at a time.
 final class Housekeeping: Service {
     let storage: any ServerStorage
     let writer: BlockingThreads
@@ -27,6 +27,9 @@ final class Housekeeping: Service {
 
     /// When deletions were last forgotten, in milliseconds of uptime; nil: not yet.
     private let forgotten = Mutex<Int64?>(nil)
+    /// When the running time was last noted, likewise.
+    private let ran = Mutex<Int64?>(nil)
+    private static let runningMilliseconds: Int64 = 60_000
     private static let forgettingMilliseconds: Int64 = 3_600_000
     /// The same of the audit trail and of expired devices.
     private let tidied = Mutex<Int64?>(nil)
@@ -108,6 +111,7 @@ final class Housekeeping: Service {
     private func keepHouse() throws {
         let seen = sightings.take()
         if !seen.isEmpty { try storage.note(seen) }
+        if let time = timeToNote() { try storage.addRunningTime(time) }
         if isTimeToForget() { try forgetDeletions() }
         if isTimeToTidy() { try tidy() }
     }
@@ -119,6 +123,21 @@ final class Housekeeping: Service {
             expiredBy: now - settings.expiredDevicesKeptSeconds * 1_000, now: now)
         if count > 0 {
             logger.info("Expired devices were removed.", metadata: ["count": "\(count)"])
+        }
+    }
+
+    /// How long the server has run since it last noted that; nil: not long. A process that was stopped
+    /// did not run meanwhile.
+    private func timeToNote() -> Int64? {
+        let now = settings.clock.uptime()
+        return ran.withLock { last in
+            guard let start = last else {
+                last = now
+                return nil
+            }
+            guard now - start >= Self.runningMilliseconds else { return nil }
+            last = now
+            return min(now - start, 2 * Self.runningMilliseconds)
         }
     }
 

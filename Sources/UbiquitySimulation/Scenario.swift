@@ -74,7 +74,9 @@ package struct Scenario: Sendable {
         skewHoursMax = chance.pick([0, 1, 30])
         // One run in ten has none: what fails there is no matter of faults.
         if chance.perMille(900) {
-            faults = Set(Fault.allCases.filter { _ in chance.coin() })
+            faults = Set(Fault.allCases.filter { !Fault.rare.contains($0) && chance.coin() })
+            // From the other source, for runs without them go as they would go if there were none.
+            if let merging { faults.formUnion(Fault.rare.filter { _ in merging.perMille(250) }) }
         }
         // A run of an app that goes on twice gives its names twice.
         if faults.contains(.snapshot) { policies = [] }
@@ -125,7 +127,10 @@ package struct Scenario: Sendable {
     /// A write that the server finds in the future is stamped anew, for nobody has taken it. Where
     /// the server's clock is set back, somebody may have: the server itself, before it was restored
     /// from an older copy.
-    var keepsStamps: Bool { !faults.isSuperset(of: [.serverClockJump, .serverRestore]) }
+    var keepsStamps: Bool {
+        !faults.contains(.serverRestore)
+            || faults.isDisjoint(with: [.serverClockJump, .serverClockWeeks])
+    }
 
     var plainKeys: [Key] { (0..<keys).map { Self.key("k\($0)") } }
 
@@ -146,6 +151,8 @@ package struct Scenario: Sendable {
 
 /// What goes wrong on purpose.
 package enum Fault: String, CaseIterable, Sendable {
+    static let rare: [Fault] = [.commitRefused, .serverClockWeeks]
+
     // The network
     case requestLost, answerLost, duplicate, slowAnswer, cut, halfOpen, partition
     // Clocks
@@ -155,7 +162,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case diskRestore, clone, snapshot, accountUnreadable
     // The server
     case serverCrash, serverRestore, forgetDeletions, serverSlow, serverBusy, overflow
-    case limitsChange, unauthorized
+    case limitsChange, unauthorized, commitRefused, serverClockWeeks
     // People
     case signOut, accountSwitch, wipe
 }

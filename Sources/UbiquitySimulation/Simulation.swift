@@ -60,7 +60,7 @@ package struct Simulation: Sendable {
             CommitChecker(), CursorChecker(), AccountChecker(), RoundTripChecker(),
             PushRateChecker(allowance: scenario.allowance) { clock.now },
             ConvergenceChecker(), MergeChecker(policies: scenario.mergedKeys), FirstSyncChecker(),
-            SavedFirstChecker(),
+            SavedFirstChecker(), HorizonChecker { clock.now },
             SurvivalChecker(
                 timeTolerance: scenario.timeTolerance, keepsStamps: scenario.keepsStamps),
         ]

@@ -40,6 +40,7 @@ extension WireConfig {
         allowance.burst = UInt64(config.allowance.burst)
         allowance.perSecond = config.allowance.perSecond
         deletionsRememberedSeconds = UInt64(clamping: config.deletionsRememberedSeconds)
+        horizonMilliseconds = UInt64(config.horizon.milliseconds)
     }
 }
 
@@ -66,6 +67,8 @@ extension ServerConfig {
                     burst: Int(clamping: wire.allowance.burst),
                     perSecond: wire.allowance.perSecond)
                 : Allowance(),
-            deletionsRememberedSeconds: Int64(clamping: wire.deletionsRememberedSeconds))
+            deletionsRememberedSeconds: Int64(clamping: wire.deletionsRememberedSeconds),
+            horizon: HybridTimestamp(
+                milliseconds: Int64(wireMilliseconds: wire.horizonMilliseconds)))
     }
 }

@@ -7,11 +7,13 @@ extension WirePush {
     /// - Parameter author: The device whose writes need not name it.
     package init(_ push: Push, author: DeviceID) {
         self.init()
+        tellsHad = push.tellsHad
         transactions = push.transactions.map { transaction in
             .with {
                 $0.writes = transaction.writes.map { write in
                     var wire = WireRecord(write)
                     if write.stamp.device == author { wire.device = "" }
+                    wire.had = transaction.had[write.key]?.text ?? ""
                     return wire
                 }
             }
@@ -26,12 +28,17 @@ extension Push {
         transactions.reserveCapacity(wire.transactions.count)
         for transaction in wire.transactions {
             var writes: [Record] = []
-            for write in transaction.writes { writes.append(try Record(write, author: author)) }
-            do { transactions.append(try Transaction(writes)) } catch {
+            var had: [Key: Cursor] = [:]
+            for wire in transaction.writes {
+                let write = try Record(wire, author: author)
+                writes.append(write)
+                if !wire.had.isEmpty { had[write.key] = try Cursor(wire: wire.had, field: "had") }
+            }
+            do { transactions.append(try Transaction(writes, had: had)) } catch {
                 throw WireError("\(error)")
             }
         }
-        self.init(transactions)
+        self.init(transactions, tellsHad: wire.tellsHad)
     }
 }
 
@@ -57,8 +64,8 @@ extension PushAnswer {
 
 extension Cursor {
     /// - Throws: ``WireError`` for a text that is no cursor.
-    package init(wire text: String) throws(WireError) {
-        guard let cursor = Cursor(text) else { throw WireError("\"cursor\" is no cursor") }
+    package init(wire text: String, field: String = "cursor") throws(WireError) {
+        guard let cursor = Cursor(text) else { throw WireError("\"\(field)\" is no cursor") }
         self = cursor
     }
 }

@@ -14,6 +14,7 @@ extension WireRecord {
         milliseconds = UInt64(record.stamp.timestamp.milliseconds)
         counter = UInt32(record.stamp.timestamp.counter)
         device = record.stamp.device.description
+        digest = record.stamp.digest
     }
 }
 
@@ -26,7 +27,8 @@ extension Record {
             self.init(
                 key: key, content: try Content(wire.content),
                 stamp: Stamp(
-                    try HybridTimestamp(of: wire), try DeviceID(wire.device, default: author)))
+                    try HybridTimestamp(of: wire), try DeviceID(wire.device, default: author),
+                    digest: wire.digest))
         } catch {
             throw WireError("the write of \"\(key)\": \(error)")
         }

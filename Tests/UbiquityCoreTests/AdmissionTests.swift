@@ -126,16 +126,6 @@ import Testing
                 == [.committed([.applied])])
     }
 
-    @Test func `keeps deleted what was deleted so long ago that nobody remembers`() throws {
-        var stored = PushAdmission.Stored()
-        stored.newestForgotten = HybridTimestamp(milliseconds: now)
-        let results = try admission.decide(
-            Push([Transaction([write("a", .integer(1), at: -1), write("b", .integer(1), at: 1)])]),
-            on: stored
-        ).results
-        #expect(results == [.committed([.olderThanForgotten, .applied])])
-    }
-
     @Test func `needs each key at most once in a transaction`() throws {
         #expect(throws: PushError.repeatedKey(try Key("a"))) {
             try Transaction([write("a", .integer(1)), write("a", .integer(2), at: 1)])

@@ -10,9 +10,12 @@ struct ForgettingRuleTests {
 
     private func horizon(_ deletions: [(Int64, Int64)], passed: Int64?) -> Int64? {
         let deletions = deletions.map {
-            ForgettingRule.Deletion(revision: $0.0, committed: $0.1)
+            ForgettingRule.Deletion(
+                revision: $0.0, committed: $0.1, timestamp: HybridTimestamp(milliseconds: $0.1))
         }
-        return rule.horizon(of: deletions, passed: passed, now: 1_000)
+        return rule.horizon(
+            of: deletions, passed: passed, running: 1_000,
+            newest: HybridTimestamp(milliseconds: 1_000))
     }
 
     @Test func `what is old enough and passed by all is forgotten`() {
@@ -32,7 +35,20 @@ struct ForgettingRuleTests {
         #expect(horizon([(1, 990), (2, 991), (3, 992), (4, 993), (5, 994)], passed: 0) == 2)
     }
 
-    @Test func `a clock that was set back does not make younger ones forgotten`() {
+    @Test func `a clock that jumps weeks ahead makes no deletion old`() {
+        func horizon(running: Int64, newest: Int64) -> Int64? {
+            let deletion = ForgettingRule.Deletion(
+                revision: 1, committed: 900, timestamp: HybridTimestamp(milliseconds: 5_000))
+            return rule.horizon(
+                of: [deletion], passed: nil, running: running,
+                newest: HybridTimestamp(milliseconds: newest))
+        }
+        #expect(horizon(running: 999, newest: 1_000_000) == nil)
+        #expect(horizon(running: 1_000_000, newest: 5_099) == nil)
+        #expect(horizon(running: 1_000, newest: 5_100) == 1)
+    }
+
+    @Test func `a younger one before it keeps an older one remembered`() {
         #expect(horizon([(1, 800), (2, 990), (3, 850)], passed: nil) == 1)
     }
 

@@ -158,22 +158,4 @@ struct FoundBySimulationTests {
         #expect(second.disk.refused.isEmpty)
         #expect(second.takeNotices().isEmpty)
     }
-
-    @Test func `clones that wrote under one stamp do not mix their transactions`() throws {
-        let stamp = Stamp(HybridTimestamp(milliseconds: 5), DeviceID(rawValue: 7))
-        func push(_ values: [String: Int64]) throws -> Push {
-            let writes = try values.map { key, value in
-                Record(key: try Key(key), content: .value(.integer(value)), stamp: stamp)
-            }
-            return Push([try Transaction(writes.sorted { $0.key < $1.key })])
-        }
-        // Key by key, the greater values would be of both.
-        let pushes = [try push(["a": 1, "b": 9]), try push(["a": 2, "b": 3])]
-        for order in [pushes, pushes.reversed()] {
-            var server = TestServer(epoch: 1)
-            for push in order { _ = try server.push(push, now: 1_000) }
-            #expect(server["a"] == .integer(2))
-            #expect(server["b"] == .integer(3))
-        }
-    }
 }

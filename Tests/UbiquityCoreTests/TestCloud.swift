@@ -43,6 +43,9 @@ final class TestCloud {
         Issue.record("the devices did not come to rest")
     }
 
+    /// The server says that all deletions up to then are forgotten.
+    func setHorizon(_ timestamp: HybridTimestamp) { server.horizon = timestamp }
+
     func replaceServer(by server: TestServer) {
         self.server = server
         for device in devices { device.cut() }
@@ -68,9 +71,10 @@ struct TestServer {
     var limits = StoreLimits()
     var allowance = Allowance(burst: 1_000, perSecond: 1_000)
     private(set) var stored = PushAdmission.Stored()
-    private(set) var lineage = Lineage()
+    private var lineage: Lineage { stored.lineage }
     private(set) var revisions: [Key: Int64] = [:]
     private(set) var pushes = 0
+    var horizon = HybridTimestamp.zero
 
     init(epoch: UInt64) { self.epoch = epoch }
 
@@ -79,13 +83,14 @@ struct TestServer {
     mutating func push(_ push: Push, now: Int64) throws(ClockAhead) -> PushAnswer {
         pushes += 1
         let decision = try PushAdmission(limits: limits, now: now).decide(push, on: stored)
-        if !decision.writes.isEmpty { _ = lineage.advance(in: epoch) }
+        if !decision.writes.isEmpty { _ = stored.lineage.advance(in: epoch) }
         for write in decision.writes {
             stored.records[write.key] = write
             revisions[write.key] = lineage.revision
         }
         stored.usage = decision.usage
         stored.newest = decision.newest
+        stored.accepted = decision.accepted
         return PushAnswer(
             cursor: lineage.position.cursor, serverMilliseconds: now, results: decision.results)
     }
@@ -107,9 +112,12 @@ struct TestServer {
             serverMilliseconds: now, isWhole: cursor == nil)
     }
 
+    /// Has it forget a deletion of that time.
+    mutating func setHorizon(_ timestamp: HybridTimestamp) { stored.newestForgotten = timestamp }
+
     mutating func forgetDeletions() {
         for record in stored.records.values where record.content == .deleted {
-            lineage.forgottenRevision = max(
+            stored.lineage.forgottenRevision = max(
                 lineage.forgottenRevision, revisions[record.key] ?? 0)
             stored.newestForgotten = max(stored.newestForgotten, record.stamp.timestamp)
             stored.records[record.key] = nil
@@ -117,10 +125,10 @@ struct TestServer {
     }
 
     var config: (Int64) -> ServerConfig {
-        { [limits, allowance] now in
+        { [limits, allowance, horizon] now in
             ServerConfig(
                 serverMilliseconds: now, limits: limits, allowance: allowance,
-                deletionsRememberedSeconds: 86_400)
+                deletionsRememberedSeconds: 86_400, horizon: horizon)
         }
     }
 }

@@ -77,8 +77,9 @@ struct VirtualPartsTests {
         var store = VirtualStore()
         let admission = PushAdmission(limits: StoreLimits(), now: 1_000)
         let first = try store.admit(
-            push("a", .value(.integer(1)), at: 1), by: admission, in: 1)
-        let second = try store.admit(push("a", .deleted, at: 2), by: admission, in: 1)
+            push("a", .value(.integer(1)), at: 1), by: admission, in: 1, running: 1_000)
+        let second = try store.admit(
+            push("a", .deleted, at: 2), by: admission, in: 1, running: 1_000)
         #expect(try store.changes(since: nil, now: 0).records.isEmpty)
         let changes = try store.changes(since: first.position.cursor, now: 0)
         #expect(changes.records.map(\.content) == [.deleted])
@@ -92,14 +93,15 @@ struct VirtualPartsTests {
         var store = VirtualStore()
         let admission = PushAdmission(limits: StoreLimits(), now: 1_000)
         let first = try store.admit(
-            push("a", .value(.integer(1)), at: 1), by: admission, in: 1)
-        _ = try store.admit(push("a", .deleted, at: 2), by: admission, in: 1)
+            push("a", .value(.integer(1)), at: 1), by: admission, in: 1, running: 1_000)
+        _ = try store.admit(push("a", .deleted, at: 2), by: admission, in: 1, running: 1_000)
+        _ = try store.admit(push("b", .deleted, at: 12), by: admission, in: 1, running: 1_001)
         let rule = ForgettingRule(
             rememberedMilliseconds: 10, liveMilliseconds: 10, deletionsMax: 8)
-        store.forget(rule, now: 1_005)
-        #expect(store.records.count == 1)
-        store.forget(rule, now: 1_010)
-        #expect(store.records.isEmpty)
+        _ = store.forget(rule, running: 1_005) { _ in false }
+        #expect(store.records.count == 2)
+        _ = store.forget(rule, running: 1_010) { _ in false }
+        #expect(store.records.keys.map(\.string) == ["b"])
         #expect(throws: LinkFailure(.cursorGone(isOtherHistory: false), "forgotten deletions")) {
             try store.changes(since: first.position.cursor, now: 0)
         }

@@ -87,16 +87,22 @@ import UbiquityWire
     @Test(arguments: WireFormat.allCases)
     func `carries a push and its answer`(format: WireFormat) throws {
         let device = DeviceID(rawValue: 7)
-        let stamp = Stamp(HybridTimestamp(milliseconds: 1_800_000_000_000, counter: 65_535), device)
+        let stamp = Stamp(
+            HybridTimestamp(milliseconds: 1_800_000_000_000, counter: 65_535), device,
+            digest: .max)
         let record = Record(key: try Key("k"), content: .value(.integer(1)), stamp: stamp)
         let other = Record(
             key: try Key("d"), content: .deleted,
             stamp: Stamp(stamp.timestamp, DeviceID(rawValue: .max)))
         var part = record
         part.key = record.key.part(try #require(PartID("d\u{0}é")))
-        let push = Push([try Transaction([record, other, part])])
-        let bytes = format.encode(WirePush(push, author: device))
-        #expect(try Push(format.decode(WirePush.self, from: bytes), author: device) == push)
+        let had = [other.key: Position(epoch: 1, revision: 1).cursor]
+        let transaction = try Transaction([record, other, part], had: had)
+        for tellsHad in [true, false] {
+            let push = Push([transaction], tellsHad: tellsHad)
+            let bytes = format.encode(WirePush(push, author: device))
+            #expect(try Push(format.decode(WirePush.self, from: bytes), author: device) == push)
+        }
         let answer = PushAnswer(
             cursor: Position(epoch: 1, revision: 2).cursor, serverMilliseconds: 3,
             results: [
@@ -114,6 +120,7 @@ import UbiquityWire
         "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"deleted\":true}]}]}",
         "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"value\":{},\"milliseconds\":\"1\"}]}]}",
         "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"deleted\":true,\"milliseconds\":\"1\",\"counter\":65536}]}]}",
+        "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"deleted\":true,\"milliseconds\":\"1\",\"had\":\" \"}]}]}",
         "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"deleted\":true,\"milliseconds\":\"1\",\"device\":\"x\"}]}]}",
     ])
     func `that means nothing is refused with a sentence`(json: String) {

@@ -12,7 +12,7 @@ internal import GRDB
 enum SQLiteFile {
     /// "Ubiq" in ASCII: tells a store of ours from other programs' databases.
     static let applicationID: Int64 = 0x5562_6971
-    static let formatVersion: Int64 = 2
+    static let formatVersion: Int64 = 3
     static let busySecondsMax: TimeInterval = 10
     /// Enough for the indexes: a value is read once, and an opened store has it in memory. SQLite's
     /// default would keep all values a second time.
@@ -23,9 +23,9 @@ enum SQLiteFile {
         do {
             let queue = try DatabaseQueue(path: path, configuration: configuration)
             try queue.writeWithoutTransaction { db in
-                let isMade = try look(at: db, path)
+                let found = try look(at: db, path)
                 try enterWAL(db)
-                if !isMade { try makeTables(in: db, path) }
+                if found < formatVersion { try migrate(db, path) }
             }
             return queue
         } catch { throw LocalStorageError(error, path: path) }
@@ -59,19 +59,19 @@ enum SQLiteFile {
     ///
     /// In one transaction: another process may be making the tables, and half of what it does looks
     /// like another program's file.
-    /// - Returns: Whether the tables are there.
-    private static func look(at db: Database, _ path: String) throws -> Bool {
-        var isMade = false
+    /// - Returns: The file's format; 0: there are no tables.
+    private static func look(at db: Database, _ path: String) throws -> Int64 {
+        var found: Int64 = 0
         try db.inTransaction(.deferred) {
-            isMade = try checkOwner(of: db, path)
+            found = try checkOwner(of: db, path)
             return .commit
         }
-        return isMade
+        return found
     }
 
     /// To be called in a transaction.
-    /// - Returns: Whether the tables are there.
-    static func checkOwner(of db: Database, _ path: String) throws -> Bool {
+    /// - Returns: The file's format; 0: there are no tables.
+    static func checkOwner(of db: Database, _ path: String) throws -> Int64 {
         let owner = try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let version = try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         if owner == applicationID {
@@ -80,18 +80,18 @@ enum SQLiteFile {
                     .newer, path: path,
                     cause: "its format is \(version), known is \(formatVersion)")
             }
-            // No release wrote them.
-            guard version == 0 || version == formatVersion else {
+            // No release wrote format 1.
+            guard version == 0 || version >= 2 else {
                 throw StoredValue.damage("its format is \(version), known is \(formatVersion)")
             }
-            return version > 0
+            return version
         }
         let objects = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
         guard owner == 0, version == 0, objects == 0 else {
             throw LocalStorageError(
                 .foreign, path: path, cause: "it is a database of another program")
         }
-        return false
+        return 0
     }
 
     /// SQLite does not wait for others here as it does elsewhere: two processes that make the
@@ -122,12 +122,17 @@ enum SQLiteFile {
         try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
-    private static func makeTables(in db: Database, _ path: String) throws {
+    private static func migrate(_ db: Database, _ path: String) throws {
         try db.inTransaction(.immediate) {
             // Another process may have been first.
-            guard try !checkOwner(of: db, path) else { return .rollback }
-            try db.execute(sql: schema)
-            try SQLiteRows.writeMeta(nil, version: 0, to: db)
+            let found = try checkOwner(of: db, path)
+            guard found < formatVersion else { return .rollback }
+            if found == 0 {
+                try db.execute(sql: format2)
+                try SQLiteRows.writeMeta(nil, version: 0, to: db)
+            }
+            try db.execute(sql: format3)
+            try SQLiteRows.noteHad(db)
             return .commit
         }
     }
@@ -135,7 +140,7 @@ enum SQLiteFile {
     /// Keys are blobs: a text of SQLite ends at the first zero byte, and a key may have one.
     /// Where `confirmed_time` is not NULL and `confirmed_value` is, the key was deleted; so with
     /// `pending`. Values are the protocol's messages, and so is `data`.
-    private static let schema = """
+    private static let format2 = """
         CREATE TABLE entry (
             key BLOB PRIMARY KEY NOT NULL,
             version INTEGER NOT NULL,
@@ -151,6 +156,14 @@ enum SQLiteFile {
             id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB NOT NULL, time INTEGER NOT NULL,
             device INTEGER NOT NULL, value BLOB, code TEXT NOT NULL, detail TEXT NOT NULL);
         PRAGMA application_id = \(applicationID);
-        PRAGMA user_version = \(formatVersion);
+        """
+
+    /// `pending_had` is a cursor. A record of format 2 has no digest, as on the server.
+    private static let format3 = """
+        ALTER TABLE entry ADD COLUMN confirmed_digest INTEGER;
+        ALTER TABLE entry ADD COLUMN pending_digest INTEGER;
+        ALTER TABLE entry ADD COLUMN pending_had TEXT;
+        ALTER TABLE refused ADD COLUMN digest INTEGER;
+        PRAGMA user_version = 3;
         """
 }

@@ -23,33 +23,36 @@ extension Row {
         }
     }
 
-    /// Time, device and value from that column on; nil if there is no time.
+    /// Time, device, value and digest from that column on; nil if there is no time.
     func record(of key: UbiquityCore.Key, at column: Int) throws -> UbiquityCore.Record? {
         guard let time = try decode(Int64?.self, atIndex: column) else { return nil }
         let device = try decode(Int64?.self, atIndex: column + 1) ?? 0
         let content = try withUnsafeData(atIndex: column + 2) { bytes in
             try bytes.map { Content.value(try StoredValue.decode($0, key)) } ?? .deleted
         }
+        let digest = try decode(Int64?.self, atIndex: column + 3) ?? 0
         return UbiquityCore.Record(
             key: key, content: content,
             stamp: Stamp(
                 HybridTimestamp(rawValue: UInt64(bitPattern: time)),
-                DeviceID(rawValue: UInt64(bitPattern: device))))
+                DeviceID(rawValue: UInt64(bitPattern: device)),
+                digest: UInt64(bitPattern: digest)))
     }
 
     private func pendingWrite(of key: UbiquityCore.Key) throws -> PendingWrite? {
-        guard let record = try record(of: key, at: 4) else { return nil }
-        let transaction = try decode(Int64?.self, atIndex: 7) ?? 0
+        guard let record = try record(of: key, at: 5) else { return nil }
+        let transaction = try decode(Int64?.self, atIndex: 9) ?? 0
         return PendingWrite(
             record: record, transaction: UInt64(bitPattern: transaction),
-            provisional: try provisionalStamp())
+            provisional: try provisionalStamp(),
+            had: try decode(String?.self, atIndex: 10).flatMap { Cursor($0) })
     }
 
     private func provisionalStamp() throws -> ProvisionalStamp? {
-        guard let wall = try decode(Int64?.self, atIndex: 8),
-            let uptime = try decode(Int64?.self, atIndex: 9),
-            let boot = try decode(Int64?.self, atIndex: 10),
-            let seen = try decode(Int64?.self, atIndex: 11)
+        guard let wall = try decode(Int64?.self, atIndex: 11),
+            let uptime = try decode(Int64?.self, atIndex: 12),
+            let boot = try decode(Int64?.self, atIndex: 13),
+            let seen = try decode(Int64?.self, atIndex: 14)
         else { return nil }
         return ProvisionalStamp(
             madeAt: ClockReading(wall: wall, uptime: uptime, boot: UInt64(bitPattern: boot)),

@@ -13,13 +13,17 @@ enum SQLiteRows {
         return try checked(version)
     }
 
-    /// - Parameter version: Nil: everything.
-    static func changes(_ db: Database, after version: Int64?) throws -> DiskChanges {
+    /// - Parameters:
+    ///   - version: Nil: everything.
+    ///   - format: The file's, which may be an older one where it is only looked at.
+    static func changes(
+        _ db: Database, after version: Int64?, format: Int64 = SQLiteFile.formatVersion
+    ) throws -> DiskChanges {
         let statement = try db.cachedStatement(sql: "SELECT version, data FROM meta")
         guard let row = try Row.fetchOne(statement) else { throw missingMeta(db) }
         return DiskChanges(
             version: try checked(row.decode(atIndex: 0)),
-            entries: try entries(db, after: version),
+            entries: try entries(db, after: version, format),
             meta: try meta(row.decode(atIndex: 1), in: db))
     }
 
@@ -44,9 +48,27 @@ enum SQLiteRows {
         ])
     }
 
+    /// What waits in a file of format 2 does not say whether its author had the entry from the server:
+    /// it did where there is a value of the server's.
+    static func noteHad(_ db: Database) throws {
+        guard let cursor = try changes(db, after: .max).meta.cursor else { return }
+        try db.execute(
+            sql: """
+                UPDATE entry SET pending_had = ?
+                WHERE pending_time IS NOT NULL AND confirmed_value IS NOT NULL
+                """, arguments: [cursor.text])
+    }
+
+    static func refusedCount(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM refused") ?? 0
+    }
+
     static func refusedWrites(_ db: Database) throws -> [RefusedWrite] {
         let statement = try db.cachedStatement(
-            sql: "SELECT key, time, device, value, code, detail FROM refused ORDER BY id DESC")
+            sql: """
+                SELECT key, time, device, value, digest, code, detail FROM refused
+                ORDER BY id DESC
+                """)
         let rows = try Row.fetchCursor(statement)
         var refused: [RefusedWrite] = []
         while let row = try rows.next() {
@@ -55,16 +77,23 @@ enum SQLiteRows {
                 RefusedWrite(
                     record: record,
                     refusal: Refusal(
-                        code: try row.decode(atIndex: 4), detail: try row.decode(atIndex: 5))))
+                        code: try row.decode(atIndex: 5), detail: try row.decode(atIndex: 6))))
         }
         return refused
     }
 
-    private static func entries(_ db: Database, after version: Int64?) throws -> [StoredEntry] {
+    private static func entries(
+        _ db: Database, after version: Int64?, _ format: Int64
+    ) throws -> [StoredEntry] {
+        let (confirmed, pending, had) =
+            format > 2
+            ? ("confirmed_digest", "pending_digest", "pending_had") : ("NULL", "NULL", "NULL")
         let statement = try db.cachedStatement(
             sql: """
                 SELECT key, confirmed_time, confirmed_device, confirmed_value,
-                    pending_time, pending_device, pending_value, pending_transaction,
+                    \(confirmed),
+                    pending_time, pending_device, pending_value,
+                    \(pending), pending_transaction, \(had),
                     provisional_wall, provisional_uptime, provisional_boot, provisional_seen
                 FROM entry \(version == nil ? "" : "WHERE version > ?")
                 """)
@@ -89,14 +118,25 @@ enum SQLiteRows {
     }
 
     private static func write(_ entry: StoredEntry, version: Int64, to db: Database) throws {
+        if entry.confirmed == nil, entry.pending == nil, try removeTombstone(entry.key, db) {
+            return
+        }
         let statement = try db.cachedStatement(
-            sql: "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+            sql: """
+                INSERT OR REPLACE INTO entry (key, version,
+                    confirmed_time, confirmed_device, confirmed_value, confirmed_digest,
+                    pending_time, pending_device, pending_value, pending_digest,
+                    pending_transaction, pending_had,
+                    provisional_wall, provisional_uptime, provisional_boot, provisional_seen)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
         let provisional = entry.pending?.provisional
         statement.setUncheckedArguments(
             [Data(entry.key.bytes), version]
                 + columns(of: entry.confirmed) + columns(of: entry.pending?.record)
                 + [
                     entry.pending.map { Int64(bitPattern: $0.transaction) },
+                    entry.pending?.had?.text,
                     provisional?.madeAt.wall, provisional?.madeAt.uptime,
                     provisional.map { Int64(bitPattern: $0.madeAt.boot) },
                     provisional.map { Int64(bitPattern: $0.seen.rawValue) },
@@ -104,11 +144,25 @@ enum SQLiteRows {
         try statement.execute()
     }
 
+    /// A row of a deletion is not needed when there is no deletion any more: no other process shows
+    /// anything of it. Other rows stay as ones that say "nothing", for those who have known the key.
+    /// - Returns: Whether there was one.
+    private static func removeTombstone(_ key: UbiquityCore.Key, _ db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(
+            sql: """
+                DELETE FROM entry WHERE key = ? AND confirmed_time IS NOT NULL
+                    AND confirmed_value IS NULL AND pending_time IS NULL
+                """)
+        statement.setUncheckedArguments([Data(key.bytes)])
+        try statement.execute()
+        return db.changesCount > 0
+    }
+
     private static func write(_ refused: RefusedWrite, to db: Database) throws {
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO refused (key, time, device, value, code, detail)
-                SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE NOT EXISTS (
+                INSERT INTO refused (key, time, device, value, digest, code, detail)
+                SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE NOT EXISTS (
                     SELECT 1 FROM refused
                     WHERE key = ?1 AND time = ?2 AND device = ?3 AND value IS ?4)
                 """)
@@ -118,12 +172,13 @@ enum SQLiteRows {
         try statement.execute()
     }
 
-    /// Time, device and value.
+    /// Time, device, value and digest.
     private static func columns(of record: UbiquityCore.Record?) -> StatementArguments {
         [
             record.map { Int64(bitPattern: $0.stamp.timestamp.rawValue) },
             record.map { Int64(bitPattern: $0.stamp.device.rawValue) },
             record?.content.value.map(StoredValue.encode),
+            record.map { Int64(bitPattern: $0.stamp.digest) },
         ]
     }
 

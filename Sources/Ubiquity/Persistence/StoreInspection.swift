@@ -26,14 +26,15 @@ package struct StoreInspection: Sendable {
     }
 
     private mutating func read(_ db: Database, _ path: String) throws {
-        guard try SQLiteFile.checkOwner(of: db, path) else {
+        let format = try SQLiteFile.checkOwner(of: db, path)
+        guard format > 0 else {
             throw StoredValue.damage("it is empty")
         }
         let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
         guard verdict == "ok" else { throw StoredValue.damage(verdict) }
-        let changes = try SQLiteRows.changes(db, after: nil)
+        let changes = try SQLiteRows.changes(db, after: nil, format: format)
         meta = changes.meta
-        refusedCount = try SQLiteRows.refusedWrites(db).count
+        refusedCount = try SQLiteRows.refusedCount(db)
         for entry in changes.entries {
             if entry.pending != nil { pendingCount += 1 }
             let content = entry.pending?.record.content ?? entry.confirmed?.content

@@ -13,6 +13,25 @@ package struct ValueFingerprint: Hashable, Sendable {
 
     package init(_ value: PropertyListValue) { add(value) }
 
+    /// The digest of what is written at once: equal for equal keys and contents, in any order, and
+    /// never 0.
+    package static func digest(of writes: some Collection<(key: Key, content: Content)>) -> UInt64 {
+        var fingerprint = Self()
+        let sorted = writes.count == 1 ? Array(writes) : writes.sorted { $0.key < $1.key }
+        fingerprint.add(10, UInt64(sorted.count))
+        for write in sorted {
+            fingerprint.add(7, bytes: write.key.bytes)
+            if let value = write.content.value {
+                fingerprint.add(value)
+            } else {
+                fingerprint.add(0)
+            }
+        }
+        return max(1, fingerprint.first ^ fingerprint.second.byteSwapped)
+    }
+
+    private init() {}
+
     /// - Returns: Nil for any other number of bytes than ``byteCount``.
     package init?(bytes: [UInt8]) {
         guard bytes.count == Self.byteCount else { return nil }

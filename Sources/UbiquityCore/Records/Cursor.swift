@@ -30,6 +30,15 @@ package struct Position: Hashable, Sendable {
         self.revision = revision
     }
 
+    /// The epoch of one store in a run of the server, so that no cursor of one store holds in another:
+    /// the FNV-1a hash of the store's name, begun with the run's number.
+    package static func epoch(ofRun run: UInt64, store name: String) -> UInt64 {
+        let hash = name.utf8.reduce(run ^ 0xCBF2_9CE4_8422_2325) { hash, byte in
+            (hash ^ UInt64(byte)) &* 0x100_0000_01B3
+        }
+        return max(1, hash)
+    }
+
     /// Nil for a cursor that no server of this kind gave.
     package init?(_ cursor: Cursor) {
         let parts = cursor.text.split(separator: "-", omittingEmptySubsequences: false)

@@ -21,18 +21,24 @@ extension Content: Comparable {
     }
 }
 
-/// When and by which device an edit was made.
+/// When, by which device and with what an edit was made: the order of all writes.
 package struct Stamp: Hashable, Comparable, Sendable {
     package var timestamp: HybridTimestamp
     package var device: DeviceID
+    /// Stands for all that was written at once, see ``ValueFingerprint/digest(of:)``. Two processes
+    /// of one device, or two copies of it, can give two transactions the same timestamp; the digest
+    /// then orders them, for all of their keys alike. Only its author computes it; 0: a client
+    /// without digests wrote it.
+    package var digest: UInt64
 
-    package init(_ timestamp: HybridTimestamp, _ device: DeviceID) {
+    package init(_ timestamp: HybridTimestamp, _ device: DeviceID, digest: UInt64 = 0) {
         self.timestamp = timestamp
         self.device = device
+        self.digest = digest
     }
 
     package static func < (a: Stamp, b: Stamp) -> Bool {
-        (a.timestamp, a.device) < (b.timestamp, b.device)
+        (a.timestamp, a.device, a.digest) < (b.timestamp, b.device, b.digest)
     }
 }
 
@@ -48,9 +54,9 @@ package struct Record: Hashable, Sendable {
         self.stamp = stamp
     }
 
-    /// Whether this write gives way to the other one of the same key: the later wins, then the greater
-    /// device. Neither of two with one stamp does, which only a cloned device writes. Of parts that their
-    /// run changes in place, see ``PartOrder``, that which has come further wins.
+    /// Whether this write gives way to the other one of the same key: the one with the greater stamp
+    /// wins. Neither of two with one stamp does. Of parts that their run changes in place, see
+    /// ``PartOrder``, that which has come further wins.
     package func isOlder(than other: Record) -> Bool {
         isBehind(other) ?? (stamp < other.stamp)
     }
@@ -60,10 +66,17 @@ package struct Record: Hashable, Sendable {
         key.isPart ? PartOrder.isBehind(self, other) : nil
     }
 
-    /// Whether this write replaces the other one of the same key: the later does, and of two with one
-    /// stamp that with the greater content.
+    /// Whether this write replaces the other one of the same key: the one with the greater stamp does.
+    /// Of two with one stamp, which only clients without digests write, the greater content does.
     package func wins(over other: Record) -> Bool {
         other.isOlder(than: self) || (!isOlder(than: other) && other.content < content)
+    }
+
+    /// Whether the other is this write as a server without digests gave it back.
+    package func isWithoutDigest(_ other: Record) -> Bool {
+        var mine = self
+        mine.stamp.digest = 0
+        return mine == other
     }
 
     /// The winner of the two. Idempotent, commutative and associative.

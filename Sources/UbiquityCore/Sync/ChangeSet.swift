@@ -8,17 +8,20 @@ package struct ChangeSet: Hashable, Sendable {
     package var serverMilliseconds: Int64
     /// The whole store without its deletions: what is not listed is not there.
     package var isWhole: Bool
+    /// See ``ServerConfig/horizon``, with which a device is told.
+    package var horizon: HybridTimestamp
     /// For who asked for it as well.
     package var config: ServerConfig?
 
     package init(
         records: [Record], cursor: Cursor, serverMilliseconds: Int64, isWhole: Bool,
-        config: ServerConfig? = nil
+        horizon: HybridTimestamp = .zero, config: ServerConfig? = nil
     ) {
         self.records = records
         self.cursor = cursor
         self.serverMilliseconds = serverMilliseconds
         self.isWhole = isWhole
+        self.horizon = horizon
         self.config = config
     }
 }
@@ -29,14 +32,18 @@ package struct ServerConfig: Hashable, Sendable {
     package var limits: StoreLimits
     package var allowance: Allowance
     package var deletionsRememberedSeconds: Int64
+    /// The store's tombstone horizon: all its deletions from before are forgotten. Zero: none is, or
+    /// the server does not say.
+    package var horizon: HybridTimestamp
 
     package init(
         serverMilliseconds: Int64, limits: StoreLimits, allowance: Allowance,
-        deletionsRememberedSeconds: Int64
+        deletionsRememberedSeconds: Int64, horizon: HybridTimestamp = .zero
     ) {
         self.serverMilliseconds = serverMilliseconds
         self.limits = limits
         self.allowance = allowance
         self.deletionsRememberedSeconds = deletionsRememberedSeconds
+        self.horizon = horizon
     }
 }

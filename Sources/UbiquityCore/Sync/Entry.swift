@@ -15,22 +15,33 @@ package struct Entry: Hashable, Sendable {
     /// What the app sees; nil: there never was anything.
     package var visible: Content? { pending?.record.content ?? confirmed?.content }
 
+    var isEmpty: Bool { confirmed == nil && pending == nil }
+
     /// Whether the pending write is still to be sent.
     var waits: Bool { pending != nil && !isSettled }
 
     /// Takes a record of the server. What waits is dropped if the record replaces or is it.
-    package mutating func merge(_ record: Record) {
-        // Of two with one stamp, the server has chosen.
-        if let confirmed, record.isOlder(than: confirmed) { return }
+    ///
+    /// - Parameter isNews: Whether the server committed it after all that this device has. Then a
+    ///   deletion gives way to an earlier value too: the server has forgotten it, and has taken what
+    ///   somebody made before, who had nothing from there that could be deleted.
+    package mutating func merge(_ record: Record, isNews: Bool = false) {
+        if let confirmed, record.isOlder(than: confirmed),
+            !isNews || confirmed.content != .deleted || record.content == .deleted
+        {
+            return
+        }
         confirmed = record
         dropPendingIfBeaten()
     }
 
-    /// A stamp that is not final decides nothing yet; of two with one stamp the server chooses.
+    /// A stamp that is not final decides nothing yet.
     package mutating func dropPendingIfBeaten() {
         guard let mine = pending?.record, let confirmed else { return }
         if pending?.provisional != nil, mine.isBehind(confirmed) == nil { return }
-        if mine == confirmed || mine.isOlder(than: confirmed) { dropPending() }
+        if mine.isOlder(than: confirmed) || mine == confirmed || mine.isWithoutDigest(confirmed) {
+            dropPending()
+        }
     }
 
     package mutating func dropPending() {

@@ -37,6 +37,8 @@ struct EntryTable: Sendable {
     /// Slots that became unsaved; of some the disk has come to have the same since.
     private var unsaved: [Int] = []
     private var unsavedCount = 0
+    /// Slots of entries that say nothing.
+    private var emptyCount = 0
     private(set) var usage = Usage()
     /// The keys whose write waits for the server.
     private(set) var waiting: Set<Key> = []
@@ -49,17 +51,36 @@ struct EntryTable: Sendable {
     private var resolvers: [ExactString: Resolver] = [:]
 
     private struct Members: Sendable {
-        /// The slots of the parts.
-        var parts: [Int] = []
+        /// The slots of the parts that have a value: of deleted ones there may be thousands more.
+        private(set) var parts: [Int] = []
+        private var places: [Int: Int] = [:]
         /// What the key itself has: its slot has what the app sees.
         var own: PropertyListValue?
+
+        init(own: PropertyListValue?) { self.own = own }
+
+        mutating func add(_ slot: Int) {
+            places[slot] = parts.count
+            parts.append(slot)
+        }
+
+        mutating func remove(_ slot: Int) {
+            guard let place = places.removeValue(forKey: slot), let last = parts.popLast(),
+                last != slot
+            else { return }
+            parts[place] = last
+            places[last] = place
+        }
     }
 
     init() {}
 
     /// What a disk has, all of it saved: what ``update(_:saves:_:)`` does one by one, without what
     /// only a change needs.
-    init(disk: [StoredEntry]) {
+    init(disk: [StoredEntry]) { self.init(disk: disk, resolvers: [:]) }
+
+    private init(disk: [StoredEntry], resolvers: [ExactString: Resolver]) {
+        self.resolvers = resolvers
         index = KeyIndex(capacity: disk.count)
         slots.reserveCapacity(disk.count)
         for stored in disk { load(stored) }
@@ -70,8 +91,10 @@ struct EntryTable: Sendable {
         // A damaged disk may have a key twice; then the last one counts.
         let number = slotNumber(of: stored.key)
         let waited = slots[number].entry.waits
+        let wasEmpty = slots[number].entry.isEmpty
         slots[number].entry.confirmed = stored.confirmed
         slots[number].entry.pending = stored.pending
+        noteEmpty(slots[number].entry.isEmpty, before: wasEmpty)
         noteWaiting(stored.key, slots[number].entry.waits, before: waited)
         show(slots[number].entry.visible?.value, at: number)
     }
@@ -91,6 +114,13 @@ struct EntryTable: Sendable {
         guard let number = number(of: key) else { return nil }
         return slots[number].hasParts
             ? slots[number].entry.visible?.value : slots[number].value
+    }
+
+    /// Whether the server is known to have had a value there.
+    func isConfirmedValue(_ key: Key) -> Bool {
+        guard let number = number(of: key) else { return false }
+        if case .some(.value) = slots[number].entry.confirmed?.content { return true }
+        return false
     }
 
     /// The transaction of the write that waits; nil: none does.
@@ -130,6 +160,7 @@ struct EntryTable: Sendable {
         var entry = old
         change(&entry)
         slots[number].entry = entry
+        noteEmpty(entry.isEmpty, before: old.isEmpty)
         // An echo of what is known costs no write to the disk.
         if saves, (entry.confirmed, entry.pending) != (old.confirmed, old.pending) {
             noteUnsaved(number, base: old.pending)
@@ -157,6 +188,7 @@ struct EntryTable: Sendable {
         let key = write.record.key
         let number = slotNumber(of: key)
         let waited = slots[number].entry.waits
+        noteEmpty(false, before: slots[number].entry.isEmpty)
         noteUnsaved(number, base: slots[number].entry.pending)
         slots[number].entry.pending = write
         slots[number].entry.isSettled = false
@@ -168,8 +200,9 @@ struct EntryTable: Sendable {
         if let number = number(of: key) { return number }
         index.add(slots.count, key.quickHash)
         slots.append(Slot(key: key))
+        emptyCount += 1
         let number = slots.count - 1
-        if key.isPart { addPart(number, to: key.whole) }
+        if key.isPart { makeFamily(of: key.whole) }
         return number
     }
 
@@ -183,6 +216,10 @@ struct EntryTable: Sendable {
             }
         }
         return index.find(key.quickHash) { slots[$0].key == key }
+    }
+
+    private mutating func noteEmpty(_ isEmpty: Bool, before wasEmpty: Bool) {
+        if isEmpty != wasEmpty { emptyCount += isEmpty ? 1 : -1 }
     }
 
     private mutating func noteWaiting(_ key: Key, _ waits: Bool, before: Bool) {
@@ -251,7 +288,26 @@ struct EntryTable: Sendable {
 
     mutating func finishSave(_ saving: [Saving]) {
         for entry in saving { slots[entry.slot].isSaving = false }
+        if emptyCount > Self.emptyMax, emptyCount > slots.count / 2, isSaved { dropEmpty() }
     }
+
+    /// So many, and more than half of all, are not kept.
+    static let emptyMax = 1_024
+
+    /// Everything is saved, and so all of it is as a disk has it.
+    private mutating func dropEmpty() {
+        refreshViews()
+        let kept = slots.filter { !$0.entry.isEmpty }
+        let settled = kept.filter(\.entry.isSettled).map(\.key)
+        self = EntryTable(
+            disk: kept.map {
+                StoredEntry(key: $0.key, confirmed: $0.entry.confirmed, pending: $0.entry.pending)
+            }, resolvers: resolvers)
+        for key in settled { update(key, saves: false) { $0.isSettled = true } }
+    }
+
+    /// How many entries are kept, those that say nothing included.
+    var count: Int { slots.count }
 
     /// The save failed: what it was to write is unsaved again.
     mutating func undoSave(_ saving: [Saving]) {
@@ -315,13 +371,12 @@ struct EntryTable: Sendable {
             && slot.base.map { $0.pending == nil } ?? (slot.entry.pending == nil)
     }
 
-    private mutating func addPart(_ part: Int, to key: Key) {
+    private mutating func makeFamily(of key: Key) {
         let number = slotNumber(of: key)
         if !slots[number].hasParts {
             slots[number].hasParts = true
             families[key.name] = Members(own: slots[number].value)
         }
-        families[key.name]?.parts.append(part)
     }
 
     /// Takes note of what a part has now, or a key with parts itself.
@@ -329,6 +384,11 @@ struct EntryTable: Sendable {
         let key = slots[number].key
         if key.isPart {
             usage.replace(slots[number].value, by: value, of: key)
+            switch (slots[number].value == nil, value == nil) {
+            case (true, false): families[key.name]?.add(number)
+            case (false, true): families[key.name]?.remove(number)
+            case (true, true), (false, false): break
+            }
             slots[number].value = value
         } else {
             usage.replace(families[key.name]?.own, by: value, of: key)

@@ -3,23 +3,33 @@
 /// Writes that apply wholly or not at all; each key at most once.
 package struct Transaction: Hashable, Sendable {
     package let writes: [Record]
+    /// Of the entries that the author had from the server when it wrote: up to where it had the
+    /// store then. See ``PendingWrite/had``.
+    package let had: [Key: Cursor]
 
     /// - Throws: ``PushError`` if there is no write, or a key stands twice.
-    package init(_ writes: [Record]) throws(PushError) {
+    package init(_ writes: [Record], had: [Key: Cursor] = [:]) throws(PushError) {
         guard !writes.isEmpty else { throw .emptyTransaction }
         var keys = Set<Key>()
         for write in writes where !keys.insert(write.key).inserted {
             throw .repeatedKey(write.key)
         }
         self.writes = writes
+        self.had = had
     }
 }
 
 /// What a device sends at once. It becomes one revision of the store.
 package struct Push: Hashable, Sendable {
     package var transactions: [Transaction]
+    /// Whether a write that ``Transaction/had`` does not name is known to be of an entry that its
+    /// author did not have. Clients of version 0.1 do not say.
+    package var tellsHad: Bool
 
-    package init(_ transactions: [Transaction]) { self.transactions = transactions }
+    package init(_ transactions: [Transaction], tellsHad: Bool = true) {
+        self.transactions = transactions
+        self.tellsHad = tellsHad
+    }
 }
 
 package enum PushError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -66,6 +76,11 @@ package struct Refusal: Error, Hashable, Sendable {
     package init(_ violation: LimitViolation) {
         self.init(code: violation.code, detail: violation.description)
     }
+
+    /// A write may have been deleted since: its tombstone would have been dropped.
+    package static let olderThanForgotten = Refusal(
+        code: "older-than-forgotten",
+        detail: "the key was deleted after this write was made, or may have been")
 }
 
 package enum WriteResult: Hashable, Sendable {
@@ -73,7 +88,7 @@ package enum WriteResult: Hashable, Sendable {
     case applied
     /// The store holds this later write.
     case superseded(by: Record)
-    /// The write is older than a deletion that is no longer remembered, on a key that the store
-    /// does not have: it may have been deleted, and what was deleted must not come back by itself.
+    /// A deletion from before the tombstone horizon, of what the store does not have: there is
+    /// nothing to delete. (Servers of version 0.1 answer a value so that may have been deleted.)
     case olderThanForgotten
 }

@@ -27,17 +27,23 @@ package struct PushAdmission: Sendable {
         package var usage: Usage
         /// The greatest timestamp that the store ever accepted.
         package var newest: HybridTimestamp
-        /// The greatest timestamp of a deletion that is no longer remembered.
+        /// The greatest timestamp of a deletion that is no longer remembered: the tombstone horizon.
         package var newestForgotten: HybridTimestamp
+        package var accepted: AcceptedTimes
+        /// Which cursors are of this store's history.
+        package var lineage: Lineage
 
         package init(
             records: [Key: Record] = [:], usage: Usage = Usage(), newest: HybridTimestamp = .zero,
-            newestForgotten: HybridTimestamp = .zero
+            newestForgotten: HybridTimestamp = .zero, accepted: AcceptedTimes = AcceptedTimes(),
+            lineage: Lineage = Lineage()
         ) {
             self.records = records
             self.usage = usage
             self.newest = newest
             self.newestForgotten = newestForgotten
+            self.accepted = accepted
+            self.lineage = lineage
         }
     }
 
@@ -46,6 +52,7 @@ package struct PushAdmission: Sendable {
         package var writes: [Record]
         package var usage: Usage
         package var newest: HybridTimestamp
+        package var accepted: AcceptedTimes
         package var results: [TransactionResult]
     }
 
@@ -53,14 +60,38 @@ package struct PushAdmission: Sendable {
     /// - Complexity: O(*n*) in the number of writes.
     package func decide(_ push: Push, on stored: Stored) throws(ClockAhead) -> Decision {
         try checkClock(of: push, newest: stored.newest)
+        let before = stored
         var stored = stored
         var changed = Set<Key>()
         let results = push.transactions.map { transaction in
-            apply(transaction, to: &stored, changed: &changed)
+            // By what was accepted before this push: its transactions are in no order of times.
+            mayBringBack(transaction, before, stored.records, push.tellsHad)
+                ? .refused(.olderThanForgotten)
+                : apply(transaction, to: &stored, changed: &changed)
         }
         return Decision(
             writes: changed.sorted().compactMap { stored.records[$0] },
-            usage: stored.usage, newest: stored.newest, results: results)
+            usage: stored.usage, newest: stored.newest, accepted: stored.accepted,
+            results: results)
+    }
+
+    /// Whether a transaction could bring back what was deleted, for the tombstone would have been
+    /// dropped: a value from before the horizon, of what the store does not have, that its author had
+    /// from here, or that may have been here itself.
+    ///
+    /// What its author had from another history was not deleted in this one: a server restored from an
+    /// older copy lacks it. And what the server never had is taken, however old it is.
+    private func mayBringBack(
+        _ transaction: Transaction, _ stored: Stored, _ records: [Key: Record], _ tellsHad: Bool
+    ) -> Bool {
+        guard stored.newestForgotten > .zero else { return false }
+        return transaction.writes.contains { write in
+            guard records[write.key] == nil, write.content != .deleted, !write.key.isCount,
+                write.stamp.timestamp <= stored.newestForgotten
+            else { return false }
+            return !tellsHad || write.stamp.timestamp <= stored.accepted[write.stamp.device]
+                || transaction.had[write.key].map(stored.lineage.mayContain) ?? false
+        }
     }
 
     private func checkClock(of push: Push, newest: HybridTimestamp) throws(ClockAhead) {
@@ -76,14 +107,13 @@ package struct PushAdmission: Sendable {
         _ transaction: Transaction, to stored: inout Stored, changed: inout Set<Key>
     ) -> TransactionResult {
         // A copy of all records for each transaction would cost the square of the push.
-        let before = (usage: stored.usage, newest: stored.newest)
-        let yields = yields(transaction, to: stored)
+        let before = (stored.usage, stored.newest, stored.accepted)
         var replaced: [(key: Key, record: Record?)] = []
         var results: [WriteResult] = []
         do {
             for write in transaction.writes {
                 let old = stored.records[write.key]
-                let result = merge(write, into: &stored, yields: yields)
+                let result = merge(write, into: &stored)
                 results.append(result)
                 if stored.records[write.key] != old {
                     replaced.append((write.key, old))
@@ -91,49 +121,32 @@ package struct PushAdmission: Sendable {
                 }
             }
             try limits.check(
-                from: before.usage, to: stored.usage,
+                from: before.0, to: stored.usage,
                 by: transaction.writes.lazy.map { (key: $0.key, content: $0.content) })
         } catch {
             for (key, record) in replaced { stored.records[key] = record }
-            stored.usage = before.usage
-            stored.newest = before.newest
+            (stored.usage, stored.newest, stored.accepted) = before
             return .refused(Refusal(error))
         }
         changed.formUnion(replaced.map(\.key))
         return .committed(results)
     }
 
-    /// Whether a transaction loses its ties. Only a cloned device, which shares its name, gives two
-    /// of them one stamp; the greater content wins, but by one key for all, or the two would mix.
-    private func yields(_ transaction: Transaction, to stored: Stored) -> Bool {
-        let ties = transaction.writes.filter { write in
-            guard !write.key.hasPartOrder, let old = stored.records[write.key] else {
-                return false
-            }
-            return old.stamp == write.stamp && old.content != write.content
-        }
-        guard let first = ties.min(by: { $0.key < $1.key }), let old = stored.records[first.key]
-        else { return false }
-        return old.wins(over: first)
-    }
-
-    private func merge(
-        _ write: Record, into stored: inout Stored, yields: Bool
-    ) -> WriteResult {
+    private func merge(_ write: Record, into stored: inout Stored) -> WriteResult {
         let old = stored.records[write.key]
         if let old {
             if old == write { return .applied }
-            if old.stamp == write.stamp && !write.key.hasPartOrder
-                ? yields : !write.wins(over: old)
-            {
+            if !write.wins(over: old) {
+                stored.accepted.note(write.stamp)
                 return .superseded(by: old)
             }
-        } else if write.stamp.timestamp < stored.newestForgotten, !write.key.isCount {
+        } else if write.content == .deleted, write.stamp.timestamp <= stored.newestForgotten {
             return .olderThanForgotten
         }
         stored.records[write.key] = write
         stored.usage.replace(old?.content.value, by: write.content.value, of: write.key)
         stored.newest = max(stored.newest, write.stamp.timestamp)
+        stored.accepted.note(write.stamp)
         return .applied
     }
 }

@@ -11,6 +11,10 @@ package struct StoreState: Hashable, Sendable {
     package var newestForgotten = HybridTimestamp.zero
     /// How many deletions are remembered.
     package var deletions = 0
+    package var accepted = AcceptedTimes()
+    /// All deletions up to this timestamp are forgotten. ``newestForgotten`` may be later: a deletion
+    /// that was made offline comes late, and is remembered from then on.
+    package var horizon = HybridTimestamp.zero
 
     package struct Admitted: Hashable, Sendable {
         /// To be stored under the revision of ``position``; empty: nothing is to be stored.
@@ -25,13 +29,15 @@ package struct StoreState: Hashable, Sendable {
 
     package init(
         lineage: Lineage, usage: Usage, newest: HybridTimestamp, newestForgotten: HybridTimestamp,
-        deletions: Int
+        deletions: Int, accepted: AcceptedTimes, horizon: HybridTimestamp
     ) {
         self.lineage = lineage
         self.usage = usage
         self.newest = newest
         self.newestForgotten = newestForgotten
         self.deletions = deletions
+        self.accepted = accepted
+        self.horizon = horizon
     }
 
     /// - Parameters:
@@ -42,12 +48,15 @@ package struct StoreState: Hashable, Sendable {
         _ push: Push, records: [Key: Record], by admission: PushAdmission, in epoch: UInt64
     ) throws(ClockAhead) -> Admitted {
         let stored = PushAdmission.Stored(
-            records: records, usage: usage, newest: newest, newestForgotten: newestForgotten)
+            records: records, usage: usage, newest: newest, newestForgotten: newestForgotten,
+            accepted: accepted, lineage: lineage)
         let decision = try admission.decide(push, on: stored)
         var span: Lineage.Span?
+        accepted = decision.accepted
         if !decision.writes.isEmpty {
             usage = decision.usage
             newest = decision.newest
+            keepHorizon(below: decision.writes)
             deletions += Self.deletions(in: decision.writes, replacing: records)
             span = lineage.advance(in: epoch)
         }
@@ -57,11 +66,22 @@ package struct StoreState: Hashable, Sendable {
     }
 
     /// Takes note that the deletions up to a revision are remembered no longer.
-    /// - Parameter deletions: Their timestamps.
-    package mutating func forget(_ deletions: [HybridTimestamp], through revision: Int64) {
+    /// - Parameters:
+    ///   - deletions: Their timestamps.
+    ///   - oldest: The least timestamp of those that are still remembered; nil: none is.
+    package mutating func forget(
+        _ deletions: [HybridTimestamp], through revision: Int64, oldest: HybridTimestamp?
+    ) {
         self.deletions -= deletions.count
         newestForgotten = deletions.reduce(newestForgotten, max)
         lineage.forgottenRevision = max(lineage.forgottenRevision, revision)
+        horizon = oldest.map { min(newestForgotten, $0.previous) } ?? newestForgotten
+    }
+
+    private mutating func keepHorizon(below writes: [Record]) {
+        for write in writes where write.content == .deleted {
+            horizon = min(horizon, write.stamp.timestamp.previous)
+        }
     }
 
     private static func deletions(in writes: [Record], replacing old: [Key: Record]) -> Int {

@@ -7,11 +7,19 @@ package struct PendingWrite: Hashable, Sendable {
     package var transaction: UInt64
     /// Set while the stamp may still change; such a write is not sent.
     package var provisional: ProvisionalStamp?
+    /// Where the server had a value that this write replaced: up to where the device had the store
+    /// when the write was made. Nil: the author did not have the entry from the server, so that
+    /// nobody can have deleted it there. It stays as it is for as long as the write waits.
+    package var had: Cursor?
 
-    package init(record: Record, transaction: UInt64, provisional: ProvisionalStamp? = nil) {
+    package init(
+        record: Record, transaction: UInt64, provisional: ProvisionalStamp? = nil,
+        had: Cursor? = nil
+    ) {
         self.record = record
         self.transaction = transaction
         self.provisional = provisional
+        self.had = had
     }
 }
 

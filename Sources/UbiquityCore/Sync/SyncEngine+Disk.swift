@@ -168,11 +168,11 @@ extension SyncEngine {
         let device = device
         var changed: Set<Key> = []
         for key in keys {
-            guard let old = entries[key]?.pending?.record.stamp.timestamp,
-                let timestamp = final[old]
+            guard let old = entries[key]?.pending?.record.stamp,
+                let timestamp = final[old.timestamp]
             else { continue }
             let isChanged = entries.update(key) {
-                $0.pending?.record.stamp = Stamp(timestamp, device)
+                $0.pending?.record.stamp = Stamp(timestamp, device, digest: old.digest)
                 $0.pending?.provisional = nil
                 $0.dropPendingIfBeaten()
             }

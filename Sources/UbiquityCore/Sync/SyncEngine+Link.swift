@@ -171,6 +171,7 @@ extension SyncEngine {
         meta.cursor = cursor
         pass(cursor)
         unsettle(before: fetch)
+        dropTombstones(before: config.horizon)
         adopt(config, at: now)
         meta.link.lastSync = clock.milliseconds(at: now)
         setLink(.connected)

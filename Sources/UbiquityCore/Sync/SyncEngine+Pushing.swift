@@ -52,21 +52,25 @@ extension SyncEngine {
 
     private func sendable() -> [Transaction] {
         var writes: [UInt64: [Record]] = [:]
+        var had: [UInt64: [Key: Cursor]] = [:]
         var held: Set<UInt64> = []
         for key in waiting {
             guard let pending = entries[key]?.pending else { continue }
             writes[pending.transaction, default: []].append(pending.record)
+            if let cursor = pending.had { had[pending.transaction, default: [:]][key] = cursor }
             if pending.provisional != nil || !entries.isSaved(key) {
                 held.insert(pending.transaction)
             }
         }
         var result: [Transaction] = []
         var bytes = 0
-        for writes in writes.filter({ !held.contains($0.key) }).values.sorted(by: Self.isOlder) {
+        let ready = writes.filter { !held.contains($0.key) }
+        for (number, writes) in ready.sorted(by: { Self.isOlder($0.value, $1.value) }) {
             bytes += writes.reduce(0) { $0 + Self.bytes(of: $1) }
             if !result.isEmpty, bytes > min(meta.limits.pushBytesMax, pushBytesMax) { break }
             // Keys are unique here: each comes from another entry.
-            if let transaction = try? Transaction(writes.sorted { $0.key < $1.key }) {
+            let sorted = writes.sorted { $0.key < $1.key }
+            if let transaction = try? Transaction(sorted, had: had[number] ?? [:]) {
                 result.append(transaction)
             }
         }
@@ -112,9 +116,15 @@ extension SyncEngine {
                     if withdraw(write, refusal) { forgotten.insert(write.key) }
                 }
             case .refused(let refusal):
+                let isForgotten = refusal.code == Refusal.olderThanForgotten.code
                 for write in transaction.writes {
                     refused[write.key] = refusal
-                    if withdraw(write, refusal) { withdrawn.insert(write.key) }
+                    guard withdraw(write, refusal) else { continue }
+                    if isForgotten {
+                        forgotten.insert(write.key)
+                    } else {
+                        withdrawn.insert(write.key)
+                    }
                 }
             }
         }
@@ -141,10 +151,7 @@ extension SyncEngine {
             if entries[write.key]?.pending?.record == write {
                 entries.update(write.key) { $0.dropPending() }
             }
-        case .olderThanForgotten:
-            return Refusal(
-                code: "older-than-forgotten",
-                detail: "the key was deleted after this write was made, or may have been")
+        case .olderThanForgotten: return .olderThanForgotten
         }
         return nil
     }

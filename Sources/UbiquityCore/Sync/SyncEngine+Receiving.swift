@@ -11,7 +11,7 @@ extension SyncEngine {
             changed = takeWhole(changes)
         } else {
             reason = .serverChange
-            changed = merge(changes.records)
+            changed = merge(changes.records, areNews: true)
         }
         meta.cursor = changes.cursor
         meta.link.lastSync = clock.milliseconds(at: now)
@@ -34,8 +34,9 @@ extension SyncEngine {
 
     /// Merges records of the server. To take one twice changes nothing.
     /// - Returns: The keys of which the app sees another value now.
-    mutating func merge(_ records: [Record]) -> Set<Key> {
-        change(records) { entry, record in entry.merge(record) }
+    /// - Parameter areNews: See ``Entry/merge(_:isNews:)``: the stream brings them in their order.
+    mutating func merge(_ records: [Record], areNews: Bool = false) -> Set<Key> {
+        change(records) { entry, record in entry.merge(record, isNews: areNews) }
     }
 
     /// Takes the whole store of the server.
@@ -110,6 +111,19 @@ extension SyncEngine {
         }
         // What the device had is as the server has it by now, and stays so; the rest is new to it.
         return changed.union(merge(records))
+    }
+
+    /// Drops the deletions from before the server's tombstone horizon. They were kept so that a restored
+    /// server can be told of them.
+    mutating func dropTombstones(before horizon: HybridTimestamp) {
+        guard horizon > .zero else { return }
+        for (key, entry) in entries.all {
+            guard let confirmed = entry.confirmed, confirmed.content == .deleted,
+                entry.pending == nil, confirmed.stamp.timestamp < horizon
+            else { continue }
+            entries.update(key) { $0.confirmed = nil }
+        }
+        entries.refreshViews()
     }
 
     private mutating func change(

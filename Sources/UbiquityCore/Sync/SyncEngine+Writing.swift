@@ -74,20 +74,32 @@ extension SyncEngine {
         }
         let (timestamp, provisional) = clock.issue(at: now)
         let transaction = transaction(for: changes)
+        let stamp = Stamp(
+            timestamp, device,
+            digest: ValueFingerprint.digest(of: changes.lazy.map { ($0.key, $0.content) }))
         for change in changes {
             if change.key.isPart, change.content == .deleted, entries.isNew(change.key) {
                 entries.update(change.key) { $0.dropPending() }
                 continue
             }
-            let record = Record(
-                key: change.key, content: change.content, stamp: Stamp(timestamp, device))
+            let record = Record(key: change.key, content: change.content, stamp: stamp)
             entries.write(
-                PendingWrite(record: record, transaction: transaction, provisional: provisional))
+                PendingWrite(
+                    record: record, transaction: transaction, provisional: provisional,
+                    had: had(change.key)))
         }
         let merged = entries.refreshViews()
         guard tellsOwnWrites else { return }
         let plain = changed.map(\.key).filter { !entries.hasParts($0) }
         post(Notice(.ownWrite, merged.union(plain)))
+    }
+
+    /// See ``PendingWrite/had``. What the server has answered, it has.
+    private func had(_ key: Key) -> Cursor? {
+        if let settled = settledWrites[key], settled.held.content != .deleted {
+            return settled.cursor
+        }
+        return entries.isConfirmedValue(key) ? meta.cursor : nil
     }
 
     private func checkLimits(of changes: [Change]) throws(LimitViolation) {

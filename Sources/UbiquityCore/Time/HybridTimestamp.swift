@@ -25,5 +25,10 @@ package struct HybridTimestamp: Hashable, Comparable, Sendable {
         HybridTimestamp(rawValue: rawValue == .max ? .max : rawValue + 1)
     }
 
+    /// The greatest timestamp before this one.
+    package var previous: HybridTimestamp {
+        HybridTimestamp(rawValue: rawValue == 0 ? 0 : rawValue - 1)
+    }
+
     package static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
 }

@@ -41,7 +41,7 @@ package struct AccountExport: Sendable {
         of identifier: StoreIdentifier
     ) throws(StorageError) -> [Key: PropertyListValue] {
         let key = StoreKey(account: account, identifier: identifier)
-        guard case .changes(let records, _, _) = try storage.read(key, since: nil) else {
+        guard case .changes(let records, _, _, _) = try storage.read(key, since: nil) else {
             return [:]
         }
         return records.visibleValues

@@ -36,7 +36,7 @@ final class CommitQueue: Sendable {
     private let metrics: ServerMetrics
     private let logger: Logger
     /// This run of the server.
-    private let epoch = UInt64.random(in: 1 ... .max)
+    private let run = UInt64.random(in: 1 ... .max)
 
     init(
         storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
@@ -80,7 +80,7 @@ final class CommitQueue: Sendable {
         guard !group.isEmpty else { return }
         let admission = PushAdmission(limits: settings.limits, now: settings.clock.now())
         let rules = CommitRules(
-            admission: admission, epoch: epoch, storesPerAccountMax: settings.storesPerAccountMax)
+            admission: admission, run: run, storesPerAccountMax: settings.storesPerAccountMax)
         let start = NIODeadline.now()
         do throws(StorageError) {
             let outcomes = try storage.commit(group.map(\.push), rules: rules)

@@ -11,6 +11,14 @@ enum ServerSentEvent {
     /// The listener missed something and must pull again.
     static let resync = ByteBuffer(string: "event: resync\ndata: {}\n\n")
 
+    static func bytes(of message: StreamMessage) -> ByteBuffer {
+        switch message {
+        case .changes(let changes): Self.changes(changes)
+        case .ready(let cursor, let config): ready(cursor, config)
+        case .resync: resync
+        }
+    }
+
     static func changes(_ changes: ChangeSet) -> ByteBuffer {
         event("changes", id: changes.cursor, WireFormat.json.encode(WireChanges(changes)))
     }

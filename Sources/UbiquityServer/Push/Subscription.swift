@@ -2,6 +2,7 @@
 
 internal import Hummingbird
 internal import NIOCore
+internal import UbiquityCore
 
 /// A listener as long as someone holds it: the hub forgets it when this is released, also where
 /// the stream never came to be written.
@@ -25,8 +26,8 @@ final class Subscription: Sendable {
         while true {
             switch await listener.next() {
             case .events(let events):
-                let isNew: (Listener.Event) -> Bool = { $0.revision ?? .max > start.revision }
-                try await writer.write(contentsOf: events.filter(isNew).map(\.bytes))
+                let news = events.filter { $0.revision.map(start.start.isNews) ?? true }
+                try await writer.write(contentsOf: news.map(\.bytes))
                 hub.told(events)
             case .end(.overflow): return try await writer.write(ServerSentEvent.resync)
             case .end(.closed): return

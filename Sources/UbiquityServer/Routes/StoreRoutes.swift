@@ -37,11 +37,11 @@ struct StoreRoutes: Sendable {
 }
 
 extension ServerConfig {
-    init(_ settings: ServerSettings) {
+    init(_ settings: ServerSettings, horizon: HybridTimestamp = .zero) {
         self.init(
             serverMilliseconds: settings.clock.now(), limits: settings.limits,
             allowance: settings.allowance,
-            deletionsRememberedSeconds: settings.deletionsRememberedSeconds)
+            deletionsRememberedSeconds: settings.deletionsRememberedSeconds, horizon: horizon)
     }
 }
 

@@ -17,14 +17,14 @@ struct StreamRoute: Sendable {
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
     ) async throws -> Response {
         let since = try request.position(orLastEvent: true)
-        // First the subscription, then the reading: what is committed between them comes twice,
-        // and the revision tells; the other way round it would not come at all.
+        // First the subscription, then the reading: see StreamStart.
         let subscription = Subscription(try hub.subscribe(rights, to: store), hub)
         // A device revoked just before it subscribed was not there to be ended.
         try await gate.checkAgain(request.bearer, .readStore(store.identifier))
         let start = try await reader.changes(of: store, since: since, for: rights.name) {
             [settings] changes in
-            Start(changes, isResumed: since != nil, ServerConfig(settings))
+            let config = ServerConfig(settings, horizon: changes.horizon)
+            return Start(StreamStart(changes, isResumed: since != nil, config))
         }
         let connection = try await tie(subscription.listener, to: context.channel)
         return Response(
@@ -49,19 +49,16 @@ struct StreamRoute: Sendable {
         return connection
     }
 
-    /// What a stream begins with.
+    /// What a stream begins with, and its bytes.
     struct Start: Sendable {
-        /// What comes after this revision is new to the listener.
-        var revision: Int64
-        var bytes: ByteBuffer
+        let start: StreamStart
+        var bytes = ByteBuffer()
 
-        init(_ changes: ChangeSet, isResumed: Bool, _ config: ServerConfig) {
-            revision = Position(changes.cursor)?.revision ?? 0
-            bytes = ByteBuffer()
-            if !isResumed || !changes.records.isEmpty {
-                bytes.writeImmutableBuffer(ServerSentEvent.changes(changes))
+        init(_ start: StreamStart) {
+            self.start = start
+            for message in start.messages {
+                bytes.writeImmutableBuffer(ServerSentEvent.bytes(of: message))
             }
-            bytes.writeImmutableBuffer(ServerSentEvent.ready(changes.cursor, config))
         }
     }
 }

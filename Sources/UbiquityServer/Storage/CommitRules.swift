@@ -6,12 +6,16 @@ package import UbiquityCore
 package struct CommitRules: Sendable {
     package var admission: PushAdmission
     /// This run of the server, drawn by chance.
-    package var epoch: UInt64
+    package var run: UInt64
     package var storesPerAccountMax: Int
 
-    package init(admission: PushAdmission, epoch: UInt64, storesPerAccountMax: Int) {
+    package init(admission: PushAdmission, run: UInt64, storesPerAccountMax: Int) {
         self.admission = admission
-        self.epoch = epoch
+        self.run = run
         self.storesPerAccountMax = storesPerAccountMax
+    }
+
+    package func epoch(of store: StoreKey) -> UInt64 {
+        Position.epoch(ofRun: run, store: "\(store.account.string)/\(store.identifier)")
     }
 }

@@ -7,7 +7,7 @@ package import UbiquityCore
 /// The contract of every backend:
 /// * Each call happens wholly or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it; never call from a thread that must not.
-/// * ``commit(_:rules:)`` and ``forget(_:now:)`` come from one caller at a time, and only the
+/// * ``commit(_:rules:)``, ``addRunningTime(_:)`` and ``forget(_:now:)`` come from one caller at a time, and only the
 ///   server makes them. Everything else may also be done by another process meanwhile; where the
 ///   server erases and scrubs, it is the same caller that does it.
 /// * A read sees one moment: of a push all or nothing.
@@ -137,6 +137,10 @@ package protocol ServerStorage: Sendable {
     func commit(
         _ pushes: [WaitingPush], rules: CommitRules
     ) throws(StorageError) -> [PushOutcome]
+
+    /// Adds to the time that the server has run, which tells the age of deletions: no clock does, for
+    /// it may jump.
+    func addRunningTime(_ milliseconds: Int64) throws(StorageError)
 
     /// Forgets deletions as far as the rule lets; of every store.
     /// - Returns: How many.

@@ -5,7 +5,7 @@ package import UbiquityCore
 /// What a store has for a device: one moment of it.
 package enum StoreRead: Hashable, Sendable {
     /// In no particular order.
-    case changes([Record], position: Position, isWhole: Bool)
+    case changes([Record], position: Position, isWhole: Bool, horizon: HybridTimestamp)
     case otherHistory
     case forgotten
 }

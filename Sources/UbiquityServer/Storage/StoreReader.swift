@@ -37,10 +37,10 @@ struct StoreReader: Sendable {
 
     private func read(_ store: StoreKey, since: Position?) throws -> ChangeSet {
         switch try storage.read(store, since: since) {
-        case .changes(let records, let position, let isWhole):
+        case .changes(let records, let position, let isWhole, let horizon):
             return ChangeSet(
                 records: records, cursor: position.cursor, serverMilliseconds: clock.now(),
-                isWhole: isWhole)
+                isWhole: isWhole, horizon: horizon)
         case .otherHistory: throw Problem.cursorOtherHistory
         case .forgotten: throw Problem.cursorForgotten
         }

@@ -31,6 +31,7 @@ package final class BatchChecker: Checker {
         case .committed(let commit):
             let values = commit.after.compactMapValues(\.content.value)
             return mixed(values).map { "the server has \($0)" } ?? half(of: commit, history)
+                ?? torn(commit)
         case .settled(let settlement):
             return settlement.processes.lazy.compactMap { [self] process in
                 mixed(process.onDisk).map { "the disk of process \(process.number) has \($0)" }
@@ -48,6 +49,20 @@ package final class BatchChecker: Checker {
                 return "\(commit.store) has write \(mark.number), and under \(write.key) not yet "
                     + "write \(write.number) of the same transaction, but write \(present)"
             }
+        }
+        return nil
+    }
+
+    /// Whether a transaction was taken of which a value is not there at all: another of its keys was
+    /// deleted so long ago that the server has forgotten it.
+    private func torn(_ commit: Commit) -> String? {
+        for (transaction, result) in zip(commit.push.transactions, commit.results) {
+            guard case .committed = result, transaction.writes.count > 1 else { continue }
+            let lacking = transaction.writes.filter {
+                $0.content != .deleted && commit.after[$0.key] == nil
+            }
+            guard let write = lacking.first else { continue }
+            return "\(commit.store) took \(transaction.writes.map(\.key)) without \(write.key)"
         }
         return nil
     }

@@ -4,10 +4,18 @@ import UbiquityCore
 
 /// On the server, the later write wins by time and then by device; a transaction happens wholly or
 /// not at all; nothing changes but what was pushed, and nothing is stamped far in the future. What
-/// was deleted stays so, also where the server has forgotten the deletion.
+/// was deleted stays so, also where the server has forgotten the deletion; and what its author made,
+/// and the server never had, is never refused for that.
 package final class CommitChecker: Checker {
     /// The latest write that each key ever had, as long as the server is not an older copy of itself.
     private var latest: [StoreName: [Key: Record]] = [:]
+    /// What each store has ever committed of what apps wrote, and of each author the latest.
+    private var committed: [StoreName: Set<Int>] = [:]
+    private var lastOfAuthors: [StoreName: [DeviceID: HybridTimestamp]] = [:]
+    /// The writes that lost to another one.
+    private var superseded: [StoreName: Set<Record>] = [:]
+    /// Whether an older copy of a server went on: it does not know what its devices had from there.
+    private var hasGoneBack = false
 
     package init() {}
 
@@ -15,31 +23,110 @@ package final class CommitChecker: Checker {
         switch observation {
         case .committed(let commit):
             defer { note(commit) }
-            return checkTransactions(of: commit) ?? checkChanges(in: commit) ?? revived(in: commit)
-        case .serverRestored: latest = [:]
+            return checkTransactions(of: commit) ?? checkChanges(in: commit)
+                ?? wonAtLast(in: commit) ?? revived(in: commit, history)
+                ?? wronglyRefused(in: commit, history)
+        case .serverRestored:
+            latest = [:]
+            superseded = [:]
+            hasGoneBack = true
         default: break
         }
         return nil
     }
 
     private func note(_ commit: Commit) {
-        for write in commit.writes { latest[commit.store, default: [:]][write.key] = write }
+        for write in commit.writes {
+            latest[commit.store, default: [:]][write.key] = write
+            let last = lastOfAuthors[commit.store]?[write.stamp.device] ?? .zero
+            lastOfAuthors[commit.store, default: [:]][write.stamp.device] = max(
+                last, write.stamp.timestamp)
+            if let mark = Mark(write.content.value) {
+                committed[commit.store, default: []].insert(mark.number)
+            }
+        }
+        for case (let transaction, .committed(let results)) in zip(
+            commit.push.transactions, commit.results)
+        {
+            for case (let write, .superseded) in zip(transaction.writes, results) {
+                superseded[commit.store, default: []].insert(write)
+            }
+        }
     }
 
-    private func revived(in commit: Commit) -> String? {
-        for write in commit.writes {
-            // What was counted is not to be lost; hardly anybody deletes it.
-            let isCount = write.key.part?.text.string.first == "c"
-            if write.content != .deleted, commit.before[write.key] == nil, !isCount,
-                write.stamp.timestamp < commit.newestForgotten
+    /// A repeat must change nothing, whatever came between.
+    private func wonAtLast(in commit: Commit) -> String? {
+        guard let write = commit.writes.first(where: { isSuperseded($0, in: commit.store) })
+        else { return nil }
+        return "\(commit.store) took a write of \(write.key) that had lost to another before"
+    }
+
+    private func isSuperseded(_ write: Record, in store: StoreName) -> Bool {
+        !isCount(write) && superseded[store]?.contains(write) ?? false
+    }
+
+    private func revived(in commit: Commit, _ history: History) -> String? {
+        for write in commit.writes where write.content != .deleted {
+            guard commit.before[write.key] == nil, !isCount(write) else { continue }
+            if write.stamp.timestamp < commit.newestForgotten, let author = app(of: write, history),
+                !hasGoneBack, hadFromOthers(author, history)
             {
-                return "\(commit.store) took \(write.key), which may have been deleted since"
+                return "\(commit.store) took write \(author.number) of \(write.key), which its "
+                    + "author had from another device, and which was deleted since"
             }
-            guard let last = latest[commit.store]?[write.key], isLater(last, than: write)
+            guard let last = latest[commit.store]?[write.key], last.content == .deleted,
+                isLater(last, than: write), mayBeRepeated(write, in: commit)
             else { continue }
             return "\(commit.store) has brought back \(write.key) from before it was deleted"
         }
         return nil
+    }
+
+    /// What was counted is not to be lost; hardly anybody deletes it.
+    private func isCount(_ write: Record) -> Bool { write.key.part?.text.string.first == "c" }
+
+    private func app(of write: Record, _ history: History) -> AppWrite? {
+        Mark(write.content.value).flatMap { history.writes[$0.number] }
+    }
+
+    /// Whether the author saw there what only the server can have brought.
+    private func hadFromOthers(_ write: AppWrite, _ history: History) -> Bool {
+        guard let seen = write.over.flatMap({ history.writes[$0] }), seen.value != nil else {
+            return false
+        }
+        // A clone has what its original had not sent.
+        return seen.disk.device != write.disk.device
+            && history.originals[write.disk.device] == nil
+    }
+
+    private func mayBeRepeated(_ write: Record, in commit: Commit) -> Bool {
+        Mark(write.content.value).map { committed[commit.store]?.contains($0.number) ?? false }
+            ?? false
+    }
+
+    /// Refused as deleted, though no author had any of it from the server, nor the server ever had it.
+    private func wronglyRefused(in commit: Commit, _ history: History) -> String? {
+        for (transaction, result) in zip(commit.push.transactions, commit.results) {
+            guard case .refused(let refusal) = result, refusal.code == "older-than-forgotten",
+                transaction.writes.allSatisfy({ wasNever($0, on: commit.store, history) })
+            else { continue }
+            return "\(commit.store) refused \(transaction.writes.map(\.key)) for a deletion, and "
+                + "never had any of it"
+        }
+        return nil
+    }
+
+    private func wasNever(_ write: Record, on store: StoreName, _ history: History) -> Bool {
+        if write.content == .deleted { return true }
+        guard let author = app(of: write, history),
+            lastOfAuthors[store]?[write.stamp.device] ?? .zero < write.stamp.timestamp
+        else { return false }
+        var number: Int? = author.number
+        while let seen = number, let write = history.writes[seen], write.value != nil {
+            if committed[store]?.contains(seen) ?? false { return false }
+            number = write.over
+        }
+        return true
     }
 
     private func checkTransactions(of commit: Commit) -> String? {
@@ -74,7 +161,8 @@ package final class CommitChecker: Checker {
             }
         case .committed:
             guard let after else {
-                return write.stamp.timestamp < commit.newestForgotten
+                return write.content == .deleted
+                    && write.stamp.timestamp <= commit.newestForgotten
                     ? nil : "\(commit.store) has nothing under \(write.key), which it took"
             }
             if isLater(write, than: after) {

@@ -2,12 +2,12 @@
 
 import UbiquityCore
 
-/// Each commit has a position of its own, one after the other; who has come to a position has all that
-/// was committed up to there; and nobody takes more for agreed than its cursor says, or a server that
-/// is restored to that cursor is never told of the rest.
+/// Each commit has a position of its own, which no other store has, one after the other; who has come to a
+/// position has all that was committed up to there; and nobody takes more for agreed than its cursor says,
+/// or a server that is restored to that cursor is never told of the rest.
 package final class CursorChecker: Checker {
     private var logs: [StoreName: ServerLog] = [:]
-    private var positions: [StoreName: Set<Position>] = [:]
+    private var positions: Set<Position> = []
 
     package init() {}
 
@@ -39,7 +39,7 @@ package final class CursorChecker: Checker {
         guard commit.position.revision == last + 1 else {
             return "after revision \(last), \(commit.store) has \(commit.position.revision)"
         }
-        guard positions[commit.store, default: []].insert(commit.position).inserted else {
+        guard positions.insert(commit.position).inserted else {
             return "\(commit.store) has the position \(commit.position.cursor) twice"
         }
         logs[commit.store, default: ServerLog()].append(commit)

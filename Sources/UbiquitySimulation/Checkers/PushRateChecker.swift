@@ -42,7 +42,10 @@ package final class PushRateChecker: Checker {
         case .moved(let process, _), .opened(let process, _, _):
             // Another account's server counts by itself.
             senders[process] = Sender(tokens: Double(allowance.burst))
-        case .resumed(let process, _, let original): senders[process] = senders[original]
+        case .resumed(let process, _, let original):
+            // Its memory is of a time when less of the allowance was used up.
+            senders[process] = senders[original]
+            senders[process]?.tokens = Double(allowance.burst)
         case .ended(let process): senders[process] = nil
         case .pushes(let process, _, _): return push(process)
         case .opensStream(let process): return open(process)

@@ -47,6 +47,9 @@ extension Observation: CustomStringConvertible {
         case .committed(let commit):
             "\(commit.store) has committed \(commit.position.cursor): "
                 + commit.writes.map { text($0) }.joined(separator: " ")
+        case .forgot(let store, let records, let left, _):
+            "\(store) has forgotten \(records.map { text($0) }.joined(separator: " ")), and "
+                + "remembers \(left)"
         case .serverRestored: "the server is an older copy of itself"
         case .signedIn(let device, let folder, let account):
             "device \(device) signs in to account \(account), folder \(folder)"

@@ -56,6 +56,8 @@ package enum Observation {
         process: Int, StoreName, Position, values: [Key: PropertyListValue], own: Set<Key>)
 
     case committed(Commit)
+    /// The server forgot these deletions by its rule, and remembers so many.
+    case forgot(StoreName, [Record], left: Int, ForgettingRule)
     case serverRestored([StoreName: Position])
 
     /// The device signs in: the folder is the account's from now on.

@@ -11,7 +11,9 @@ package final class VirtualServer {
     package private(set) var isRunning = true
     /// Counts the starts: what an earlier run was about to do is not done.
     private var run = 1
-    private var epoch: UInt64 = 1
+    /// How long it ran in its earlier runs, and since when it runs.
+    private var ran: Int64 = 0
+    private var startedAt: Int64
     package var clockError: Int64 = 0 {
         didSet { greatestError = max(greatestError, clockError) }
     }
@@ -32,12 +34,44 @@ package final class VirtualServer {
     private var waiting: [Waiting] = []
     private var isCommitting = false
     private var group: [Waiting] = []
-    private var streams: [StoreName: [VirtualStream]] = [:]
+    private var streams: [StoreName: [Subscriber]] = [:]
+    /// What was seen of devices, and is lost if the server ends before it is noted.
+    private var sightings: [Passage: Int64] = [:]
+    private var seen: [Client: Int64] = [:]
+    /// The disk refuses the next commit.
+    private var refusesCommit = false
     private var backup: [StoreName: VirtualStore] = [:]
 
     private struct Client: Hashable {
         var account: Int
         var device: DeviceID
+    }
+
+    private struct Passage: Hashable {
+        var store: StoreName
+        var device: DeviceID
+    }
+
+    /// A stream that is subscribed. Until it has read the store, what is committed waits.
+    private final class Subscriber {
+        let stream: VirtualStream
+        var start: StreamStart?
+        var waiting: [ChangeSet] = []
+
+        init(_ stream: VirtualStream) { self.stream = stream }
+
+        func offer(_ changes: ChangeSet) {
+            guard let start else { return waiting.append(changes) }
+            guard start.isNews(Position(changes.cursor)?.revision ?? 0) else { return }
+            stream.send(.changes(changes))
+        }
+
+        func begin(with start: StreamStart) {
+            self.start = start
+            for message in start.messages { stream.send(message) }
+            for changes in waiting { offer(changes) }
+            waiting = []
+        }
     }
 
     private struct Waiting {
@@ -55,12 +89,16 @@ package final class VirtualServer {
         world: any VirtualWorld, limits: StoreLimits, allowance: Allowance, flushMax: Int64
     ) {
         self.world = world
+        startedAt = world.now
         self.limits = limits
         self.allowance = allowance
         self.flushMax = flushMax
     }
 
     package var now: Int64 { world.now + clockError }
+
+    /// How long it has run, all its runs together.
+    private var running: Int64 { ran + (isRunning ? world.now - startedAt : 0) }
 
     /// What its clock would show if it never had been set back.
     var greatestNow: Int64 { world.now + max(greatestError, clockError) }
@@ -100,7 +138,7 @@ package final class VirtualServer {
         do throws(LinkFailure) {
             try admit()
             var changes = try read(store, since: cursor, by: device)
-            if withConfig { changes.config = config }
+            if withConfig { changes.config = config(changes.horizon) }
             return .success(changes)
         } catch { return .failure(error) }
     }
@@ -108,27 +146,47 @@ package final class VirtualServer {
     private func read(
         _ name: StoreName, since cursor: Cursor?, by device: DeviceID
     ) throws(LinkFailure) -> ChangeSet {
-        var store = stores[name] ?? VirtualStore()
-        let changes = try store.changes(since: cursor, now: now)
-        if let passed = Position(cursor ?? changes.cursor)?.revision, stores[name] != nil {
-            store.pass(passed, by: device, now: now)
-            stores[name] = store
+        let changes = try (stores[name] ?? VirtualStore()).changes(since: cursor, now: now)
+        if let passed = Position(cursor ?? changes.cursor)?.revision {
+            sightings[Passage(store: name, device: device)] = passed
         }
+        seen[Client(account: name.account, device: device)] = now
         return changes
     }
 
-    /// What changed since the cursor, then each commit as it happens.
+    /// What changed since the cursor, then each commit as it happens. Others commit between the
+    /// subscription and the reading.
     package func open(_ stream: VirtualStream, since cursor: Cursor?) {
         do throws(LinkFailure) {
             try admit()
             guard !hasAllStreams(stream.store.account) else {
                 throw LinkFailure(.tooManyStreams(retryAfterMilliseconds: 30_000), "too many")
             }
+        } catch { return stream.breakOff(error) }
+        let subscriber = Subscriber(stream)
+        streams[stream.store, default: []].append(subscriber)
+        let run = run
+        world.after(world.chance.int64(0...flushMax)) { [self] in
+            guard isRunning, run == self.run, isSubscribed(stream) else { return }
+            begin(subscriber, since: cursor)
+        }
+    }
+
+    private func begin(_ subscriber: Subscriber, since cursor: Cursor?) {
+        let stream = subscriber.stream
+        do throws(LinkFailure) {
             let changes = try read(stream.store, since: cursor, by: stream.device)
-            streams[stream.store, default: []].append(stream)
-            if changes.isWhole || !changes.records.isEmpty { stream.send(.changes(changes)) }
-            stream.send(.ready(changes.cursor, config))
-        } catch { stream.breakOff(error) }
+            subscriber.begin(
+                with: StreamStart(
+                    changes, isResumed: cursor != nil, config(changes.horizon)))
+        } catch {
+            forget(stream)
+            stream.breakOff(error)
+        }
+    }
+
+    private func isSubscribed(_ stream: VirtualStream) -> Bool {
+        streams[stream.store]?.contains { $0.stream === stream } ?? false
     }
 
     /// Whether the account has as many streams as it may have.
@@ -136,14 +194,15 @@ package final class VirtualServer {
         streams.reduce(0) { $0 + ($1.key.account == account ? $1.value.count : 0) } >= streamsMax
     }
 
-    private var config: ServerConfig {
+    private func config(_ horizon: HybridTimestamp) -> ServerConfig {
         ServerConfig(
             serverMilliseconds: now, limits: limits, allowance: allowance,
-            deletionsRememberedSeconds: Self.forgetting.rememberedMilliseconds / 1_000)
+            deletionsRememberedSeconds: Self.forgetting.rememberedMilliseconds / 1_000,
+            horizon: horizon)
     }
 
     package func forget(_ stream: VirtualStream) {
-        streams[stream.store]?.removeAll { $0 === stream }
+        streams[stream.store]?.removeAll { $0.stream === stream }
     }
 
     // MARK: - Commits
@@ -160,11 +219,19 @@ package final class VirtualServer {
     }
 
     private func finishCommit() {
-        let done = commit(group)
+        let done = refusesCommit ? refuse(group) : commit(group)
+        refusesCommit = false
         isCommitting = false
         group = []
         for publish in done { publish() }
         startCommit()
+    }
+
+    /// The disk refuses what it is to write: nothing of the group was stored.
+    private func refuse(_ group: [Waiting]) -> [() -> Void] {
+        group.map { waiting in
+            { waiting.reply(.failure(LinkFailure(.busy(retryAfterMilliseconds: 5_000), "disk"))) }
+        }
     }
 
     /// Writes the group to stable storage.
@@ -175,7 +242,8 @@ package final class VirtualServer {
             let (before, newest) = (store.records, store.state.newest)
             do throws(ClockAhead) {
                 let admission = PushAdmission(limits: limits, now: now)
-                let admitted = try store.admit(waiting.push, by: admission, in: epoch)
+                let admitted = try store.admit(
+                    waiting.push, by: admission, in: epoch(of: waiting.store), running: running)
                 stores[waiting.store] = store
                 world.note(
                     .committed(
@@ -202,7 +270,7 @@ package final class VirtualServer {
         let changes = ChangeSet(
             records: admitted.writes, cursor: admitted.position.cursor, serverMilliseconds: now,
             isWhole: false)
-        for stream in streams[waiting.store] ?? [] { stream.send(.changes(changes)) }
+        for subscriber in streams[waiting.store] ?? [] { subscriber.offer(changes) }
     }
 
     // MARK: - Faults
@@ -210,15 +278,16 @@ package final class VirtualServer {
     /// Ends without a word. What was being committed is on stable storage or is not; nobody is told.
     package func crash() {
         guard isRunning else { return }
+        ran = running
         isRunning = false
         if isCommitting, world.chance.coin() { _ = commit(group) }
         isCommitting = false
         let unanswered = group + waiting
         (group, waiting) = ([], [])
-        buckets = [:]
+        (buckets, sightings) = ([:], [:])
         for push in unanswered { push.reply(.failure(LinkFailure(.unreachable, "reset"))) }
         let all = streams.keys.sorted { ($0.account, $0.store) < ($1.account, $1.store) }
-            .flatMap { streams[$0] ?? [] }
+            .flatMap { streams[$0] ?? [] }.map(\.stream)
         streams = [:]
         for stream in all { stream.lose() }
     }
@@ -226,8 +295,12 @@ package final class VirtualServer {
     package func start() {
         guard !isRunning else { return }
         isRunning = true
+        startedAt = world.now
         run += 1
-        epoch += 1
+    }
+
+    private func epoch(of store: StoreName) -> UInt64 {
+        Position.epoch(ofRun: UInt64(run), store: "\(store)")
     }
 
     func makeBackup() { backup = stores }
@@ -242,7 +315,7 @@ package final class VirtualServer {
     }
 
     func overflow() {
-        for stream in streams.values.flatMap(\.self).sorted(by: { $0.id < $1.id })
+        for stream in streams.values.flatMap(\.self).map(\.stream).sorted(by: { $0.id < $1.id })
         where world.chance.coin() {
             stream.send(.resync)
             forget(stream)
@@ -252,6 +325,23 @@ package final class VirtualServer {
     func forgetDeletions() { forgetDeletions(by: Self.forgetting) }
 
     package func forgetDeletions(by rule: ForgettingRule) {
-        for name in stores.keys { stores[name]?.forget(rule, now: now) }
+        for (passage, revision) in sightings {
+            stores[passage.store]?.pass(revision, by: passage.device)
+        }
+        sightings = [:]
+        for name in stores.keys.sorted(by: { ($0.account, $0.store) < ($1.account, $1.store) }) {
+            let forgotten = stores[name]?.forget(rule, running: running) { device in
+                let seen = seen[Client(account: name.account, device: device)]
+                return seen.map { $0 >= now - rule.liveMilliseconds } ?? false
+            }
+            guard let forgotten, !forgotten.isEmpty else { continue }
+            let left = stores[name]?.state.deletions ?? 0
+            world.note(.forgot(name, forgotten, left: left, rule))
+        }
     }
+
+    /// Its clock shows what it would if it never had been set back: nobody has to wait for that time.
+    func setClockForward() { clockError = max(greatestError, clockError) }
+
+    func refuseCommit() { refusesCommit = true }
 }

@@ -7,24 +7,24 @@ package struct VirtualStore {
     private struct Kept {
         var record: Record
         var revision: Int64
-        /// By the server's clock.
+        /// The server's running time then.
         var committed: Int64
     }
 
     package private(set) var state = StoreState()
     private var kept: [Key: Kept] = [:]
     /// The newest revision that each device is known to have.
-    private var passed: [DeviceID: (revision: Int64, seen: Int64)] = [:]
+    private var passed: [DeviceID: Int64] = [:]
 
     package var records: [Key: Record] { kept.mapValues(\.record) }
 
     mutating func admit(
-        _ push: Push, by admission: PushAdmission, in epoch: UInt64
+        _ push: Push, by admission: PushAdmission, in epoch: UInt64, running: Int64
     ) throws(ClockAhead) -> StoreState.Admitted {
         let admitted = try state.admit(push, records: records, by: admission, in: epoch)
         for write in admitted.writes {
             kept[write.key] = Kept(
-                record: write, revision: admitted.position.revision, committed: admission.now)
+                record: write, revision: admitted.position.revision, committed: running)
         }
         return admitted
     }
@@ -46,26 +46,34 @@ package struct VirtualStore {
         }
         return ChangeSet(
             records: records.map(\.record).sorted { $0.key < $1.key },
-            cursor: state.lineage.position.cursor, serverMilliseconds: now, isWhole: isWhole)
+            cursor: state.lineage.position.cursor, serverMilliseconds: now, isWhole: isWhole,
+            horizon: state.horizon)
     }
 
-    /// Takes note that a device has everything up to there.
-    mutating func pass(_ revision: Int64, by device: DeviceID, now: Int64) {
-        passed[device] = (max(revision, passed[device]?.revision ?? 0), now)
-    }
+    /// Takes note that a device has everything up to there. Not the maximum of what it had: a device
+    /// restored from its own older copy has less.
+    mutating func pass(_ revision: Int64, by device: DeviceID) { passed[device] = revision }
 
-    mutating func forget(_ rule: ForgettingRule, now: Int64) {
+    /// - Parameter isLive: Whether a device was seen lately.
+    mutating func forget(
+        _ rule: ForgettingRule, running: Int64, isLive: (DeviceID) -> Bool
+    ) -> [Record] {
         let deletions = kept.values.filter { $0.record.content == .deleted }
             .sorted { $0.revision < $1.revision }
-        let live = passed.values.filter { $0.seen >= now - rule.liveMilliseconds }
+        let live = passed.filter { isLive($0.key) }
         let known = deletions.map {
-            ForgettingRule.Deletion(revision: $0.revision, committed: $0.committed)
+            ForgettingRule.Deletion(
+                revision: $0.revision, committed: $0.committed, timestamp: $0.record.stamp.timestamp
+            )
         }
-        guard
-            let horizon = rule.horizon(of: known, passed: live.map(\.revision).min(), now: now)
-        else { return }
+        let horizon = rule.horizon(
+            of: known, passed: live.values.min(), running: running, newest: state.newest)
+        guard let horizon else { return [] }
         let forgotten = deletions.filter { $0.revision <= horizon }
         for entry in forgotten { kept[entry.record.key] = nil }
-        state.forget(forgotten.map(\.record.stamp.timestamp), through: horizon)
+        state.forget(
+            forgotten.map(\.record.stamp.timestamp), through: horizon,
+            oldest: known.filter { $0.revision > horizon }.map(\.timestamp).min())
+        return forgotten.map(\.record)
     }
 }

@@ -50,6 +50,8 @@ extension World {
         case .serverBusy: server.isBusyUntil = now + absence() % 60_000
         case .overflow: server.overflow()
         case .limitsChange: changeLimits()
+        case .commitRefused: server.refuseCommit()
+        case .serverClockWeeks: setServerClockWrong()
         case .unauthorized: server.deniesUntil = now + absence() % 600_000
         case .signOut: device.signOut(wipes: false)
         case .accountSwitch: device.signIn(chance.int(1...scenario.accounts))
@@ -158,6 +160,16 @@ extension World {
     private func slowServer() {
         server.slowness = chance.int64(0...2_000)
         after(absence()) { [self] in server.slowness = 0 }
+    }
+
+    /// Whoever set it notices, sooner or later.
+    private func setServerClockWrong() {
+        let error = chance.int64(-28...28) * 86_400_000
+        server.clockError += error
+        after(absence()) { [self] in
+            server.clockError -= error
+            noteClocks()
+        }
     }
 
     private func changeLimits() {

@@ -46,6 +46,10 @@ extension World {
         server.deniesUntil = 0
         server.isBusyUntil = 0
         server.start()
+        if scenario.faults.contains(.serverClockWeeks) {
+            server.setClockForward()
+            noteClocks()
+        }
         for device in devices {
             device.setFull(false)
             device.setUnreadable(false)

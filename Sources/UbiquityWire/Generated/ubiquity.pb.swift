@@ -222,6 +222,14 @@ package nonisolated struct WireRecord: Sendable {
   /// and different parts have nothing to do with each other. docs/PROTOCOL.md, "Parts".
   package var part: String = String()
 
+  /// Orders writes of one time and device: 64 bits that stand for all that was written at once, fixed
+  /// by the author with the timestamp. 0: less than any other.
+  package var digest: UInt64 = 0
+
+  /// In a push alone: where this write replaced a value that the device had from the server, the
+  /// cursor up to which it had the store when the write was made. Empty: it had none.
+  package var had: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Content: Equatable, Sendable {
@@ -254,6 +262,10 @@ package nonisolated struct WirePush: Sendable {
   // methods supported on all messages.
 
   package var transactions: [WireTransaction] = []
+
+  /// Always true: what is said by `had`, and by its absence, is so. Without it, writes from before
+  /// deletions that the server has forgotten are refused.
+  package var tellsHad: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -328,7 +340,8 @@ package nonisolated struct WireTransactionResult: Sendable {
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
-    /// A word for programs: quota-bytes, quota-keys, value-too-large, key-too-long.
+    /// A word for programs: quota-bytes, quota-keys, value-too-large, key-too-long,
+    /// older-than-forgotten.
     package var code: String = String()
 
     /// A sentence for people.
@@ -367,8 +380,8 @@ package nonisolated struct WireWriteResult: Sendable {
     set {outcome = .superseded(newValue)}
   }
 
-  /// Always true: the write is older than a deletion that the server has forgotten, on a key
-  /// that the store does not have.
+  /// Always true: a deletion, older than one that the server has forgotten, on a key that the store
+  /// does not have: there is nothing to delete.
   package var olderThanForgotten: Bool {
     get {
       if case .olderThanForgotten(let v)? = outcome {return v}
@@ -384,8 +397,8 @@ package nonisolated struct WireWriteResult: Sendable {
     case applied(Bool)
     /// A later write had been there already; here it is.
     case superseded(WireRecord)
-    /// Always true: the write is older than a deletion that the server has forgotten, on a key
-    /// that the store does not have.
+    /// Always true: a deletion, older than one that the server has forgotten, on a key that the store
+    /// does not have: there is nothing to delete.
     case olderThanForgotten(Bool)
 
   }
@@ -465,6 +478,10 @@ package nonisolated struct WireConfig: Sendable {
 
   /// How long deletions are remembered at least.
   package var deletionsRememberedSeconds: UInt64 = 0
+
+  /// In `ready` alone: deletions that were made before are forgotten, in milliseconds since 1970. A
+  /// device need not keep them either. 0: none is.
+  package var horizonMilliseconds: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1062,7 +1079,7 @@ nonisolated extension WireDictionary.Entry: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Record"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}deleted\0\u{1}milliseconds\0\u{1}counter\0\u{1}device\0\u{1}part\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}deleted\0\u{1}milliseconds\0\u{1}counter\0\u{1}device\0\u{1}part\0\u{1}digest\0\u{1}had\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1096,6 +1113,8 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 5: try { try decoder.decodeSingularUInt32Field(value: &self.counter) }()
       case 6: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 7: try { try decoder.decodeSingularStringField(value: &self.part) }()
+      case 8: try { try decoder.decodeSingularFixed64Field(value: &self.digest) }()
+      case 9: try { try decoder.decodeSingularStringField(value: &self.had) }()
       default: break
       }
     }
@@ -1132,6 +1151,12 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.part.isEmpty {
       try visitor.visitSingularStringField(value: self.part, fieldNumber: 7)
     }
+    if self.digest != 0 {
+      try visitor.visitSingularFixed64Field(value: self.digest, fieldNumber: 8)
+    }
+    if !self.had.isEmpty {
+      try visitor.visitSingularStringField(value: self.had, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1142,6 +1167,8 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.counter != rhs.counter {return false}
     if lhs.device != rhs.device {return false}
     if lhs.part != rhs.part {return false}
+    if lhs.digest != rhs.digest {return false}
+    if lhs.had != rhs.had {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1179,7 +1206,7 @@ nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WirePush: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Push"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}transactions\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}transactions\0\u{3}tells_had\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1188,6 +1215,7 @@ nonisolated extension WirePush: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedMessageField(value: &self.transactions) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.tellsHad) }()
       default: break
       }
     }
@@ -1197,11 +1225,15 @@ nonisolated extension WirePush: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if !self.transactions.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.transactions, fieldNumber: 1)
     }
+    if self.tellsHad != false {
+      try visitor.visitSingularBoolField(value: self.tellsHad, fieldNumber: 2)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WirePush, rhs: WirePush) -> Bool {
     if lhs.transactions != rhs.transactions {return false}
+    if lhs.tellsHad != rhs.tellsHad {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1539,7 +1571,7 @@ nonisolated extension WireReady: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Config"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0\u{3}horizon_milliseconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1551,6 +1583,7 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 2: try { try decoder.decodeSingularMessageField(value: &self._limits) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._allowance) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.deletionsRememberedSeconds) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.horizonMilliseconds) }()
       default: break
       }
     }
@@ -1573,6 +1606,9 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.deletionsRememberedSeconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.deletionsRememberedSeconds, fieldNumber: 4)
     }
+    if self.horizonMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.horizonMilliseconds, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1581,6 +1617,7 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs._limits != rhs._limits {return false}
     if lhs._allowance != rhs._allowance {return false}
     if lhs.deletionsRememberedSeconds != rhs.deletionsRememberedSeconds {return false}
+    if lhs.horizonMilliseconds != rhs.horizonMilliseconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

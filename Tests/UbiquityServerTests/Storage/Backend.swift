@@ -30,7 +30,7 @@ enum Sample {
 
     static func rules(now: Int64 = 1_000, epoch: UInt64 = 7) -> CommitRules {
         CommitRules(
-            admission: PushAdmission(limits: StoreLimits(), now: now), epoch: epoch,
+            admission: PushAdmission(limits: StoreLimits(), now: now), run: epoch,
             storesPerAccountMax: 2)
     }
 
@@ -44,10 +44,17 @@ enum Sample {
     }
 
     /// - Parameter value: Nil: a deletion.
-    static func record(_ key: String, _ value: PropertyListValue?, at time: Int64) -> Record {
+    static func record(
+        _ key: String, _ value: PropertyListValue?, at time: Int64, by device: DeviceID = device
+    ) -> Record {
         Record(
             key: try! Key(key), content: value.map(Content.value) ?? .deleted,
             stamp: Stamp(HybridTimestamp(milliseconds: time, counter: 3), device))
+    }
+
+    /// A revision of the sample's store that was committed in a run.
+    static func position(_ revision: Int64, run: UInt64 = 7) -> Position {
+        Position(epoch: rules(epoch: run).epoch(of: store), revision: revision)
     }
 
     static func push(_ writes: Record..., to store: StoreKey = store) -> WaitingPush {
@@ -83,7 +90,7 @@ extension ServerStorage {
 
     /// The keys that a read gives, and nil if the position does not hold.
     func keys(since: Position?) throws(StorageError) -> [String]? {
-        guard case .changes(let records, _, _) = try read(Sample.store, since: since) else {
+        guard case .changes(let records, _, _, _) = try read(Sample.store, since: since) else {
             return nil
         }
         return records.map(\.key.string).sorted()

@@ -34,6 +34,7 @@ final class MemoryServerStorage: ServerStorage {
         var lastAudit: Int64 = 0
         var devices: [DeviceName: SignedIn] = [:]
         var stores: [StoreKey: Store] = [:]
+        var running: Int64 = 0
 
         func has(_ name: AccountName) -> Bool {
             accounts.values.contains { $0.name == name }
@@ -325,7 +326,9 @@ final class MemoryServerStorage: ServerStorage {
             let lineage = store.state.lineage
             guard let since else {
                 let records = store.records.values.map(\.record).filter { $0.content != .deleted }
-                return .changes(records, position: lineage.position, isWhole: true)
+                return .changes(
+                    records, position: lineage.position, isWhole: true,
+                    horizon: store.state.horizon)
             }
             switch lineage.resumption(from: since) {
             case .otherHistory: return .otherHistory
@@ -333,7 +336,8 @@ final class MemoryServerStorage: ServerStorage {
             case .after(let revision):
                 let records = store.records.values.filter { $0.revision > revision }
                 return .changes(
-                    records.map(\.record), position: lineage.position, isWhole: false)
+                    records.map(\.record), position: lineage.position, isWhole: false,
+                    horizon: store.state.horizon)
             }
         }
     }
@@ -356,7 +360,7 @@ final class MemoryServerStorage: ServerStorage {
         do {
             admitted = try store.state.admit(
                 waiting.push, records: store.records.mapValues(\.record), by: rules.admission,
-                in: rules.epoch)
+                in: rules.epoch(of: waiting.store))
         } catch { return .clockAhead(error) }
         if !admitted.writes.isEmpty {
             guard state.accounts[waiting.store.account] != nil else { return .noSuchAccount }
@@ -365,14 +369,20 @@ final class MemoryServerStorage: ServerStorage {
             for write in admitted.writes {
                 store.records[write.key] = Entry(
                     record: write, revision: admitted.position.revision,
-                    committed: rules.admission.now)
+                    committed: state.running)
             }
+        }
+        if state.accounts[waiting.store.account] != nil, !isNew || !admitted.writes.isEmpty {
             state.stores[waiting.store] = store
         }
         return .committed(
             CommittedPush(
                 position: admitted.position, results: admitted.results, writes: admitted.writes,
                 serverMilliseconds: rules.admission.now, deletions: store.state.deletions))
+    }
+
+    func addRunningTime(_ milliseconds: Int64) {
+        state.withLock { $0.running += milliseconds }
     }
 
     func forget(_ rule: ForgettingRule, now: Int64) -> Int {
@@ -393,13 +403,19 @@ final class MemoryServerStorage: ServerStorage {
             return signedIn.device.seen >= now - rule.liveMilliseconds
         }
         let known = deletions.map {
-            ForgettingRule.Deletion(revision: $0.revision, committed: $0.committed)
+            ForgettingRule.Deletion(
+                revision: $0.revision, committed: $0.committed, timestamp: $0.record.stamp.timestamp
+            )
         }
-        guard let horizon = rule.horizon(of: known, passed: passed.values.min(), now: now)
-        else { return 0 }
+        let horizon = rule.horizon(
+            of: known, passed: passed.values.min(), running: state.running,
+            newest: store.state.newest)
+        guard let horizon else { return 0 }
         let forgotten = deletions.filter { $0.revision <= horizon }
         for entry in forgotten { store.records[entry.record.key] = nil }
-        store.state.forget(forgotten.map(\.record.stamp.timestamp), through: horizon)
+        store.state.forget(
+            forgotten.map(\.record.stamp.timestamp), through: horizon,
+            oldest: known.filter { $0.revision > horizon }.map(\.timestamp).min())
         state.stores[key] = store
         return forgotten.count
     }

@@ -21,7 +21,8 @@ internal import UbiquityCore
         ]
         try storage.commit(
             WaitingPush(store: Sample.store, push: Push([try Transaction(records)])))
-        guard case .changes(let read, _, true) = try storage.read(Sample.store, since: nil) else {
+        guard case .changes(let read, _, true, _) = try storage.read(Sample.store, since: nil)
+        else {
             Issue.record("no changes")
             return
         }
@@ -43,7 +44,7 @@ internal import UbiquityCore
         }
         #expect(positions == [1, 1, 2, nil])
         #expect(try storage.keys(since: nil) == [])
-        #expect(try storage.keys(since: Position(epoch: 7, revision: 1)) == ["a"])
+        #expect(try storage.keys(since: Sample.position(1)) == ["a"])
         let summary = try storage.stores(of: Sample.account.id)
         #expect(summary.map(\.usage) == [Usage()])
     }
@@ -55,7 +56,7 @@ internal import UbiquityCore
         try storage.commit(Sample.push(write, Sample.record("b", .integer(1), at: 500)))
         let summary = try #require(storage.stores(of: Sample.account.id).first)
         #expect(summary.usage == Usage(bytes: 11, keys: 2))
-        #expect(summary.position == Position(epoch: 7, revision: 1))
+        #expect(summary.position == Sample.position(1))
         #expect(try storage.stores(of: AccountID("other")).isEmpty)
     }
 
@@ -79,15 +80,15 @@ internal import UbiquityCore
         let storage = try backend.open(in: folder)
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)), epoch: 7)
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500)), epoch: 8)
-        #expect(try storage.keys(since: Position(epoch: 7, revision: 1)) == ["b"])
+        #expect(try storage.keys(since: Sample.position(1, run: 7)) == ["b"])
         #expect(
-            try storage.read(Sample.store, since: Position(epoch: 7, revision: 2)) == .otherHistory)
+            try storage.read(Sample.store, since: Sample.position(2, run: 7)) == .otherHistory)
         #expect(
-            try storage.read(Sample.store, since: Position(epoch: 8, revision: 3)) == .otherHistory)
+            try storage.read(Sample.store, since: Sample.position(3, run: 8)) == .otherHistory)
     }
 
     @Test(arguments: Backend.allCases)
-    func `forgotten deletions make older positions gone, and older writes lose`(
+    func `forgotten deletions make older positions gone, and older changes refused`(
         backend: Backend
     ) throws {
         let storage = try backend.open(in: folder)
@@ -96,15 +97,23 @@ internal import UbiquityCore
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
         try storage.commit(Sample.push(Sample.record("a", nil, at: 600)))
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 700)))
-        #expect(try storage.forget(rule, now: 1_099) == 0)
-        #expect(try storage.forget(rule, now: 1_100) == 1)
-        #expect(
-            try storage.read(Sample.store, since: Position(epoch: 7, revision: 1)) == .forgotten)
-        #expect(try storage.keys(since: Position(epoch: 7, revision: 2)) == ["b"])
+        try storage.addRunningTime(99)
+        #expect(try storage.forget(rule, now: 9_000_000) == 0)
+        try storage.addRunningTime(1)
+        #expect(try storage.forget(rule, now: 0) == 1)
+        #expect(try storage.read(Sample.store, since: Sample.position(1)) == .forgotten)
+        #expect(try storage.keys(since: Sample.position(2)) == ["b"])
         let late = try storage.commit(Sample.push(Sample.record("a", .integer(2), at: 599)))
-        #expect(late?.results == [.committed([.olderThanForgotten])])
+        #expect(late?.results == [.refused(.olderThanForgotten)])
         #expect(late?.deletions == 0)
+        let other = DeviceID(rawValue: 3)
+        let own = try storage.commit(
+            Sample.push(Sample.record("a", .integer(2), at: 599, by: other)))
+        #expect(own?.results == [.committed([.applied])])
         #expect(try storage.forget(rule, now: 9_000) == 0)
+        guard case .changes(_, _, _, let horizon) = try storage.read(Sample.store, since: nil)
+        else { return #expect(Bool(false)) }
+        #expect(horizon.milliseconds == 600)
     }
 
     @Test(arguments: Backend.allCases)
@@ -115,12 +124,40 @@ internal import UbiquityCore
             rememberedMilliseconds: 100, liveMilliseconds: 1_000, deletionsMax: 10)
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
         try storage.commit(Sample.push(Sample.record("a", nil, at: 600)))
+        try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 900)))
+        try storage.addRunningTime(500)
         let passage = Sightings.Passage(device: device, store: Sample.store)
         try storage.note(Sightings(passed: [passage: 1]))
         #expect(try storage.forget(rule, now: 1_500) == 0)
         try storage.note(Sightings(seen: [device: 1_200]))
         #expect(try storage.forget(rule, now: 2_150) == 0)
         #expect(try storage.forget(rule, now: 2_201) == 1)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a cursor of one store holds in no other of the same run`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let other = StoreKey(account: Sample.account.id, identifier: try StoreIdentifier("other"))
+        let write = Sample.record("a", .integer(1), at: 500)
+        let first = try storage.commit(Sample.push(write))
+        try storage.commit(Sample.push(write, to: other))
+        let position = try #require(first?.position)
+        #expect(try storage.keys(since: position) == [])
+        #expect(try storage.read(other, since: position) == .otherHistory)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a record keeps its digest`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        var write = Sample.record("a", .integer(1), at: 500)
+        write.stamp.digest = .max
+        try storage.commit(Sample.push(write))
+        guard case .changes(let records, _, _, _) = try storage.read(Sample.store, since: nil)
+        else { return #expect(Bool(false)) }
+        #expect(records == [write])
+        let again = try storage.commit(Sample.push(write))
+        #expect(again?.results == [.committed([.applied])])
+        #expect(again?.writes == [])
     }
 
     @Test(arguments: Backend.allCases)

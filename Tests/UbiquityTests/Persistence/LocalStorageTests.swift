@@ -52,7 +52,7 @@ struct LocalStorageTests {
     }
 
     @Test(arguments: Backend.allCases)
-    func `a pending write keeps its transaction and its provisional stamp`(
+    func `a pending write keeps its transaction, its provisional stamp and what its author had`(
         _ backend: Backend
     ) throws {
         let disk = try Disk(backend)
@@ -60,7 +60,8 @@ struct LocalStorageTests {
             madeAt: ClockReading(wall: -5, uptime: .max, boot: .max),
             seen: HybridTimestamp(rawValue: .max))
         let pending = PendingWrite(
-            record: try record("a", nil, at: .max), transaction: .max, provisional: provisional)
+            record: try record("a", nil, at: .max), transaction: .max, provisional: provisional,
+            had: Position(epoch: .max, revision: .max).cursor)
         let entries = [
             StoredEntry(
                 key: try Key("a"), confirmed: try record("a", .integer(1)), pending: pending),

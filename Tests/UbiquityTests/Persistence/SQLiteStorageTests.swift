@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import GRDB
 import Testing
 import Ubiquity
 import UbiquityCore
@@ -90,7 +91,7 @@ struct SQLiteStorageTests {
     @Test func `a file of a later version is left as it is`() throws {
         try SQLiteStorage(path: path).close()
         var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
-        bytes[63] = 3  // The header's user_version.
+        bytes[63] = 4  // The header's user_version.
         try makeFile(bytes)
         #expect(failure(opening: path)?.reason == .newer)
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
@@ -125,6 +126,25 @@ struct SQLiteStorageTests {
         let content = try SQLiteStorage(path: path).load()
         #expect(content.version == 3)
         #expect(content.entries.count == 101)
+    }
+
+    @Test
+    func `a deletion that is dropped leaves no row, and other entries say that they are gone`()
+        throws
+    {
+        let (one, other) = (try SQLiteStorage(path: path), try SQLiteStorage(path: path))
+        let entries = [
+            try StoredEntry.confirmed("deleted", nil), try .confirmed("value", .integer(1)),
+        ]
+        _ = try one.save(SaveBatch(after: 0, entries))
+        #expect(try other.changes(after: 0)?.entries.count == 2)
+        let gone = try ["deleted", "value"].map { StoredEntry(key: try UbiquityCore.Key($0)) }
+        _ = try one.save(SaveBatch(after: 1, gone))
+        #expect(try other.changes(after: 1)?.entries.map(\.key.string) == ["value"])
+        let rows = try DatabaseQueue(path: path).read { db in
+            try Int.fetchOne(db, sql: "SELECT count(*) FROM entry")
+        }
+        #expect(rows == 1)
     }
 
     @Test func `what is tidied after it was closed does nothing`() throws {

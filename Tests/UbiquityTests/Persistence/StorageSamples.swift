@@ -10,7 +10,8 @@ enum Backend: String, CaseIterable, Sendable {
 func record(_ key: String, _ value: PropertyListValue?, at time: UInt64 = 1) throws -> Record {
     Record(
         key: try Key(key), content: value.map(Content.value) ?? .deleted,
-        stamp: Stamp(HybridTimestamp(rawValue: time), DeviceID(rawValue: .max - 1)))
+        stamp: Stamp(
+            HybridTimestamp(rawValue: time), DeviceID(rawValue: .max - 1), digest: .max - time))
 }
 
 extension StoredEntry {

@@ -7,7 +7,7 @@ internal import UbiquityWire
 
 /// How a record is stored as a row.
 enum SQLiteRecord {
-    private static let columns = "key, time, device, value"
+    private static let columns = "key, time, device, value, digest"
 
     /// Those of the keys that the store has.
     static func fetch(
@@ -39,20 +39,21 @@ enum SQLiteRecord {
     }
 
     static func write(
-        _ record: UbiquityCore.Record, of store: Int64, revision: Int64, now: Int64,
+        _ record: UbiquityCore.Record, of store: Int64, revision: Int64, running: Int64,
         _ db: Database
     ) throws {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT OR REPLACE INTO record
-                    (store, key, time, device, revision, committed, value)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
+                    (store, key, time, device, revision, committed, value, digest)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         statement.setUncheckedArguments([
             store, Data(record.key.bytes),
             Int64(bitPattern: record.stamp.timestamp.rawValue),
-            Int64(bitPattern: record.stamp.device.rawValue), revision, now,
+            Int64(bitPattern: record.stamp.device.rawValue), revision, running,
             record.content.value.map { Data(WireFormat.protobuf.encode(WireValue($0))) },
+            Int64(bitPattern: record.stamp.digest),
         ])
         try statement.execute()
     }
@@ -62,7 +63,8 @@ enum SQLiteRecord {
         let device = DeviceID(rawValue: UInt64(bitPattern: row[2]))
         return UbiquityCore.Record(
             key: try (row[0] as Data).withUnsafeBytes { try Key(bytes: $0) },
-            content: try content(row[3]), stamp: Stamp(time, device))
+            content: try content(row[3]),
+            stamp: Stamp(time, device, digest: UInt64(bitPattern: row[4])))
     }
 
     private static func content(_ bytes: Data?) throws -> Content {

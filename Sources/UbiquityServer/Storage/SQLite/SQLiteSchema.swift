@@ -8,7 +8,7 @@ enum SQLiteSchema {
     static let applicationID: Int64 = 0x5562_5376
 
     /// One step a format; the first makes format 1 of an empty file.
-    private static let migrations = [format1, format2]
+    private static let migrations = [format1, format2, format3]
     static var version: Int { migrations.count }
 
     /// Brings the file to this program's format.
@@ -46,7 +46,7 @@ enum SQLiteSchema {
     }
 
     /// Times of people and machines are milliseconds since 1970 by the server's clock, except
-    /// `record.time`, a hybrid timestamp. What is unsigned in the program is stored bit by bit.
+    /// `record.time`, a hybrid timestamp, and `record.committed`, see format 3. What is unsigned in the program is stored bit by bit.
     /// Keys are blobs: a text of SQLite ends at the first zero byte, and a key may have one. A
     /// record without a value is a deletion; values are the protocol's messages.
     private static let format1 = """
@@ -105,5 +105,20 @@ enum SQLiteSchema {
             number INTEGER PRIMARY KEY, time INTEGER NOT NULL, deed TEXT NOT NULL, account TEXT,
             device INTEGER, actor TEXT NOT NULL, actor_device INTEGER);
         CREATE TABLE chore (name TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
+        """
+
+    /// `record.committed` is the server's running time from now on, see `running`: what it was before
+    /// goes on from the latest time that was noted. A restored copy goes on with its own.
+    private static let format3 = """
+        ALTER TABLE record ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE store ADD COLUMN accepted_floor INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE store ADD COLUMN horizon INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE accepted (
+            store INTEGER NOT NULL, device INTEGER NOT NULL, time INTEGER NOT NULL,
+            PRIMARY KEY (store, device)) WITHOUT ROWID;
+        INSERT INTO accepted SELECT store, device, max(time) FROM record GROUP BY store, device;
+        CREATE TABLE running (
+            id INTEGER PRIMARY KEY CHECK (id = 1), milliseconds INTEGER NOT NULL);
+        INSERT INTO running SELECT 1, coalesce(max(committed), 0) FROM record;
         """
 }

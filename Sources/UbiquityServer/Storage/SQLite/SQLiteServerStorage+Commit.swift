@@ -39,21 +39,22 @@ private struct SQLiteBatch {
         let admitted: StoreState.Admitted
         do {
             admitted = try store.state.admit(
-                waiting.push, records: records, by: rules.admission, in: rules.epoch)
+                waiting.push, records: records, by: rules.admission,
+                in: rules.epoch(of: waiting.store))
         } catch { return .clockAhead(error) }
         if !admitted.writes.isEmpty {
             if let problem = try makeSure(of: waiting.store, &store) { return problem }
             try write(admitted, to: store.id!)
-            touched[waiting.store] = store
         }
+        if store.id != nil { touched[waiting.store] = store }
         return .committed(
             CommittedPush(
                 position: admitted.position, results: admitted.results, writes: admitted.writes,
                 serverMilliseconds: rules.admission.now, deletions: store.state.deletions))
     }
 
-    func finish() throws {
-        for store in touched.values { try store.update(db) }
+    mutating func finish() throws {
+        for store in touched.keys { try touched[store]?.update(db) }
     }
 
     private func known(_ store: StoreKey) throws -> SQLiteStore {
@@ -79,7 +80,7 @@ private struct SQLiteBatch {
         for record in admitted.writes {
             try SQLiteRecord.write(
                 record, of: store, revision: admitted.position.revision,
-                now: rules.admission.now, db)
+                running: storage.running, db)
         }
         guard let span = admitted.span else { return }
         try db.execute(

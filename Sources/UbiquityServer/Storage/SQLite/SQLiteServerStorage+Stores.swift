@@ -38,7 +38,8 @@ extension SQLiteServerStorage {
                 try SQLiteRecord.fetch(of: id, after: after, db)
             }
             return .changes(
-                records ?? [], position: lineage.position, isWhole: after == nil)
+                records ?? [], position: lineage.position, isWhole: after == nil,
+                horizon: stored.state.horizon)
         }
     }
 
@@ -59,17 +60,27 @@ extension SQLiteServerStorage {
         let deletions = try Row.fetchAll(
             db.cachedStatement(
                 sql: """
-                    SELECT revision, committed FROM record
+                    SELECT revision, committed, time FROM record
                     WHERE store = ? AND value IS NULL ORDER BY revision
                     """), arguments: [id]
-        ).map { ForgettingRule.Deletion(revision: $0[0], committed: $0[1]) }
+        ).map { row in
+            ForgettingRule.Deletion(
+                revision: row[0], committed: row[1],
+                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[2])))
+        }
         let passed = try leastPassed(of: id, liveSince: now - rule.liveMilliseconds, db)
-        guard let horizon = rule.horizon(of: deletions, passed: passed, now: now) else { return 0 }
-        let times = try removeDeletions(of: id, upTo: horizon, db)
+        let horizon = rule.horizon(
+            of: deletions, passed: passed, running: running, newest: store.state.newest)
+        guard let horizon else { return 0 }
+        try db.execute(
+            sql: "DELETE FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
+            arguments: [id, horizon])
+        let forgotten = deletions.filter { $0.revision <= horizon }.map(\.timestamp)
+        let oldest = deletions.filter { $0.revision > horizon }.map(\.timestamp).min()
         var store = store
-        store.state.forget(times, through: horizon)
+        store.state.forget(forgotten, through: horizon, oldest: oldest)
         try store.update(db)
-        return times.count
+        return forgotten.count
     }
 
     private func leastPassed(of store: Int64, liveSince: Int64, _ db: Database) throws -> Int64? {
@@ -83,16 +94,13 @@ extension SQLiteServerStorage {
                     """), arguments: [store, liveSince])
     }
 
-    /// - Returns: Their timestamps.
-    private func removeDeletions(
-        of store: Int64, upTo horizon: Int64, _ db: Database
-    ) throws -> [HybridTimestamp] {
-        let times = try Int64.fetchAll(
-            db, sql: "SELECT time FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
-            arguments: [store, horizon])
-        try db.execute(
-            sql: "DELETE FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
-            arguments: [store, horizon])
-        return times.map { HybridTimestamp(rawValue: UInt64(bitPattern: $0)) }
+    func addRunningTime(_ milliseconds: Int64) throws(StorageError) {
+        let sum = try writing { db in
+            try Int64.fetchOne(
+                db,
+                sql: "UPDATE running SET milliseconds = milliseconds + ? RETURNING milliseconds",
+                arguments: [milliseconds])
+        }
+        runningTime.withLock { $0 = sum ?? $0 }
     }
 }

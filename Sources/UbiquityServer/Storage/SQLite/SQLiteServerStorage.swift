@@ -10,21 +10,30 @@ internal import UbiquityCore
 /// State: the connections guard themselves. `states` is the writer's memory of stores, so that a
 /// push need not read their rows; only ``commit(_:rules:)``, ``forget(_:now:)`` and
 /// ``erase(_:now:by:)`` use it, which come from one thread, and the lock is there for the compiler.
-/// `foreignVersion` and `scrubs`, the uptime of the next scrubbing, likewise.
+/// `foreignVersion`, `scrubs`, the uptime of the next scrubbing, and `runningTime`, which is what the
+/// file has of it, likewise.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let states = Mutex<[StoreKey: SQLiteStore]>([:])
     let scrubs = Mutex<Int64>(0)
+    let runningTime: Mutex<Int64>
     private let statesVersion = Mutex<Int64?>(nil)
     private let foreignVersion = Mutex<Int64?>(nil)
 
     /// Above, the writer's memory of stores begins anew.
     static let rememberedStoresMax = 16_384
 
-    init(_ database: any DatabaseWriter) { self.database = database }
+    init(_ database: any DatabaseWriter, running: Int64 = 0) {
+        self.database = database
+        runningTime = Mutex(running)
+    }
 
     static func openForServer(_ path: String) throws(ServerStartError) -> SQLiteServerStorage {
-        SQLiteServerStorage(try SQLiteFile.openPool(path))
+        let database = try SQLiteFile.openPool(path)
+        let running = try? database.read { db in
+            try Int64.fetchOne(db, sql: "SELECT milliseconds FROM running")
+        }
+        return SQLiteServerStorage(database, running: (running ?? nil) ?? 0)
     }
 
     static func openForAdministration(
@@ -32,6 +41,8 @@ final class SQLiteServerStorage: Sendable {
     ) throws(ServerStartError) -> SQLiteServerStorage {
         SQLiteServerStorage(try SQLiteFile.openQueue(path))
     }
+
+    var running: Int64 { runningTime.withLock { $0 } }
 
     func reading<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {
         do { return try database.read(body) } catch { throw StorageError(error) }

@@ -9,6 +9,8 @@ internal import UbiquityWire
 struct SQLiteStore: Sendable {
     var id: Int64?
     var state = StoreState()
+    /// What the rows have.
+    private var stored = StoreState()
 
     /// Nil if there is no such store.
     static func fetch(_ store: StoreKey, _ db: Database) throws -> SQLiteStore? {
@@ -29,11 +31,12 @@ struct SQLiteStore: Sendable {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT id, revision, bytes, keys, deletions, newest, newest_forgotten,
-                    forgotten_revision
+                    forgotten_revision, accepted_floor, horizon
                 FROM store WHERE \(condition)
                 """)
         guard let row = try Row.fetchOne(statement, arguments: arguments) else { return nil }
-        return SQLiteStore(id: row[0], state: try state(row, db))
+        let state = try state(row, db)
+        return SQLiteStore(id: row[0], state: state, stored: state)
     }
 
     private static func state(_ row: Row, _ db: Database) throws -> StoreState {
@@ -43,7 +46,23 @@ struct SQLiteStore: Sendable {
             usage: Usage(bytes: row[2], keys: row[3]),
             newest: HybridTimestamp(rawValue: UInt64(bitPattern: row[5])),
             newestForgotten: HybridTimestamp(rawValue: UInt64(bitPattern: row[6])),
-            deletions: row[4])
+            deletions: row[4],
+            accepted: AcceptedTimes(
+                times: try accepted(row[0], db),
+                floor: HybridTimestamp(rawValue: UInt64(bitPattern: row[8]))),
+            horizon: HybridTimestamp(rawValue: UInt64(bitPattern: row[9])))
+    }
+
+    private static func accepted(
+        _ id: Int64, _ db: Database
+    ) throws -> [DeviceID: HybridTimestamp] {
+        let statement = try db.cachedStatement(
+            sql: "SELECT device, time FROM accepted WHERE store = ?")
+        var times: [DeviceID: HybridTimestamp] = [:]
+        for row in try Row.fetchAll(statement, arguments: [id]) {
+            times[DeviceID(bits: row[0])] = HybridTimestamp(rawValue: UInt64(bitPattern: row[1]))
+        }
+        return times
     }
 
     static func spans(_ id: Int64, _ db: Database) throws -> [Lineage.Span] {
@@ -65,19 +84,41 @@ struct SQLiteStore: Sendable {
         return SQLiteStore(id: db.lastInsertedRowID)
     }
 
-    func update(_ db: Database) throws {
+    /// Does nothing where the rows have all of it.
+    mutating func update(_ db: Database) throws {
+        guard state != stored else { return }
+        try updateAccepted(db)
+        stored = state
         let statement = try db.cachedStatement(
             sql: """
                 UPDATE store SET revision = ?, bytes = ?, keys = ?, deletions = ?, newest = ?,
-                    newest_forgotten = ?, forgotten_revision = ?
+                    newest_forgotten = ?, forgotten_revision = ?, accepted_floor = ?, horizon = ?
                 WHERE id = ?
                 """)
         statement.setUncheckedArguments([
             state.lineage.revision, state.usage.bytes, state.usage.keys, state.deletions,
             Int64(bitPattern: state.newest.rawValue),
             Int64(bitPattern: state.newestForgotten.rawValue), state.lineage.forgottenRevision,
-            id,
+            Int64(bitPattern: state.accepted.floor.rawValue),
+            Int64(bitPattern: state.horizon.rawValue), id,
         ])
         try statement.execute()
+    }
+
+    /// Mostly one row: that of the device that pushed.
+    private func updateAccepted(_ db: Database) throws {
+        let (old, new) = (stored.accepted.times, state.accepted.times)
+        guard old != new else { return }
+        for (device, time) in new where old[device] != time {
+            let statement = try db.cachedStatement(
+                sql: "INSERT OR REPLACE INTO accepted (store, device, time) VALUES (?, ?, ?)")
+            try statement.execute(
+                arguments: [id, device.bits, Int64(bitPattern: time.rawValue)])
+        }
+        for device in old.keys where new[device] == nil {
+            try db.execute(
+                sql: "DELETE FROM accepted WHERE store = ? AND device = ?",
+                arguments: [id, device.bits])
+        }
     }
 }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// The server remembers a deletion for as long as it says, by no clock that jumps; only of too many,
+/// the oldest go earlier.
+package final class HorizonChecker: Checker {
+    /// When each deletion was committed, by the true time, and its revision.
+    private var committed: [StoreName: [Record: (time: Int64, revision: Int64)]] = [:]
+    private let now: () -> Int64
+
+    package init(now: @escaping () -> Int64) { self.now = now }
+
+    package func check(_ observation: Observation, _ history: History) -> String? {
+        switch observation {
+        case .committed(let commit):
+            for write in commit.writes where write.content == .deleted {
+                committed[commit.store, default: [:]][write] = (now(), commit.position.revision)
+            }
+        case .forgot(let store, let deletions, let left, let rule):
+            let known = deletions.compactMap { committed[store]?[$0] }
+                .sorted { $0.revision < $1.revision }
+            let oldest = now() - rule.rememberedMilliseconds
+            let excess = min(known.count, deletions.count + left - rule.deletionsMax)
+            // Those of one revision go together.
+            let through = excess > 0 ? known[excess - 1].revision : .min
+            if known.contains(where: { $0.time > oldest && $0.revision > through }) {
+                return "\(store) has forgotten deletions too early, and remembers \(left)"
+            }
+        default: break
+        }
+        return nil
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import UbiquityCore
+
+/// What a process keeps of a store stays in proportion to what the store has.
+struct EntryTableTests {
+    private func pending(_ key: Key, _ value: Int64?, at time: UInt64) -> PendingWrite {
+        PendingWrite(
+            record: Record(
+                key: key, content: value.map { .value(.integer($0)) } ?? .deleted,
+                stamp: Stamp(HybridTimestamp(rawValue: time), DeviceID(rawValue: 1))),
+            transaction: time)
+    }
+
+    @Test func `parts that came and went leave nothing to look through`() throws {
+        let key = try Key("k")
+        var table = EntryTable()
+        let parts = (0..<10_000).map { key.part(PartID("x\($0)")!) }
+        for (number, part) in parts.enumerated() {
+            table.write(pending(part, Int64(number), at: UInt64(number + 1)))
+            if number > 0 { table.update(parts[number - 1]) { $0.dropPending() } }
+            #expect(table.partKeys(of: key) == [part])
+        }
+        let (_, saving) = table.beginSave()
+        table.finishSave(saving)
+        #expect(table.count <= 2)
+        #expect(table.family(key).parts.map(\.id) == [parts.last?.part])
+        #expect(table.transaction(of: parts[9_999]) == 10_000)
+        #expect(table.usage == Usage(bytes: 8 + 5, keys: 0))
+        #expect(table.waiting == [parts[9_999]])
+    }
+
+    @Test func `entries that say nothing are dropped when most are so and all is saved`() throws {
+        var table = EntryTable()
+        let keys = try (0..<5_000).map { try Key("k\($0)") }
+        for (number, key) in keys.enumerated() {
+            table.write(pending(key, 1, at: UInt64(number + 1)))
+        }
+        table.update(keys[0]) { $0.isSettled = true }
+        for key in keys[1...4_000] { table.update(key) { $0.dropPending() } }
+        let (_, saving) = table.beginSave()
+        table.write(pending(keys[4_500], 2, at: 9_000))
+        table.finishSave(saving)
+        #expect(table.count == 5_000)
+        let (entries, again) = table.beginSave()
+        #expect(entries.map(\.key) == [keys[4_500]])
+        table.finishSave(again)
+        #expect(table.count == 1_000)
+        #expect(table.usage.keys == 1_000)
+        #expect(table[keys[0]]?.isSettled == true)
+        #expect(!table.waiting.contains(keys[0]) && table.waiting.count == 999)
+        #expect(table.value(keys[4_500]) == .integer(2))
+        #expect(table.isSaved)
+    }
+}
