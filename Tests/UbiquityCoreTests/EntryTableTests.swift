@@ -21,7 +21,7 @@ struct EntryTableTests {
         for (number, part) in parts.enumerated() {
             table.write(pending(part, Int64(number), at: UInt64(number + 1)))
             if number > 0 { table.update(parts[number - 1]) { $0.dropPending() } }
-            #expect(table.partKeys(of: key) == [part])
+            #expect(table.family(key).parts.map(\.id) == [part.part])
         }
         let (_, saving) = table.beginSave()
         table.finishSave(saving)

@@ -13,6 +13,7 @@ enum ServerSentEvent {
 
     static func bytes(of message: StreamMessage) -> ByteBuffer {
         switch message {
+        case .progress: keepAlive
         case .changes(let changes): Self.changes(changes)
         case .ready(let cursor, let config): ready(cursor, config)
         case .resync: resync

@@ -131,11 +131,20 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     var isConnected: Bool {
         switch engine.status.link.state {
         case .connected: true
-        case .polling:
-            device.quality.isBuffering
-                || device.account.map { world.server.hasAllStreams($0) } ?? false
+        case .polling: device.quality.isBuffering || hasTooManyPeers || areStreamsTaken
         default: false
         }
+    }
+
+    /// Whether the account's processes want more streams than there are.
+    private var hasTooManyPeers: Bool {
+        world.devices.reduce(0) { $0 + ($1.account == device.account ? $1.processes.count : 0) }
+            > world.scenario.streamsMax
+    }
+
+    /// Perhaps by connections that are dead without a word.
+    private var areStreamsTaken: Bool {
+        device.account.map { world.server.hasAllStreams($0) } ?? false
     }
 
     /// Ends without a word. The save under way is on the disk, or is not.
