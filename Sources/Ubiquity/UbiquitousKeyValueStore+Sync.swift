@@ -16,7 +16,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     public func synchronizeNow() async throws {
         try checkIdentifier()
         do { try await backing.driver.requestSync() } catch let error as UbiquityError {
-            guard let holder = status.heldUpBy else { throw error }
+            guard error.code == .unreachable, let holder = status.heldUpBy else { throw error }
             throw UbiquityError(
                 .heldUp,
                 "\(holder) holds this device's connection and does not answer; let it go on, or end it"

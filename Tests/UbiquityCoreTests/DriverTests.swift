@@ -134,6 +134,26 @@ import Testing
         #expect(effects().contains(.letGo))
         #expect(driver.folder == "1")
         #expect(driver.engine.isSignedIn)
+        // The file that was let go is opened again when the account comes back.
+        tell(.accountRead(other))
+        #expect(effects().last == .open(folder: "2"))
+    }
+
+    @Test func `tries the file of one account at once where that of another could not be opened`()
+        throws
+    {
+        rest()
+        tell(.accountRead(other))
+        _ = effects()
+        var third = other
+        third.signIn(account("third"))
+        tell(.unopened("no room"))
+        tell(.accountRead(third))
+        #expect(effects().contains(.open(folder: "3")))
+        tell(.opened(DiskChanges()))
+        _ = effects()
+        #expect(driver.folder == "3")
+        #expect(driver.nextWake == nil || driver.nextWake! > now)
     }
 
     @Test func `does not save what is wiped`() throws {
@@ -182,13 +202,17 @@ import Testing
             now = wake
             steps = effects(savingFails: true)
         }
+        #expect(!driver.engine.isSignedIn)
         tell(.opened(DiskChanges(version: 3, entries: [try stored("old")])))
         #expect(effects().contains(.use(file: 2)))
+        #expect(driver.engine.isSignedIn)
         tell(.fileRead(nil))
         tell(.synchronize)
         #expect(next() == .read(after: 3))
         tell(.fileRead(nil))
-        #expect(effects().last == .synchronized(true))
+        let reopened = effects()
+        #expect(reopened.contains { if case .connect = $0 { true } else { false } })
+        #expect(reopened.last == .synchronized(true))
         #expect(driver.engine.values.keys.sorted() == [try Key("new"), try Key("old")])
         #expect(driver.nextWake == nil)
     }

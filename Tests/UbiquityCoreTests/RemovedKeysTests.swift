@@ -94,8 +94,11 @@ import Testing
 
     @Test func `two devices that know different counts go on from one plain number`() throws {
         let (a, b) = (cloud.device(), cloud.device())
+        cloud.settle()
+        b.goOffline()
         try a.count(key, by: 5)
         b["k"] = .integer(100)
+        b.goOnline()
         cloud.settle()
         a.goOffline()
         try b.count(key, by: 7)

@@ -43,7 +43,10 @@ extension DeviceHome {
         try update { state in
             account = wipes ? state.signOutWiping() : state.signOut()
         }
-        try removeAbandonedStores()
+        do { try removeAbandonedStores() } catch {
+            // Of an earlier wiping, perhaps: it is tried again at the next start.
+            if wipes { throw error }
+        }
         return account
     }
 

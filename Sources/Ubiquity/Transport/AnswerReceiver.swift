@@ -41,7 +41,8 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     ) -> EventLoopFuture<Void> {
         move()
         answer = Answer(head: head)
-        return task.eventLoop.makeSucceededVoidFuture()
+        let length = head.headers.first(name: "content-length").flatMap { Int($0) }
+        return admit(bytes: length ?? 0, on: task.eventLoop)
     }
 
     func didReceiveBodyPart(
@@ -49,12 +50,16 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     ) -> EventLoopFuture<Void> {
         move()
         let bytes = (answer?.body.readableBytes ?? 0) + buffer.readableBytes
+        if bytes <= ServerRequest.answerBytesMax { answer?.body.writeImmutableBuffer(buffer) }
+        return admit(bytes: bytes, on: task.eventLoop)
+    }
+
+    private func admit(bytes: Int, on loop: any EventLoop) -> EventLoopFuture<Void> {
         guard bytes <= ServerRequest.answerBytesMax else {
-            return task.eventLoop.makeFailedFuture(
+            return loop.makeFailedFuture(
                 ResponseAccumulator.ResponseTooBigError(maxBodySize: ServerRequest.answerBytesMax))
         }
-        answer?.body.writeImmutableBuffer(buffer)
-        return task.eventLoop.makeSucceededVoidFuture()
+        return loop.makeSucceededVoidFuture()
     }
 
     func didFinishRequest(task: HTTPClient.Task<Answer>) throws -> Answer {

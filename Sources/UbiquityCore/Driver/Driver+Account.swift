@@ -18,7 +18,8 @@ extension Driver {
     }
 
     private mutating func signIn(_ account: SignedInAccount?, at now: ClockReading) {
-        guard account != signedIn else { return }
+        // A store without its file is not connected: nothing of it is on the disk, to be sent.
+        guard isOpen, account != signedIn else { return }
         signedIn = account
         guard isSynced, let account, let name = DeviceID(account.device) else {
             unconnected = nil
@@ -39,9 +40,11 @@ extension Driver {
         let leaves = isLeaving && (engine.isSaved || discardsUnsaved)
         let target = leaves ? device.folder : isOpen ? nil : folder
         if opened?.folder != target, let unused = letGoOpened() { return unused }
+        if openingFolder != target {
+            (openingFolder, opening) = (target, Attempt(isWanted: true))
+        }
         guard let target else { return nil }
         if let content = opened?.content {
-            opening = Attempt(isWanted: true)
             return leaves ? turn(to: content, discardsUnsaved, at: now) : reopen(content, at: now)
         }
         if opening.begin(at: now) {
@@ -69,11 +72,15 @@ extension Driver {
     private mutating func reopen(_ content: DiskChanges, at now: ClockReading) -> Step {
         engine.handle(.diskChanged(content), at: now)
         engine.handle(.hurry, at: now)
-        return use(isOpen: true)
+        let step = use(isOpen: true)
+        signIn(device?.signedIn, at: now)
+        return step
     }
 
     private mutating func use(isOpen: Bool) -> Step {
         (file, opened, self.isOpen, isNextLeader) = (filesOpened, nil, isOpen, false)
+        openingFolder = isOpen ? nil : folder
+        if isOpen { opening = Attempt(isWanted: true) }
         // What was written there since it was opened.
         reading = Attempt(isWanted: true)
         return .use(file: file)

@@ -40,6 +40,8 @@ package struct Driver: Sendable {
     /// The file to go on with.
     var opened: OpenedFile?
     var opening = Attempt(isWanted: true)
+    /// The folder of the file that is to be opened; nil: none is.
+    var openingFolder: String?
     /// The file in use could be opened.
     var isOpen = true
 
@@ -196,7 +198,7 @@ package struct Driver: Sendable {
         if end == .none, let step = nextTurn(at: now) { return step }
         if isSynchronizing {
             isSynchronizing = false
-            return .synchronized(engine.isSaved && diskFailure == nil)
+            return .synchronized(engine.isSaved && diskFailure == nil && isOpen)
         }
         return end == .wanted ? finish() : nil
     }

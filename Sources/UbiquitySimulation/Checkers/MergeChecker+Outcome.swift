@@ -38,6 +38,12 @@ extension MergeChecker {
         private var mustBeGone: Set<Int> { gone(by: made.sure) }
         private var mayBeGone: Set<Int> { gone(by: made.acts) }
 
+        /// A change of one element of a plain value writes the rest of it again, which another may have
+        /// undone without the author's knowledge. See decision 0017.
+        private var isRewritten: Bool {
+            made.acts.contains { $0.seenRecords == nil && $0.changesPlain(policy) }
+        }
+
         private func gone(by acts: [AppProposal]) -> Set<Int> {
             acts.reduce(into: []) { $0.formUnion(made.undone[$1.number] ?? []) }
         }
@@ -67,7 +73,7 @@ extension MergeChecker {
                 guard made.acts.contains(where: { $0.number == number && $0.isPlainWrite }) else {
                     return "nobody wrote \(number) without a policy"
                 }
-                if !hasGoneBack, mustBeGone.contains(number) {
+                if !hasGoneBack, !isRewritten, mustBeGone.contains(number) {
                     return "the value of act \(number) is there, which was undone"
                 }
             }
@@ -162,7 +168,9 @@ extension MergeChecker {
                 {
                     return "nobody put \(present) into \(field)"
                 }
-                if let present, !hasGoneBack, mustBeGone.contains(present) {
+                let isPlain = made.acts.contains { $0.number == present && $0.isPlainWrite }
+                let mayComeBack = hasGoneBack || isPlain && isRewritten
+                if let present, !mayComeBack, mustBeGone.contains(present) {
                     return "the field \(field) has \(present), which was undone"
                 }
                 let mayBeCleared = acts.contains(where: \.isClearing)
@@ -173,7 +181,7 @@ extension MergeChecker {
                         if acts.contains(where: { mayBeGone.contains($0.number) }) { continue }
                         return "the field \(field), where act \(act.number) put something, is gone"
                     }
-                    if !hasGoneBack, replaced(present, by: act) {
+                    if !mayComeBack, replaced(present, by: act) {
                         return "the field \(field) has \(present), which act \(act.number) replaced"
                     }
                 }

@@ -170,7 +170,7 @@ extension AppProposal {
         }
     }
 
-    fileprivate var seenRecords: [Key: PropertyListValue]? {
+    var seenRecords: [Key: PropertyListValue]? {
         switch act {
         case .write(let seen): seen
         case .erase(let seen): seen

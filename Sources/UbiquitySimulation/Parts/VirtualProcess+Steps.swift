@@ -58,7 +58,7 @@ extension VirtualProcess {
         disk.close(by: self)
         disk = opened ?? device.disk(store, folder: driver.folder)
         isOpen = opened != nil
-        (opened, address) = (nil, isNew ? nil : address)
+        (opened, address) = (nil, nil)
         noteChanges(from: before, isNew ? .account : .otherProcess)
         if isNew {
             world.journal.note(.moved(process: number, disk.name))

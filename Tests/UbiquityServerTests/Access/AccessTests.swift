@@ -74,7 +74,7 @@ extension AccountSuites {
                         let nowhere = try await stage.send(
                             caller, route, to: stage.pathToNothing(like: route))
                         #expect(there.status == nowhere.status, "\(caller) \(route)")
-                        #expect(there.body == nowhere.body, "\(caller) \(route)")
+                        #expect(there.bodyButEpoch == nowhere.bodyButEpoch, "\(caller) \(route)")
                         #expect(
                             there.headersButDate == nowhere.headersButDate, "\(caller) \(route)")
                     }
@@ -190,6 +190,12 @@ extension TestServer.Answer {
             ? text.replacingOccurrences(of: AccessStage.account, with: "")
                 .replacingOccurrences(of: AccessStage.store, with: "") : text
         return shown.contains(AccessStage.secret)
+    }
+
+    /// Each store has an epoch of its own, drawn by chance.
+    fileprivate var bodyButEpoch: String {
+        text.replacingOccurrences(
+            of: "\"cursor\":\"[0-9a-f]{16}-", with: "", options: .regularExpression)
     }
 
     fileprivate var headersButDate: [String: String] { headers.filter { $0.key != "date" } }
