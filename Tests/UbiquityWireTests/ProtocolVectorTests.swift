@@ -76,6 +76,29 @@ import UbiquityWire
         }
     }
 
+    @Test func `say which of two writes wins`() throws {
+        for vector in try Vectors("winners.json").cases() {
+            let (winner, loser) = (try record(vector["winner"]), try record(vector["loser"]))
+            #expect(winner.wins(over: loser) && !loser.wins(over: winner), "\(vector)")
+            #expect(winner.merged(with: loser) == winner && loser.merged(with: winner) == winner)
+        }
+    }
+
+    @Test func `say what the parts of a key make`() throws {
+        for vector in try Vectors("parts.json").cases() {
+            let records = try #require(vector["records"] as? [Any]).map(record)
+            let expected = try vector["value"].map(value)
+            for records in [records, records.reversed()] {
+                #expect(records.visibleValues[try Key("k")] == expected, "\(vector)")
+            }
+        }
+    }
+
+    private func record(_ json: Any?) throws -> Record {
+        let bytes = try JSONSerialization.data(withJSONObject: try #require(json))
+        return try Record(WireFormat.json.decode(WireRecord.self, from: [UInt8](bytes)))
+    }
+
     private func timestamp(_ vector: Vectors.Vector) throws -> HybridTimestamp {
         HybridTimestamp(
             milliseconds: try #require(Int64(vector.text("milliseconds"))),
