@@ -34,11 +34,13 @@ package struct FileLock: ~Copyable {
         #endif
     }
 
-    /// Closing the file also unlocks it.
+    /// Unlocks the file. Closing it would not do: a program that this process is just starting has it too,
+    /// until it runs.
     deinit {
         #if os(Windows)
         CloseHandle(handle)
         #else
+        flock(file, LOCK_UN)
         close(file)
         #endif
     }

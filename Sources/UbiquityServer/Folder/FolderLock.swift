@@ -19,5 +19,10 @@ final class FolderLock: Sendable {
         }
     }
 
-    deinit { close(file) }
+    deinit {
+        // Not by closing alone: a program that this process is just starting has the file too, until
+        // it runs.
+        flock(file, LOCK_UN)
+        close(file)
+    }
 }
