@@ -363,6 +363,24 @@ import Testing
     }
 }
 
+@Suite struct `Parts that change in place` {
+    /// A raise is behind the deletion of the part as it was before, that is behind a removal which saw less,
+    /// and that is behind the raise.
+    @Test func `a part is as the server has it last, whatever came in between`() throws {
+        let part = try Key("k").part(try #require(PartID("xrun")))
+        func record(_ content: Content, at time: Int64) -> Record {
+            Record(
+                key: part, content: content,
+                stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: 1)))
+        }
+        var entry = Entry()
+        entry.merge(record(.value(.integer(7)), at: 5), isNews: true)
+        let removal = record(.value(.array([.integer(5)])), at: 10)
+        entry.merge(removal, isNews: true)
+        #expect(entry.confirmed == removal)
+    }
+}
+
 extension TestDevice {
     fileprivate subscript(key: Key) -> PropertyListValue? { engine[key] }
 

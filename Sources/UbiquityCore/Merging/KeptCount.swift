@@ -9,6 +9,9 @@ package struct KeptCount: Hashable, Sendable {
     package private(set) var times: Int64 = 0
     private var total = PropertyListValue.integer(0)
 
+    /// More often than anything counts: what a damaged file says beyond it is no count.
+    private static let timesMax: Int64 = 1 << 56
+
     /// A run that has counted nothing.
     package init(run: UInt64) { self.run = run }
 
@@ -33,7 +36,7 @@ package struct KeptCount: Hashable, Sendable {
     package init?(_ propertyList: PropertyListValue) {
         guard case .array(let fields) = propertyList, fields.count == 3,
             case .data(let run) = fields[0], run.count == 8, case .integer(let times) = fields[1],
-            Number(fields[2]) != nil
+            (0..<Self.timesMax).contains(times), Number(fields[2]) != nil
         else { return nil }
         self.run = run.reduce(0) { $0 << 8 | UInt64($1) }
         (self.times, total) = (times, fields[2])

@@ -22,15 +22,12 @@ package struct Entry: Hashable, Sendable {
 
     /// Takes a record of the server. What waits is dropped if the record replaces or is it.
     ///
-    /// - Parameter isNews: Whether the server committed it after all that this device has. Then a
-    ///   deletion gives way to an earlier value too: the server has forgotten it, and has taken what
-    ///   somebody made before, who had nothing from there that could be deleted.
+    /// - Parameter isNews: Whether the server committed it after all that this device has. Then it is
+    ///   what the server holds, whatever this device had: a deletion may have been forgotten there, and
+    ///   something made before have been taken; and records that came in between, which this device
+    ///   was not sent, may have replaced what it has.
     package mutating func merge(_ record: Record, isNews: Bool = false) {
-        if let confirmed, record.isOlder(than: confirmed),
-            !isNews || confirmed.content != .deleted || record.content == .deleted
-        {
-            return
-        }
+        if !isNews, let confirmed, record.isOlder(than: confirmed) { return }
         confirmed = record
         dropPendingIfBeaten()
     }

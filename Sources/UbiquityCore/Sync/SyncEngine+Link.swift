@@ -166,8 +166,8 @@ extension SyncEngine {
         backoff.succeed()
         hasUnknownPush = false
         streamsFailed = 0
-        endPolling()
         fetchesFinished = max(fetchesFinished, fetch)
+        endPolling()
         meta.cursor = cursor
         pass(cursor)
         unsettle(before: fetch)
@@ -184,12 +184,11 @@ extension SyncEngine {
         configuredAt = now.uptime
     }
 
-    /// Who awaits the answer of a poll awaits another one.
+    /// Who awaits the answer of a poll, of one that was passed over too, awaits another one.
     private mutating func endPolling() {
         polling = nil
-        guard let poll = pullInFlight else { return }
         pullInFlight = nil
-        for index in requests.indices where requests[index].fetch == poll.number {
+        for index in requests.indices where requests[index].fetch > fetchesFinished {
             requests[index].fetch = fetchesStarted + 1
         }
     }

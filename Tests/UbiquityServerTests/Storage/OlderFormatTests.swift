@@ -107,4 +107,21 @@ struct OlderFormatTests {
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500)))
         #expect(try storage.keys(since: nil) == ["a", "b"])
     }
+
+    /// Else a device whose push was taken and forgotten could bring back what was deleted.
+    @Test func `what an earlier format had forgotten counts as accepted from everybody`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        try write(to: path)
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { try $0.execute(sql: "UPDATE store SET newest_forgotten = 900") }
+        try queue.close()
+        let storage = try SQLiteServerStorage.openForServer(path)
+        let times = try storage.database.read { db in
+            try Int64.fetchAll(
+                db, sql: "SELECT accepted_floor FROM store UNION ALL SELECT time FROM accepted")
+        }
+        #expect(times == [900, 900])
+        try storage.close()
+    }
 }

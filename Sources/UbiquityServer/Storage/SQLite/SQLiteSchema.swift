@@ -109,6 +109,8 @@ enum SQLiteSchema {
 
     /// `record.committed` is the server's running time from now on, see `running`: what it was before
     /// goes on from the latest time that was noted. A restored copy goes on with its own.
+    ///
+    /// Of what was forgotten before, nobody knows from whom it was: it counts as everybody's.
     private static let format3 = """
         ALTER TABLE record ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE store ADD COLUMN accepted_floor INTEGER NOT NULL DEFAULT 0;
@@ -116,7 +118,10 @@ enum SQLiteSchema {
         CREATE TABLE accepted (
             store INTEGER NOT NULL, device INTEGER NOT NULL, time INTEGER NOT NULL,
             PRIMARY KEY (store, device)) WITHOUT ROWID;
-        INSERT INTO accepted SELECT store, device, max(time) FROM record GROUP BY store, device;
+        UPDATE store SET accepted_floor = newest_forgotten;
+        INSERT INTO accepted
+            SELECT store, device, max(max(time), newest_forgotten)
+            FROM record JOIN store ON store.id = record.store GROUP BY store, device;
         CREATE TABLE running (
             id INTEGER PRIMARY KEY CHECK (id = 1), milliseconds INTEGER NOT NULL);
         INSERT INTO running SELECT 1, coalesce(max(committed), 0) FROM record;
