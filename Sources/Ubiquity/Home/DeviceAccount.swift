@@ -62,7 +62,7 @@ final class DeviceAccount: StoreDevice {
                 let known = try home.load()
                 state.known = known
                 // Behind what an opening waits for, and where there may be any.
-                if isFirst, known.lastFolder != nil {
+                if known.lastFolder != nil {
                     queue.async { [home] in try? home.removeAbandonedStores() }
                 }
                 defer { state.isUnreadable = false }
