@@ -440,19 +440,6 @@ import Testing
 }
 
 extension TestDevice {
-    fileprivate subscript(key: Key) -> PropertyListValue? { engine[key] }
-
-    fileprivate func propose(
-        _ policy: MergePolicy, from base: PropertyListValue?, to value: PropertyListValue?,
-        _ key: Key
-    ) throws {
-        try write(merging: [key: Proposal(policy, from: base, to: value)])
-    }
-
-    fileprivate func count(_ key: Key, by number: Int64) throws {
-        try propose(.counter, from: .integer(0), to: .integer(number), key)
-    }
-
     fileprivate func setArray(_ key: Key, _ elements: [String]) throws {
         try propose(.array, from: self[key], to: .array(elements.map { .string($0) }), key)
     }

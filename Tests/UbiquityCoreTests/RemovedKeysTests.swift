@@ -382,19 +382,6 @@ import Testing
 }
 
 extension TestDevice {
-    fileprivate subscript(key: Key) -> PropertyListValue? { engine[key] }
-
-    fileprivate func propose(
-        _ policy: MergePolicy, from base: PropertyListValue?, to value: PropertyListValue?,
-        _ key: Key
-    ) throws {
-        try write(merging: [key: Proposal(policy, from: base, to: value)])
-    }
-
-    fileprivate func count(_ key: Key, by number: Int64) throws {
-        try propose(.counter, from: .integer(0), to: .integer(number), key)
-    }
-
     fileprivate func raise(_ key: Key, to level: Int64) throws {
         try propose(.maximum, from: nil, to: .integer(level), key)
     }

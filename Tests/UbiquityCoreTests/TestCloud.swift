@@ -417,3 +417,19 @@ final class TestDevice {
         return true
     }
 }
+
+// Under a policy.
+extension TestDevice {
+    subscript(key: Key) -> PropertyListValue? { engine[key] }
+
+    func propose(
+        _ policy: MergePolicy, from base: PropertyListValue?, to value: PropertyListValue?,
+        _ key: Key
+    ) throws {
+        try write(merging: [key: Proposal(policy, from: base, to: value)])
+    }
+
+    func count(_ key: Key, by number: Int64) throws {
+        try propose(.counter, from: .integer(0), to: .integer(number), key)
+    }
+}

@@ -51,8 +51,7 @@ final class DeviceAccount: StoreDevice {
     func current() throws -> DeviceState {
         let (known, followers) = try state.withLock { state -> (DeviceState, [State.Follower]) in
             if let known = state.known { return (known, []) }
-            let isFirst = state.watcher == nil
-            if isFirst {
+            if state.watcher == nil {
                 // Before the file is read: a change in between is then looked at twice, not never.
                 state.watcher = try FileWatcher(
                     folder: home.path, file: DeviceHome.accountFileName, queue: queue

@@ -48,14 +48,6 @@ struct PartOrder {
 }
 
 extension Key {
-    /// Whether ``PartOrder`` decides between its records, and not the stamps.
-    var hasPartOrder: Bool {
-        switch part?.policy {
-        case .counter, .maximum, .minimum: true
-        default: false
-        }
-    }
-
     /// Whether a write only takes away: it deletes, or says how far a part is removed.
     package func isTakenAway(by content: Content) -> Bool {
         guard let value = content.value else { return true }
