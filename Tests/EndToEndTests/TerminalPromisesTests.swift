@@ -2,7 +2,6 @@
 
 internal import Foundation
 internal import Testing
-internal import Ubiquity
 
 extension EndToEndTests {
     /// What a command says is so when it has said it.
@@ -58,27 +57,6 @@ extension EndToEndTests {
                     let sync = try await stage.run(["sync"] + home + Self.store, within: 60)
                     #expect(sync.output == "\(round * 3) keys agreed, 0 pending\n")
                 }
-            }
-        }
-
-        @Test func `sync ends while an app keeps writing a key`() async throws {
-            try await onStage { stage in
-                let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
-                let app = try Device(home: home)
-                defer { app.close() }
-                let writing = Task {
-                    var number: Int64 = 0
-                    while !Task.isCancelled {
-                        number += 1
-                        app.store.set(number, forKey: "hot")
-                        await Task.yield()
-                    }
-                }
-                defer { writing.cancel() }
-                let sync = try await stage.run(
-                    ["sync", "--home", home, "--store", Device.identifier], within: 60)
-                #expect(sync.status == 0, "\(sync.errors)")
             }
         }
 
