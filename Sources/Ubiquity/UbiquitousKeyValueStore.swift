@@ -253,6 +253,15 @@ extension UbiquitousKeyValueStore {
 
     package var engineStatus: EngineStatus { backing.driver.status }
 
+    /// See ``SyncEngine/waitingWrites``.
+    package var waitingWrites: [Key: PendingWrite] { backing.driver.read { $0.waitingWrites } }
+
+    /// See ``SyncEngine/agrees(on:at:)``.
+    package func agrees(on writes: [Key: PendingWrite]) -> Bool {
+        let now = backing.driver.memory.now()
+        return backing.driver.read { $0.agrees(on: writes, at: now) }
+    }
+
     /// Says why a write was not done, or ends the program where the app asked for that.
     func refuse(_ key: String, _ error: any Error) {
         backing.refuse(UbiquityError(refused: key, error))

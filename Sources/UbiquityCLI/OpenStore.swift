@@ -107,16 +107,13 @@ struct OpenStore {
         }
     }
 
-    /// One round trip, and until device and server agree on what was sent: an answer is not agreement
-    /// yet. What is written meanwhile is not waited for.
+    /// One round trip, and until device and server agree on what waited before: an answer is not
+    /// agreement yet. Later writes are not waited for, of the same keys neither.
     func agree() async throws {
         try await withTimeout(seconds: sync.timeout) { [store] in
-            var sent = Set(store.status.pendingKeys)
+            let writes = store.waitingWrites
             try await store.synchronizeNow()
-            for await status in store.statuses {
-                sent.formIntersection(status.pendingKeys)
-                if sent.isEmpty { break }
-            }
+            for await _ in store.statuses where store.agrees(on: writes) { break }
         }
     }
 }

@@ -154,6 +154,71 @@ import Testing
         withExtendedLifetime(leader) {}
     }
 
+    /// Has the process save, after another one has.
+    private func conflict(_ process: TestDevice) {
+        process.disk.version += 1
+        while let effect = process.engine.nextEffect(at: process.reading) {
+            guard case .save(let batch) = effect else { continue }
+            let answer = process.disk.save(batch)
+            process.tell(answer)
+            if case .saveConflicted = answer { return }
+        }
+        Issue.record("nothing was saved")
+    }
+
+    @Test(arguments: [1, 2])
+    func `do not call one silent that is at work because their asking again conflicts`(
+        conflicts: Int
+    ) {
+        let (leader, helper) = leaderAndFollower()
+        leader.holdsPulls = true
+        let request = helper.requestSync()
+        while helper.step() {}
+        // The leader is slow to see it.
+        cloud.pass(milliseconds: LeaderWatch.patienceMilliseconds)
+        for _ in 0..<conflicts { conflict(helper) }
+        while leader.step() || helper.step() {}
+        for _ in 0..<60 {
+            cloud.pass(milliseconds: 1_000)
+            while leader.step() || helper.step() {}
+            #expect(helper.finished[request] == nil)
+            #expect(!helper.engine.status.isHeldUp)
+        }
+        leader.answer()
+        settle(helper)
+        #expect(helper.finished[request] == .some(nil))
+    }
+
+    @Test func `ask again although the asking conflicts`() {
+        let (leader, helper) = leaderAndFollower()
+        let request = helper.requestSync()
+        while helper.step() {}
+        let asked = helper.disk.meta.syncsRequested
+        cloud.pass(milliseconds: LeaderWatch.patienceMilliseconds)
+        conflict(helper)
+        while helper.step() {}
+        #expect(helper.disk.meta.syncsRequested == asked + 1)
+        #expect(helper.finished[request] == nil)
+        withExtendedLifetime(leader) {}
+    }
+
+    @Test func `do not call one silent that keeps being asked`() {
+        let (leader, helper) = leaderAndFollower()
+        leader.holdsPulls = true
+        for _ in 0..<20 {
+            _ = helper.requestSync()
+            while helper.step() {}
+            // It sees a request, and the next one is made before it has said so.
+            while leader.step() {}
+            _ = helper.requestSync()
+            conflict(helper)
+            while helper.step() {}
+            cloud.pass(milliseconds: 3_000)
+            #expect(!helper.engine.status.isHeldUp)
+            #expect(helper.finished.count == 1)
+        }
+    }
+
     @Test func `give a leader of the version before, which takes no note, a minute`() {
         let (leader, helper) = leaderAndFollower()
         leader.disk.meta.syncsTaken = nil

@@ -21,29 +21,40 @@ final class StoreBacking: Sendable {
 
     // MARK: - Opening
 
-    /// The stores of this process. Two connections of one process to one file would be told of each
-    /// other's writes as of another process's: a store that is made again waits until the one before
-    /// has saved and closed.
-    private static let open = Mutex<[String: Opened]>([:])
+    /// The places of this process's stores, by the device's home and the store's file.
+    private static let places = Mutex<[String: Place]>([:])
 
-    private struct Opened {
-        weak var backing: StoreBacking?
-        /// Signalled once.
-        var closed: DispatchSemaphore
+    /// Where at most one store is open. Two connections of one process to one file would be told of each
+    /// other's writes as of another process's: a store that is made again waits until the one before has
+    /// saved and closed. Its place waits with it, and no other store's.
+    private final class Place: Sendable {
+        struct Opened {
+            weak var backing: StoreBacking?
+            /// Signalled once.
+            var closed: DispatchSemaphore
+        }
+
+        let opened = Mutex<Opened?>(nil)
     }
 
     /// - Throws: ``UbiquityError``.
     static func open(_ configuration: UbiquityConfiguration) throws -> StoreBacking {
         let identity = try configuration.identity()
         let device = try configuration.device()
-        return try open.withLock { open in
+        let place = places.withLock { places in
             let name = "\(device.home.path)/\(identity.fileName)"
-            if let backing = open[name]?.backing, !backing.isClosed { return backing }
-            open.removeValue(forKey: name)?.closed.wait()
+            let place = places[name] ?? Place()
+            places[name] = place
+            return place
+        }
+        return try place.opened.withLock { opened in
+            if let backing = opened?.backing, !backing.isClosed { return backing }
+            opened?.closed.wait()
+            opened = nil
             let backing = try StoreBacking(
                 identity, on: device, .system(notices: configuration.notificationQueue),
                 configuration)
-            open[name] = Opened(backing: backing, closed: backing.driver.closed)
+            opened = Place.Opened(backing: backing, closed: backing.driver.closed)
             return backing
         }
     }

@@ -15,7 +15,8 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
             let number = (file as? NSNumber)?.uint64Value,
             let locks = try? String(contentsOfFile: "/proc/locks", encoding: .utf8),
             let process = locks.split(separator: "\n").lazy
-                .compactMap({ Self.holder(in: $0, of: number) }).first
+                .compactMap({ Self.holder(in: $0, of: number) })
+                .first(where: { Self.hasOpen($0, path) })
         else { return nil }
         self.process = process
         let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
@@ -33,6 +34,18 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
             fields[5].split(separator: ":").last.flatMap({ UInt64($0) }) == file
         else { return nil }
         return process
+    }
+
+    /// Another file system may have a locked file of the same number. The device in the line does not
+    /// tell: on Btrfs it is another one than the file's own.
+    private static func hasOpen(_ process: Int32, _ path: String) -> Bool {
+        let folder = "/proc/\(process)/fd"
+        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return files.contains {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)"))
+                == target
+        }
     }
 
     /// "4711 (notes) T 1 ...", of which the name may be anything.

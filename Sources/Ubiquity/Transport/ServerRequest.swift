@@ -69,12 +69,15 @@ struct ServerRequest {
     /// So that it shows what has been sent of it.
     private static func inChunks(_ bytes: [UInt8]) -> HTTPClient.Body {
         .stream(contentLength: Int64(bytes.count)) { writer in
-            @Sendable func write(from start: Int) -> EventLoopFuture<Void> {
-                let end = min(start + chunkBytes, bytes.count)
-                let sent = writer.write(.byteBuffer(ByteBuffer(bytes: bytes[start..<end])))
-                return end < bytes.count ? sent.flatMap { write(from: end) } : sent
+            // Nothing is written yet: the first write only tells the event loop.
+            writer.write(.byteBuffer(ByteBuffer())).flatMapWithEventLoop { _, loop in
+                loop.makeFutureWithTask {
+                    for start in stride(from: 0, to: bytes.count, by: chunkBytes) {
+                        let chunk = bytes[start..<min(start + chunkBytes, bytes.count)]
+                        try await writer.write(.byteBuffer(ByteBuffer(bytes: chunk))).get()
+                    }
+                }
             }
-            return write(from: 0)
         }
     }
 

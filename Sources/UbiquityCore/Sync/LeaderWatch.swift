@@ -23,22 +23,28 @@ struct LeaderWatch: Hashable, Sendable {
     private(set) var isSilent = false
     /// When there is something to decide, by the uptime in milliseconds; nil: nobody waits.
     private(set) var lookAt: Int64?
-    /// The number of the newest request.
-    private var number: Int64 = .max
+    /// The number of the request with which the wait began: whoever has taken it, or a later one, has
+    /// answered since. Nil: it has no number yet.
+    private var number: Int64?
     private var isTaken = false
     private var looks = 0
 
+    /// A request gets a number, with a save that may still conflict: then it gets another one. Not every
+    /// request begins a wait, or a leader would never be heard by a process that keeps asking.
     /// - Parameter takesNote: Whether the leader does.
     mutating func asked(_ number: Int64, at uptime: Int64, takesNote: Bool) {
+        guard lookAt == nil || isTaken else {
+            self.number = self.number ?? number
+            return
+        }
         self.number = number
-        guard lookAt == nil || isTaken else { return }
         wait(at: uptime, takesNote: takesNote)
         looks = 0
     }
 
     /// The leader has seen all requests up to this one.
     mutating func heard(_ number: Int64, at uptime: Int64) {
-        guard number >= self.number else { return }
+        guard let asked = self.number, number >= asked else { return }
         isSilent = false
         guard lookAt != nil else { return }
         isTaken = true
@@ -47,6 +53,7 @@ struct LeaderWatch: Hashable, Sendable {
 
     mutating func look(at uptime: Int64, takesNote: Bool) -> Verdict? {
         guard let lookAt, lookAt <= uptime else { return nil }
+        if isTaken { self.number = nil }
         looks = isTaken ? 0 : looks + 1
         guard looks < 2 else {
             isSilent = true

@@ -139,7 +139,6 @@ extension SyncEngine {
         guard !isLeading, asksAgain || requests.contains(where: { $0.numbers == nil }) else {
             return nil
         }
-        asksAgain = false
         meta.syncsRequested += 1
         isMetaUnsaved = true
         leaderWatch.asked(
@@ -149,7 +148,10 @@ extension SyncEngine {
 
     /// As follower: waits no longer for a leader that does not answer.
     mutating func checkLeader(at now: ClockReading) {
-        guard !isLeading, !requests.isEmpty else { return leaderWatch.rest() }
+        guard !isLeading, !requests.isEmpty else {
+            asksAgain = false
+            return leaderWatch.rest()
+        }
         switch leaderWatch.look(at: now.uptime, takesNote: meta.syncsTaken != nil) {
         case nil: break
         case .askAgain:
@@ -166,6 +168,7 @@ extension SyncEngine {
 
     mutating func requestsSaved(as number: Int64, through id: Int) {
         guard !isLeading else { return }
+        asksAgain = false
         for index in requests.indices
         where requests[index].numbers == nil && requests[index].id ?? .max <= id {
             requests[index].numbers = number...number
@@ -184,7 +187,7 @@ extension SyncEngine {
             let failure = meta.syncFailures.last { $0.numbers.overlaps(numbers) }
             return .some(failure?.failure)
         }
-        if requests.contains(where: { $0.numbers == nil }) { isMetaUnsaved = true }
+        if asksAgain || requests.contains(where: { $0.numbers == nil }) { isMetaUnsaved = true }
     }
 
     /// As leader: finishes what is done.

@@ -20,7 +20,7 @@ package final class FileDraft: Sendable {
         let url = URL(fileURLWithPath: (path as NSString).expandingTildeInPath)
         self.path = url.path
         self.replaces = replaces
-        draftPath = Self.draftPrefix(of: self.path) + UUID().uuidString.prefix(8)
+        draftPath = Self.draftPrefix(of: self.path) + UUID().uuidString.prefix(Self.numberDigits)
         if !replaces { try Self.checkFree(self.path) }
         file = open(draftPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw FileDraftError(self.path, errno) }
@@ -72,10 +72,23 @@ package final class FileDraft: Sendable {
         let prefix = draftPrefix(of: path) as NSString
         let folder = prefix.deletingLastPathComponent
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        for name in names where name.hasPrefix(prefix.lastPathComponent) {
+        for name in names where isDraft(name, prefix: prefix.lastPathComponent) {
             unlink((folder as NSString).appendingPathComponent(name))
         }
     }
+
+    /// Whether a name is a draft's, or of a file that SQLite puts beside it. Nobody else's file goes.
+    private static func isDraft(_ name: String, prefix: String) -> Bool {
+        guard name.hasPrefix(prefix) else { return false }
+        let rest = name.dropFirst(prefix.count)
+        let number = rest.prefix(numberDigits)
+        return number.count == numberDigits
+            && number.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x46).contains($0) }
+            && ["", "-wal", "-shm", "-journal"].contains(rest.dropFirst(numberDigits))
+    }
+
+    /// Of a UUID, after the prefix; hexadecimal, in capitals.
+    private static let numberDigits = 8
 
     /// How the names of a file's drafts begin.
     private static func draftPrefix(of path: String) -> String {

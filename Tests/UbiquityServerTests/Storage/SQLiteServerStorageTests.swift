@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 internal import GRDB
 internal import Testing
 internal import UbiquityCore
@@ -25,6 +26,28 @@ struct SQLiteServerStorageTests {
             #expect(mode.1 == 2)
             try storage.close()
         }
+    }
+
+    @Test func `a server does not start whose running time cannot be read`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.database.writeWithoutTransaction { try $0.execute(sql: "DROP TABLE running") }
+        try storage.close()
+        #expect(throws: ServerStartError.self) { try SQLiteServerStorage.openForServer(path) }
+    }
+
+    @Test func `only drafts of a file, and what lies beside them, are left-overs`() throws {
+        let folder = try TemporaryFolder()
+        let drafts = [".ubiquity.sqlite.0123ABCD", ".ubiquity.sqlite.0123ABCD-wal"]
+        let others = [
+            ".ubiquity.sqlite.backup", ".ubiquity.sqlite.0123ABCDE", ".ubiquity.sqlite.0123ABC",
+            ".ubiquity.sqlite.0123ABCD.old", ".ubiquity.sqlite.0123ABCG", "ubiquity.sqlite",
+        ]
+        for name in drafts + others { try Data().write(to: URL(filePath: folder.file(name))) }
+        FileDraft.removeLeftovers(of: folder.file("ubiquity.sqlite"))
+        let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(Set(left) == Set(others))
     }
 
     @Test func `a full disk refuses the batch, stores nothing of it, and passes`() throws {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Testing
 import Ubiquity
 
@@ -69,6 +70,23 @@ struct ProcessLeaseTests {
         #expect(!signal.hasFired)
         holder.kill()
         try await signal.wait()
+    }
+    #endif
+
+    #if os(Linux)
+    @Test func `the holder of a lock is the process that has this file, and not its number`() throws
+    {
+        let held = folder.file("held")
+        let lease = try ProcessLease(path: held)
+        #expect(LockHolder(of: held) == nil)
+        #expect(lease.tryAcquire())
+        #expect(LockHolder(of: held)?.process == ProcessInfo.processInfo.processIdentifier)
+        // The same number in the list of locks, and the process that is listed has not opened it.
+        let other = folder.file("other")
+        try FileManager.default.linkItem(atPath: held, toPath: other)
+        #expect(LockHolder(of: other) == nil)
+        lease.close()
+        #expect(LockHolder(of: held) == nil)
     }
     #endif
 

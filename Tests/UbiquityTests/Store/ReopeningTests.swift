@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ClientTestSupport
+import Foundation
+import GRDB
+import Synchronization
 import Testing
 
 @testable import Ubiquity
@@ -10,9 +13,9 @@ import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
-    private func open() throws -> UbiquitousKeyValueStore {
+    private func open(_ name: String = "reopened") throws -> UbiquitousKeyValueStore {
         var configuration = UbiquityConfiguration(
-            identifier: "TEAM.com.example.reopened", home: folder.path)
+            identifier: "TEAM.com.example.\(name)", home: folder.path)
         configuration.logger = .silent
         return try UbiquitousKeyValueStore(configuration: configuration)
     }
@@ -35,6 +38,40 @@ import Testing
             store.close()
             #expect(try open().longLong(forKey: "key") == number)
             await closing
+        }
+    }
+
+    /// The one before cannot save while another program has the file, for 10 seconds at most. A machine
+    /// may be busy for as long, so there are several attempts.
+    @Test func `lets other stores be opened while it waits for the one before`() throws {
+        for attempt in 1...5 where try opensOthers(attempt) { return }
+        Issue.record("other stores waited too")
+    }
+
+    /// - Returns: Whether other stores could be opened before the one that waits.
+    private func opensOthers(_ attempt: Int) throws -> Bool {
+        var store: UbiquitousKeyValueStore? = try open()
+        _ = store?.synchronize()
+        let files =
+            FileManager.default.enumerator(atPath: folder.path)?
+            .compactMap { $0 as? String } ?? []
+        let file = try #require(files.first { $0.hasSuffix("reopened.sqlite") })
+        let isReopened = Mutex(false)
+        let queue = DispatchQueue(label: "reopening")
+        let other = try DatabaseQueue(path: folder.file(file))
+        defer { queue.sync {} }
+        return try other.writeWithoutTransaction { db in
+            try db.execute(sql: "BEGIN IMMEDIATE")
+            defer { try? db.execute(sql: "ROLLBACK") }
+            store?.set(Int64(attempt), forKey: "key")
+            store = nil
+            queue.async { [self] in
+                _ = try? open()
+                isReopened.withLock { $0 = true }
+            }
+            // The first of these may come before the other thread has begun.
+            for number in 1...3 { _ = try open("other-\(attempt)-\(number)") }
+            return !isReopened.withLock(\.self)
         }
     }
 

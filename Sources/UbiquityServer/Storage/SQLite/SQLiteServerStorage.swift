@@ -30,10 +30,13 @@ final class SQLiteServerStorage: Sendable {
 
     static func openForServer(_ path: String) throws(ServerStartError) -> SQLiteServerStorage {
         let database = try SQLiteFile.openPool(path)
-        let running = try? database.read { db in
-            try Int64.fetchOne(db, sql: "SELECT milliseconds FROM running")
-        }
-        return SQLiteServerStorage(database, running: (running ?? nil) ?? 0)
+        do {
+            // Not 0 where it cannot be read: it would be saved, and deletions be remembered too long.
+            let running = try database.read { db in
+                try Int64.fetchOne(db, sql: "SELECT milliseconds FROM running")
+            }
+            return SQLiteServerStorage(database, running: running ?? 0)
+        } catch { throw SQLiteFile.startError(error, path) }
     }
 
     static func openForAdministration(
