@@ -256,7 +256,7 @@ import Testing
         tablet["again"] = .integer(2)
         tablet["after"] = kilobyte
         deleteSomething(by: first)
-        tablet.engine.pushBytesMax = 1_024
+        tablet.engine.pushBytesMax = 2_048
         tablet.goOnline()
         cloud.settle()
         #expect(tablet.disk.refused.isEmpty)
@@ -278,7 +278,7 @@ import Testing
             tablet["again"] = .integer(Int64(number))
             tablet["k\(number)"] = kilobyte
         }
-        tablet.engine.pushBytesMax = 1_024
+        tablet.engine.pushBytesMax = 2_048
         tablet.goOnline()
         cloud.settle()
         #expect(cloud.server.stored.records.count == 65)

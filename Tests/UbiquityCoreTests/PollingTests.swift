@@ -167,6 +167,23 @@ import Testing
         #expect(cloud.server.pushes == pushes + 41)
     }
 
+    @Test func `gets through a line that bears little, though what waits overlaps in time`() {
+        let a = cloud.device()
+        cloud.settle()
+        a.goOffline()
+        for number in 0..<8 {
+            while a.step() {}
+            cloud.pass(milliseconds: 10)
+            a["again"] = .integer(Int64(number))
+            a["k\(number)"] = .data([UInt8](repeating: 7, count: 1_000))
+        }
+        cloud.settle()
+        a.pushBytesThatTimeOut = 1_500
+        a.goOnline()
+        wait(milliseconds: 300_000)
+        #expect(a.engine.status.pendingKeys.isEmpty)
+    }
+
     @Test func `makes pushes smaller where a proxy takes none so large`() {
         let a = cloud.device()
         cloud.settle()

@@ -55,12 +55,14 @@ extension SyncEngine {
     /// What one push takes of what can be sent, the oldest first.
     ///
     /// All in it is later than what was sent before: a server takes what is not for a repeat, where it
-    /// has forgotten deletions since. So a push goes on where transactions overlap in time, but not
-    /// beyond four times what the way bears, for that may never end. What was too large goes alone.
+    /// has forgotten deletions since. So a push goes on where transactions overlap in time, up to four
+    /// times what the way bears, for that may never end; and not where the least is still too much. What was
+    /// too large goes alone.
     func sendable() -> [Transaction] {
         let ready = outgoing().sorted { $0.isBefore($1) }
         let soft = min(meta.limits.pushBytesMax, pushBytesMax)
-        let hard = min(meta.limits.pushBytesMax, soft > Int.max / 4 ? Int.max : soft * 4)
+        let factor = pushBytesMax > Self.pushBytesMin ? 4 : 1
+        let hard = min(meta.limits.pushBytesMax, soft > Int.max / factor ? Int.max : soft * factor)
         let tooLargeBytes = tooLarge?.bytes ?? .max
         var result: [Transaction] = []
         var bytes = 0

@@ -33,7 +33,7 @@ struct SettledWrite: Hashable, Sendable {
 
 extension SyncEngine {
     /// A push is not made smaller than this, in bytes.
-    private static let pushBytesMin = 1_024
+    static let pushBytesMin = 1_024
     /// What was too large alone is not tried again for so long, in milliseconds.
     static let tooLargeRetryMilliseconds: Int64 = 3_600_000
 
