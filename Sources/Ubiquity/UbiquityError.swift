@@ -67,7 +67,7 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
         let code: Code =
             switch failure.kind {
             case .unauthorized: .notSignedIn
-            case .refused, .clockAhead: .refused
+            case .refused, .tooLarge, .clockAhead: .refused
             case .unreachable, .timedOut, .busy, .tooManyStreams, .cursorGone: .unreachable
             }
         self.init(

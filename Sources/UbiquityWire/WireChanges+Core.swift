@@ -9,6 +9,7 @@ extension WireChanges {
         cursor = changes.cursor.text
         serverMilliseconds = UInt64(clamping: changes.serverMilliseconds)
         whole = changes.isWhole
+        horizonMilliseconds = UInt64(changes.horizon.milliseconds)
     }
 }
 
@@ -21,7 +22,9 @@ extension ChangeSet {
         self.init(
             records: records, cursor: try Cursor(wire: wire.cursor),
             serverMilliseconds: Int64(wireMilliseconds: wire.serverMilliseconds),
-            isWhole: wire.whole)
+            isWhole: wire.whole,
+            horizon: HybridTimestamp(
+                milliseconds: Int64(wireMilliseconds: wire.horizonMilliseconds)))
     }
 }
 
@@ -40,7 +43,6 @@ extension WireConfig {
         allowance.burst = UInt64(config.allowance.burst)
         allowance.perSecond = config.allowance.perSecond
         deletionsRememberedSeconds = UInt64(clamping: config.deletionsRememberedSeconds)
-        horizonMilliseconds = UInt64(config.horizon.milliseconds)
     }
 }
 
@@ -67,8 +69,6 @@ extension ServerConfig {
                     burst: Int(clamping: wire.allowance.burst),
                     perSecond: wire.allowance.perSecond)
                 : Allowance(),
-            deletionsRememberedSeconds: Int64(clamping: wire.deletionsRememberedSeconds),
-            horizon: HybridTimestamp(
-                milliseconds: Int64(wireMilliseconds: wire.horizonMilliseconds)))
+            deletionsRememberedSeconds: Int64(clamping: wire.deletionsRememberedSeconds))
     }
 }

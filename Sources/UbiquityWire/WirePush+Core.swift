@@ -13,7 +13,7 @@ extension WirePush {
                 $0.writes = transaction.writes.map { write in
                     var wire = WireRecord(write)
                     if write.stamp.device == author { wire.device = "" }
-                    wire.had = transaction.had[write.key]?.text ?? ""
+                    if let had = transaction.had[write.key] { wire.had = WireReplaced(had) }
                     return wire
                 }
             }
@@ -28,11 +28,11 @@ extension Push {
         transactions.reserveCapacity(wire.transactions.count)
         for transaction in wire.transactions {
             var writes: [Record] = []
-            var had: [Key: Cursor] = [:]
+            var had: [Key: Stamp] = [:]
             for wire in transaction.writes {
                 let write = try Record(wire, author: author)
                 writes.append(write)
-                if !wire.had.isEmpty { had[write.key] = try Cursor(wire: wire.had, field: "had") }
+                if wire.hasHad { had[write.key] = try Stamp(wire.had, author: author) }
             }
             do { transactions.append(try Transaction(writes, had: had)) } catch {
                 throw WireError("\(error)")
@@ -64,8 +64,8 @@ extension PushAnswer {
 
 extension Cursor {
     /// - Throws: ``WireError`` for a text that is no cursor.
-    package init(wire text: String, field: String = "cursor") throws(WireError) {
-        guard let cursor = Cursor(text) else { throw WireError("\"\(field)\" is no cursor") }
+    package init(wire text: String) throws(WireError) {
+        guard let cursor = Cursor(text) else { throw WireError("\"cursor\" is no cursor") }
         self = cursor
     }
 }

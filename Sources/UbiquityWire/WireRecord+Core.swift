@@ -27,11 +27,31 @@ extension Record {
             self.init(
                 key: key, content: try Content(wire.content),
                 stamp: Stamp(
-                    try HybridTimestamp(of: wire), try DeviceID(wire.device, default: author),
+                    try HybridTimestamp(wire.milliseconds, wire.counter),
+                    try DeviceID(wire.device, default: author),
                     digest: wire.digest))
         } catch {
             throw WireError("the write of \"\(key)\": \(error)")
         }
+    }
+}
+
+extension WireReplaced {
+    init(_ stamp: Stamp) {
+        self.init()
+        milliseconds = UInt64(stamp.timestamp.milliseconds)
+        counter = UInt32(stamp.timestamp.counter)
+        device = stamp.device.description
+    }
+}
+
+extension Stamp {
+    init(_ wire: WireReplaced, author: DeviceID) throws(WireError) {
+        do {
+            self.init(
+                try HybridTimestamp(wire.milliseconds, wire.counter),
+                try DeviceID(wire.device, default: author))
+        } catch { throw WireError("\"had\": \(error)") }
     }
 }
 
@@ -58,14 +78,14 @@ extension Content {
 }
 
 extension HybridTimestamp {
-    fileprivate init(of wire: WireRecord) throws(WireError) {
-        guard (1..<1 << 48).contains(wire.milliseconds) else {
+    fileprivate init(_ milliseconds: UInt64, _ counter: UInt32) throws(WireError) {
+        guard (1..<1 << 48).contains(milliseconds) else {
             throw WireError("\"milliseconds\" must be the time of the edit, since 1970")
         }
-        guard let counter = UInt16(exactly: wire.counter) else {
+        guard let counter = UInt16(exactly: counter) else {
             throw WireError("\"counter\" is at most 65535")
         }
-        self.init(milliseconds: Int64(wire.milliseconds), counter: counter)
+        self.init(milliseconds: Int64(milliseconds), counter: counter)
     }
 }
 

@@ -135,8 +135,154 @@ import Testing
         cloud.settle()
         let again = tablet.restarted()
         cloud.settle()
-        let had = try ["a", "b"].map { again.engine.entries[try Key($0)]?.pending?.had }
-        #expect(had.allSatisfy { $0 != nil && $0 == tablet.engine.meta.cursor })
+        for key in ["a", "b"] {
+            let had = again.engine.entries[try Key(key)]?.pending?.had
+            #expect(had == first.engine.entries[try Key(key)]?.confirmed?.stamp.withoutDigest)
+        }
+    }
+
+    /// The tablet writes over what it has sent without hearing so, and somebody deletes that.
+    private func writeOverUnanswered(
+        _ first: TestDevice, _ tablet: TestDevice, restarts: Bool
+    ) -> TestDevice {
+        cloud.settle()
+        (tablet.losesAnswers, tablet.holdsStream) = (true, true)
+        tablet["a"] = .integer(1)
+        cloud.settle()
+        #expect(first["a"] == .integer(1))
+        tablet.goOffline()
+        let author = restarts ? tablet.restarted() : tablet
+        author.goOffline()
+        author["a"] = .integer(2)
+        while author.step() {}
+        cloud.pass(milliseconds: 1_000)
+        first["a"] = nil
+        while first.step() {}
+        forgetDeletions()
+        (author.losesAnswers, author.holdsStream) = (false, false)
+        author.goOnline()
+        while author.step() || first.step() {}
+        return author
+    }
+
+    @Test(arguments: [false, true])
+    func `refuses a change of what its author sent without hearing of it, and was deleted since`(
+        restarts: Bool
+    ) {
+        let (first, tablet) = (cloud.device(), cloud.device())
+        let author = writeOverUnanswered(first, tablet, restarts: restarts)
+        #expect(cloud.server["a"] == nil)
+        #expect(author["a"] == nil)
+        #expect(author.disk.refused.map(\.record.content) == [.value(.integer(2))])
+    }
+
+    @Test func `refuses a change of what another process may have sent, too`() throws {
+        let key = try Key("a")
+        func write(_ value: Int64, at time: Int64) -> PendingWrite {
+            let stamp = Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: 1), digest: 3)
+            return PendingWrite(
+                record: Record(key: key, content: .value(.integer(value)), stamp: stamp),
+                transaction: 7)
+        }
+        var base = write(1, at: 5)
+        base.provisional = ProvisionalStamp(
+            madeAt: ClockReading(wall: 5, uptime: 5, boot: 1), seen: .zero)
+        var entry = Entry()
+        entry.pending = write(2, at: 9)
+        let sent = write(1, at: 6)
+        entry.rebase(
+            onto: StoredEntry(key: key, pending: sent), base: base, keepConfirmed: false,
+            isEarlier: { $0.record.stamp < $1.record.stamp })
+        #expect(entry.pending?.record == write(2, at: 9).record)
+        #expect(entry.pending?.had == sent.record.stamp.withoutDigest)
+    }
+
+    @Test func `takes a change of what its author wrote and never sent`() {
+        let (first, tablet) = (cloud.device(), cloud.device())
+        first["b"] = .integer(0)
+        cloud.settle()
+        tablet.goOffline()
+        tablet["a"] = .integer(1)
+        while tablet.step() {}
+        let author = tablet.restarted()
+        author.goOffline()
+        author["b"] = .integer(1)
+        author["a"] = .integer(2)
+        while author.step() {}
+        cloud.pass(milliseconds: 1_000)
+        deleteSomething(by: first)
+        author.goOnline()
+        while author.step() || first.step() {}
+        #expect(first["a"] == .integer(2))
+        #expect(first["b"] == .integer(1))
+        #expect(author.disk.refused.isEmpty)
+    }
+
+    @Test func `refuses a change of what was deleted after it was restored`() {
+        let (first, tablet) = (cloud.device(), cloud.device())
+        first["a"] = .integer(1)
+        cloud.settle()
+        let copy = cloud.server
+        first["b"] = .integer(1)
+        cloud.settle()
+        tablet.goOffline()
+        tablet["a"] = .integer(2)
+        cloud.replaceServer(by: copy)
+        cloud.restartServer()
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        first["a"] = nil
+        cloud.settle()
+        forgetDeletions()
+        tablet.goOnline()
+        cloud.settle()
+        #expect(cloud.server["a"] == nil)
+        #expect(tablet["a"] == nil)
+        #expect(tablet["b"] == .integer(1))
+        #expect(tablet.disk.refused.map(\.record.content) == [.value(.integer(2))])
+    }
+
+    @Test func `takes what was made offline in small pushes where transactions overlap`() throws {
+        let (first, tablet) = (cloud.device(), cloud.device())
+        cloud.settle()
+        tablet.goOffline()
+        let kilobyte = PropertyListValue.data([UInt8](repeating: 7, count: 1_000))
+        try tablet.write(["a": kilobyte, "b": kilobyte])
+        cloud.pass(milliseconds: 10)
+        tablet["between"] = kilobyte
+        tablet["again"] = kilobyte
+        cloud.pass(milliseconds: 10)
+        tablet["b"] = .integer(2)
+        tablet["again"] = .integer(2)
+        tablet["after"] = kilobyte
+        deleteSomething(by: first)
+        tablet.engine.pushBytesMax = 2_048
+        tablet.goOnline()
+        cloud.settle()
+        #expect(tablet.disk.refused.isEmpty)
+        for key in ["a", "between", "after"] { #expect(cloud.server[key] == kilobyte) }
+        #expect(cloud.server["again"] == .integer(2))
+        #expect(tablet.pushes.count == 2)
+    }
+
+    @Test func `takes what was made offline of what overlaps without end, in pushes of some size`()
+    {
+        let tablet = cloud.device()
+        cloud.settle()
+        tablet.goOffline()
+        let kilobyte = PropertyListValue.data([UInt8](repeating: 7, count: 1_000))
+        tablet["again"] = .integer(0)
+        for number in 0..<64 {
+            cloud.pass(milliseconds: 10)
+            while tablet.step() {}
+            tablet["again"] = .integer(Int64(number))
+            tablet["k\(number)"] = kilobyte
+        }
+        tablet.engine.pushBytesMax = 2_048
+        tablet.goOnline()
+        cloud.settle()
+        #expect(cloud.server.stored.records.count == 65)
+        #expect(tablet.pushes.allSatisfy { $0.bytes <= 65_536 / 2 })
     }
 
     @Test func `takes what its author had from a history that is gone`() throws {
@@ -175,20 +321,20 @@ import Testing
 
     @Test func `has its devices drop the deletions that it has forgotten, and no others`() throws {
         let (first, second) = (cloud.device(), cloud.device())
+        // One has a stream, and one polls.
+        second.streamFailure = LinkFailure(.tooManyStreams(retryAfterMilliseconds: 30_000), "full")
         try first.write(["a": .integer(1), "b": .integer(1), "kept": .integer(1)])
         cloud.settle()
         first["a"] = nil
         cloud.settle()
-        cloud.pass(milliseconds: 1_000)
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
         forgetDeletions()
         cloud.setHorizon(first.engine.clock.latest.next)
         cloud.pass(milliseconds: 1_000)
         first["b"] = nil
         cloud.settle()
-        second.goOffline()
-        second.goOnline()
-        first.goOffline()
-        first.goOnline()
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
         cloud.settle()
         for device in [first, second] {
             let entry = { (key: String) in device.engine.entries[try Key(key)] }

@@ -167,6 +167,61 @@ import Testing
         #expect(cloud.server.pushes == pushes + 41)
     }
 
+    @Test func `gets through a line that bears little, though what waits overlaps in time`() {
+        let a = cloud.device()
+        cloud.settle()
+        a.goOffline()
+        for number in 0..<8 {
+            while a.step() {}
+            cloud.pass(milliseconds: 10)
+            a["again"] = .integer(Int64(number))
+            a["k\(number)"] = .data([UInt8](repeating: 7, count: 1_000))
+        }
+        cloud.settle()
+        a.pushBytesThatTimeOut = 1_500
+        a.goOnline()
+        wait(milliseconds: 300_000)
+        #expect(a.engine.status.pendingKeys.isEmpty)
+    }
+
+    @Test func `makes pushes smaller where a proxy takes none so large`() {
+        let a = cloud.device()
+        cloud.settle()
+        a.goOffline()
+        for number in 0..<64 { a["k\(number)"] = .data([UInt8](repeating: 7, count: 1_000)) }
+        cloud.settle()
+        a.pushBytesTooLarge = 10_000
+        a.goOnline()
+        wait(milliseconds: 120_000)
+        #expect(a.engine.status.pendingKeys.isEmpty)
+        #expect(cloud.server.stored.records.count == 64)
+    }
+
+    @Test func `lets others by where one write alone is too large, says so, and rarely tries it`() {
+        let a = cloud.device()
+        cloud.settle()
+        a.goOffline()
+        a["big"] = .data([UInt8](repeating: 7, count: 20_000))
+        for number in 0..<8 { a["k\(number)"] = .integer(1) }
+        cloud.settle()
+        a.pushBytesTooLarge = 10_000
+        a.goOnline()
+        wait(milliseconds: 120_000)
+        a["later"] = .integer(1)
+        wait(milliseconds: 600_000)
+        #expect(a.engine.status.pendingKeys == [try! Key("big")])
+        #expect(cloud.server["later"] == .integer(1))
+        #expect(a.engine.status.link.lastError?.contains("\"big\"") == true)
+        #expect(a.pushes.count < 12)
+        let request = a.requestSync()
+        wait(milliseconds: 60_000)
+        #expect(a.finished[request]??.detail.contains("\"big\"") == true)
+        a.pushBytesTooLarge = .max
+        wait(milliseconds: SyncEngine.tooLargeRetryMilliseconds)
+        #expect(a.engine.status.pendingKeys.isEmpty)
+        #expect(a.pushes.count < 14)
+    }
+
     @Test func `never splits a transaction, however small pushes have become`() throws {
         let a = cloud.device()
         cloud.settle()

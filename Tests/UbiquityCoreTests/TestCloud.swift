@@ -71,7 +71,7 @@ struct TestServer {
     var limits = StoreLimits()
     var allowance = Allowance(burst: 1_000, perSecond: 1_000)
     private(set) var stored = PushAdmission.Stored()
-    private var lineage: Lineage { stored.lineage }
+    private var lineage = Lineage()
     private(set) var revisions: [Key: Int64] = [:]
     private(set) var pushes = 0
     var horizon = HybridTimestamp.zero
@@ -83,7 +83,7 @@ struct TestServer {
     mutating func push(_ push: Push, now: Int64) throws(ClockAhead) -> PushAnswer {
         pushes += 1
         let decision = try PushAdmission(limits: limits, now: now).decide(push, on: stored)
-        if !decision.writes.isEmpty { _ = stored.lineage.advance(in: epoch) }
+        if !decision.writes.isEmpty { _ = lineage.advance(in: epoch) }
         for write in decision.writes {
             stored.records[write.key] = write
             revisions[write.key] = lineage.revision
@@ -109,7 +109,7 @@ struct TestServer {
         }
         return ChangeSet(
             records: records.sorted { $0.key < $1.key }, cursor: lineage.position.cursor,
-            serverMilliseconds: now, isWhole: cursor == nil)
+            serverMilliseconds: now, isWhole: cursor == nil, horizon: horizon)
     }
 
     /// Has it forget a deletion of that time.
@@ -117,7 +117,7 @@ struct TestServer {
 
     mutating func forgetDeletions() {
         for record in stored.records.values where record.content == .deleted {
-            stored.lineage.forgottenRevision = max(
+            lineage.forgottenRevision = max(
                 lineage.forgottenRevision, revisions[record.key] ?? 0)
             stored.newestForgotten = max(stored.newestForgotten, record.stamp.timestamp)
             stored.records[record.key] = nil
@@ -125,10 +125,10 @@ struct TestServer {
     }
 
     var config: (Int64) -> ServerConfig {
-        { [limits, allowance, horizon] now in
+        { [limits, allowance] now in
             ServerConfig(
                 serverMilliseconds: now, limits: limits, allowance: allowance,
-                deletionsRememberedSeconds: 86_400, horizon: horizon)
+                deletionsRememberedSeconds: 86_400)
         }
     }
 }
@@ -198,6 +198,12 @@ final class TestDevice {
     private(set) var polls = 0
     /// A push of so many bytes of values never gets there.
     var pushBytesThatTimeOut = Int.max
+    /// A proxy refuses it.
+    var pushBytesTooLarge = Int.max
+    /// Milliseconds that a push takes.
+    var pushMilliseconds: Int64 = 0
+    private(set) var pushes: [Push] = []
+    private var buffered: (stream: Int, messages: [StreamMessage])?
     private var stream: Int?
     private var streamCursor: Cursor?
 
@@ -297,10 +303,21 @@ final class TestDevice {
     }
 
     /// What was held arrives.
-    func answer() {
+    /// - Parameter pulls: Whether pulls are answered as well; else their answers are dropped.
+    func answer(pulls: Bool = true) {
         (holdsAnswers, holdsPulls) = (false, false)
-        for event in held { tell(event) }
+        for event in held {
+            if case .pulled = event, !pulls { continue }
+            tell(event)
+        }
         held = []
+    }
+
+    /// What a stream kept back arrives, as it was when it was asked for.
+    func bringStream() {
+        guard let buffered else { return }
+        (stream, buffersStreams) = (buffered.stream, false)
+        for message in buffered.messages { tell(.streamReceived(buffered.stream, message)) }
     }
 
     /// The connection breaks.
@@ -379,15 +396,13 @@ final class TestDevice {
         do throws(LinkFailure) {
             try reach()
             if let streamFailure { throw streamFailure }
-            if buffersStreams { return }
             cloud.pass(milliseconds: way.there)
             let changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)
             let config = cloud.server.config(cloud.serverNow)
             cloud.pass(milliseconds: way.back)
-            self.stream = stream
             streamCursor = changes.cursor
-            tell(.streamReceived(stream, .changes(changes)))
-            tell(.streamReceived(stream, .ready(changes.cursor, config)))
+            buffered = (stream, [.changes(changes), .ready(changes.cursor, config)])
+            if !buffersStreams { bringStream() }
         } catch { tell(.streamEnded(stream, error)) }
     }
 
@@ -396,7 +411,10 @@ final class TestDevice {
             try reach()
             let bytes = push.transactions.flatMap(\.writes)
                 .reduce(0) { $0 + ($1.content.value?.payloadBytes ?? 0) }
+            pushes.append(push)
             if bytes >= pushBytesThatTimeOut { throw LinkFailure(.timedOut, "too slow") }
+            if bytes >= pushBytesTooLarge { throw LinkFailure(.tooLarge, "413") }
+            cloud.pass(milliseconds: pushMilliseconds)
             let answer = try cloud.push(push)
             if losesAnswers { throw LinkFailure(.unreachable, "the answer got lost") }
             if holdsAnswers {

@@ -118,6 +118,66 @@ import Testing
         #expect(cloud.server["x"] == .integer(1))
     }
 
+    @Test func `does not take the time of a push for its end where the way there was long`() {
+        cloud.serverClockError = Self.hours
+        let a = cloud.device()
+        cloud.settle()
+        a.goOffline()
+        a["x"] = .integer(1)
+        cloud.serverClockError = 0
+        a.pushMilliseconds = 150_000
+        a.goOnline()
+        cloud.settle()
+        #expect(cloud.server["x"] == nil)
+        #expect((a.engine.clock.milliseconds(at: a.reading) - cloud.serverNow).magnitude <= 10)
+        a.pushMilliseconds = 0
+        cloud.pass(milliseconds: 1_000)
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+    }
+
+    @Test func `learns of a push without an answer from what it asks for afterwards alone`() {
+        let a = cloud.device()
+        a.buffersStreams = true
+        cloud.settle()
+        cloud.pass(milliseconds: SyncEngine.streamPatienceMilliseconds)
+        cloud.settle()
+        a.tell(.streamEnded(a.engine.link.stream ?? 0, nil))
+        cloud.pass(milliseconds: Backoff.firstMilliseconds)
+        cloud.settle()
+        #expect(a.engine.link.stream != nil)
+        a.losesAnswers = true
+        a["x"] = .integer(1)
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+        a.bringStream()
+        #expect(a.engine.isLive)
+        #expect(a.engine.unknownPush != nil)
+        a.losesAnswers = false
+        a.cut()
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        #expect(a.engine.unknownPush == nil)
+    }
+
+    @Test func `keeps two transactions apart to which two processes gave one time`() {
+        let reading = ClockReading(wall: 1_000, uptime: 1_000, boot: 1)
+        var clock = DeviceClock(
+            correction: ClockCorrection(reading: reading, serverMilliseconds: 9_000, doubt: 0))
+        let device = DeviceID(rawValue: 1)
+        let (first, second) = (
+            Stamp(HybridTimestamp(milliseconds: 500), device, digest: 2),
+            Stamp(HybridTimestamp(milliseconds: 500), device, digest: 1)
+        )
+        func made(at uptime: Int64) -> ProvisionalStamp {
+            ProvisionalStamp(
+                madeAt: ClockReading(wall: uptime, uptime: uptime, boot: 1), seen: .zero)
+        }
+        let final = clock.finalize([first: made(at: 500), second: made(at: 600)], at: reading)
+        #expect(final[first] == HybridTimestamp(milliseconds: 8_500))
+        #expect(final[second] == HybridTimestamp(milliseconds: 8_600))
+    }
+
     @Test func `keeps a write later than one whose answer was lost, on a server that is set back`()
     {
         let a = cloud.device()

@@ -35,6 +35,28 @@ struct StreamTests {
         }
     }
 
+    @Test func `who pulls and who has a stream is told up to where deletions are forgotten`()
+        async throws
+    {
+        try await withServer({ $0.deletionsPerStoreMax = 1 }) { server in
+            let device = try await server.newDevice()
+            for key in ["a", "b", "c"] {
+                try await device.set(key, "1")
+                _ = try await device.push([.write(key, nil as PropertyListValue?)])
+            }
+            try await until("the server has forgotten deletions") {
+                try await device.pull().message(WireChanges.self).horizonMilliseconds > 0
+            }
+            var stream = try await server.listen(device)
+            let whole = try #require(try await stream.nextEvent())
+            #expect(try whole.changes.horizonMilliseconds > 0)
+            _ = try await stream.nextEvent()
+            try await device.set("d", "1")
+            let pushed = try #require(try await stream.nextEvent())
+            #expect(try pushed.changes.horizonMilliseconds > 0)
+        }
+    }
+
     @Test func `a stream resumes after its last event`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()

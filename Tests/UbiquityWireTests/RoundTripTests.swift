@@ -96,7 +96,7 @@ import UbiquityWire
             stamp: Stamp(stamp.timestamp, DeviceID(rawValue: .max)))
         var part = record
         part.key = record.key.part(try #require(PartID("d\u{0}é")))
-        let had = [other.key: Position(epoch: 1, revision: 1).cursor]
+        let had = [other.key: other.stamp.withoutDigest]
         let transaction = try Transaction([record, other, part], had: had)
         for tellsHad in [true, false] {
             let push = Push([transaction], tellsHad: tellsHad)
@@ -120,7 +120,7 @@ import UbiquityWire
         "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"deleted\":true}]}]}",
         "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"value\":{},\"milliseconds\":\"1\"}]}]}",
         "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"deleted\":true,\"milliseconds\":\"1\",\"counter\":65536}]}]}",
-        "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"deleted\":true,\"milliseconds\":\"1\",\"had\":\" \"}]}]}",
+        "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"deleted\":true,\"milliseconds\":\"1\",\"had\":{}}]}]}",
         "{\"transactions\":[{\"writes\":[{\"key\":\"a\",\"deleted\":true,\"milliseconds\":\"1\",\"device\":\"x\"}]}]}",
     ])
     func `that means nothing is refused with a sentence`(json: String) {

@@ -132,7 +132,6 @@ enum SQLiteFile {
                 try SQLiteRows.writeMeta(nil, version: 0, to: db)
             }
             try db.execute(sql: format3)
-            try SQLiteRows.noteHad(db)
             return .commit
         }
     }
@@ -158,11 +157,15 @@ enum SQLiteFile {
         PRAGMA application_id = \(applicationID);
         """
 
-    /// `pending_had` is a cursor. A record of format 2 has no digest, as on the server.
+    /// A record of format 2 has no digest, as on the server. What waits in it does not say whether its
+    /// author had the entry from the server: it did where there is a value of the server's.
     private static let format3 = """
         ALTER TABLE entry ADD COLUMN confirmed_digest INTEGER;
         ALTER TABLE entry ADD COLUMN pending_digest INTEGER;
-        ALTER TABLE entry ADD COLUMN pending_had TEXT;
+        ALTER TABLE entry ADD COLUMN had_time INTEGER;
+        ALTER TABLE entry ADD COLUMN had_device INTEGER;
+        UPDATE entry SET had_time = confirmed_time, had_device = confirmed_device
+            WHERE pending_time IS NOT NULL AND confirmed_value IS NOT NULL;
         ALTER TABLE refused ADD COLUMN digest INTEGER;
         PRAGMA user_version = 3;
         """

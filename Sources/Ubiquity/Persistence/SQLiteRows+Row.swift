@@ -25,18 +25,12 @@ extension Row {
 
     /// Time, device, value and digest from that column on; nil if there is no time.
     func record(of key: UbiquityCore.Key, at column: Int) throws -> UbiquityCore.Record? {
-        guard let time = try decode(Int64?.self, atIndex: column) else { return nil }
-        let device = try decode(Int64?.self, atIndex: column + 1) ?? 0
+        guard var stamp = try self.stamp(at: column) else { return nil }
         let content = try withUnsafeData(atIndex: column + 2) { bytes in
             try bytes.map { Content.value(try StoredValue.decode($0, key)) } ?? .deleted
         }
-        let digest = try decode(Int64?.self, atIndex: column + 3) ?? 0
-        return UbiquityCore.Record(
-            key: key, content: content,
-            stamp: Stamp(
-                HybridTimestamp(rawValue: UInt64(bitPattern: time)),
-                DeviceID(rawValue: UInt64(bitPattern: device)),
-                digest: UInt64(bitPattern: digest)))
+        stamp.digest = UInt64(bitPattern: try decode(Int64?.self, atIndex: column + 3) ?? 0)
+        return UbiquityCore.Record(key: key, content: content, stamp: stamp)
     }
 
     private func pendingWrite(of key: UbiquityCore.Key) throws -> PendingWrite? {
@@ -45,14 +39,23 @@ extension Row {
         return PendingWrite(
             record: record, transaction: UInt64(bitPattern: transaction),
             provisional: try provisionalStamp(),
-            had: try decode(String?.self, atIndex: 10).flatMap { Cursor($0) })
+            had: try stamp(at: 10))
+    }
+
+    /// Time and device from that column on; nil if there is no time.
+    private func stamp(at column: Int) throws -> Stamp? {
+        guard let time = try decode(Int64?.self, atIndex: column) else { return nil }
+        let device = try decode(Int64?.self, atIndex: column + 1) ?? 0
+        return Stamp(
+            HybridTimestamp(rawValue: UInt64(bitPattern: time)),
+            DeviceID(rawValue: UInt64(bitPattern: device)))
     }
 
     private func provisionalStamp() throws -> ProvisionalStamp? {
-        guard let wall = try decode(Int64?.self, atIndex: 11),
-            let uptime = try decode(Int64?.self, atIndex: 12),
-            let boot = try decode(Int64?.self, atIndex: 13),
-            let seen = try decode(Int64?.self, atIndex: 14)
+        guard let wall = try decode(Int64?.self, atIndex: 12),
+            let uptime = try decode(Int64?.self, atIndex: 13),
+            let boot = try decode(Int64?.self, atIndex: 14),
+            let seen = try decode(Int64?.self, atIndex: 15)
         else { return nil }
         return ProvisionalStamp(
             madeAt: ClockReading(wall: wall, uptime: uptime, boot: UInt64(bitPattern: boot)),

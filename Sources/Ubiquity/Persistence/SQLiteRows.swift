@@ -48,17 +48,6 @@ enum SQLiteRows {
         ])
     }
 
-    /// What waits in a file of format 2 does not say whether its author had the entry from the server:
-    /// it did where there is a value of the server's.
-    static func noteHad(_ db: Database) throws {
-        guard let cursor = try changes(db, after: .max).meta.cursor else { return }
-        try db.execute(
-            sql: """
-                UPDATE entry SET pending_had = ?
-                WHERE pending_time IS NOT NULL AND confirmed_value IS NOT NULL
-                """, arguments: [cursor.text])
-    }
-
     static func refusedCount(_ db: Database) throws -> Int {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM refused") ?? 0
     }
@@ -87,7 +76,8 @@ enum SQLiteRows {
     ) throws -> [StoredEntry] {
         let (confirmed, pending, had) =
             format > 2
-            ? ("confirmed_digest", "pending_digest", "pending_had") : ("NULL", "NULL", "NULL")
+            ? ("confirmed_digest", "pending_digest", "had_time, had_device")
+            : ("NULL", "NULL", "NULL, NULL")
         let statement = try db.cachedStatement(
             sql: """
                 SELECT key, confirmed_time, confirmed_device, confirmed_value,
@@ -126,17 +116,18 @@ enum SQLiteRows {
                 INSERT OR REPLACE INTO entry (key, version,
                     confirmed_time, confirmed_device, confirmed_value, confirmed_digest,
                     pending_time, pending_device, pending_value, pending_digest,
-                    pending_transaction, pending_had,
+                    pending_transaction, had_time, had_device,
                     provisional_wall, provisional_uptime, provisional_boot, provisional_seen)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
-        let provisional = entry.pending?.provisional
+        let (provisional, had) = (entry.pending?.provisional, entry.pending?.had)
         statement.setUncheckedArguments(
             [Data(entry.key.bytes), version]
                 + columns(of: entry.confirmed) + columns(of: entry.pending?.record)
                 + [
                     entry.pending.map { Int64(bitPattern: $0.transaction) },
-                    entry.pending?.had?.text,
+                    had.map { Int64(bitPattern: $0.timestamp.rawValue) },
+                    had.map { Int64(bitPattern: $0.device.rawValue) },
                     provisional?.madeAt.wall, provisional?.madeAt.uptime,
                     provisional.map { Int64(bitPattern: $0.madeAt.boot) },
                     provisional.map { Int64(bitPattern: $0.seen.rawValue) },

@@ -29,6 +29,7 @@ extension LinkFailure {
         case 409 where problem.code == "clock-ahead" && problem.serverMilliseconds > 0:
             .clockAhead(
                 serverMilliseconds: Int64(wireMilliseconds: problem.serverMilliseconds))
+        case 413 where problem.code != "too-many": .tooLarge
         case 400, 403, 404, 409, 413, 415, 422: .refused
         case 408, 504: .timedOut
         case 410: .cursorGone(isOtherHistory: problem.code == "cursor-other-history")

@@ -19,8 +19,11 @@ package struct AcceptedTimes: Hashable, Sendable {
 
     package subscript(device: DeviceID) -> HybridTimestamp { times[device] ?? floor }
 
+    /// Whether a write of that timestamp and author may have been decided about.
+    package func mayContain(_ stamp: Stamp) -> Bool { stamp.timestamp <= self[stamp.device] }
+
     package mutating func note(_ stamp: Stamp) {
-        guard stamp.timestamp > self[stamp.device] else { return }
+        guard !mayContain(stamp) else { return }
         times[stamp.device] = stamp.timestamp
         guard times.count > Self.devicesMax,
             let least = times.min(by: { ($0.value, $0.key) < ($1.value, $1.key) })

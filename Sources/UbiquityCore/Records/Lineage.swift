@@ -49,11 +49,6 @@ package struct Lineage: Hashable, Sendable {
         case forgotten
     }
 
-    /// Whether a cursor is of this history, or cannot be told to be of another one.
-    package func mayContain(_ cursor: Cursor) -> Bool {
-        Position(cursor).map { resumption(from: $0) != .otherHistory } ?? true
-    }
-
     package func resumption(from position: Position) -> Resumption {
         guard position.revision > 0 else {
             return forgottenRevision > 0 ? .forgotten : .after(0)

@@ -37,6 +37,8 @@ package struct Stamp: Hashable, Comparable, Sendable {
         self.digest = digest
     }
 
+    package var withoutDigest: Stamp { Stamp(timestamp, device) }
+
     package static func < (a: Stamp, b: Stamp) -> Bool {
         (a.timestamp, a.device, a.digest) < (b.timestamp, b.device, b.digest)
     }
@@ -75,7 +77,7 @@ package struct Record: Hashable, Sendable {
     /// Whether the other is this write as a server without digests gave it back.
     package func isWithoutDigest(_ other: Record) -> Bool {
         var mine = self
-        mine.stamp.digest = 0
+        mine.stamp = stamp.withoutDigest
         return mine == other
     }
 

@@ -8,7 +8,8 @@ package struct ChangeSet: Hashable, Sendable {
     package var serverMilliseconds: Int64
     /// The whole store without its deletions: what is not listed is not there.
     package var isWhole: Bool
-    /// See ``ServerConfig/horizon``, with which a device is told.
+    /// The store's tombstone horizon: all its deletions from before are forgotten. Zero: none is, or
+    /// the server does not say.
     package var horizon: HybridTimestamp
     /// For who asked for it as well.
     package var config: ServerConfig?
@@ -32,18 +33,14 @@ package struct ServerConfig: Hashable, Sendable {
     package var limits: StoreLimits
     package var allowance: Allowance
     package var deletionsRememberedSeconds: Int64
-    /// The store's tombstone horizon: all its deletions from before are forgotten. Zero: none is, or
-    /// the server does not say.
-    package var horizon: HybridTimestamp
 
     package init(
         serverMilliseconds: Int64, limits: StoreLimits, allowance: Allowance,
-        deletionsRememberedSeconds: Int64, horizon: HybridTimestamp = .zero
+        deletionsRememberedSeconds: Int64
     ) {
         self.serverMilliseconds = serverMilliseconds
         self.limits = limits
         self.allowance = allowance
         self.deletionsRememberedSeconds = deletionsRememberedSeconds
-        self.horizon = horizon
     }
 }

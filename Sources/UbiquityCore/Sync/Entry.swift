@@ -68,6 +68,10 @@ package struct Entry: Hashable, Sendable {
             pending = mine ?? disk.pending
         }
         if pending != mine { isSettled = false }
+        if pending == mine, mine != base, mine != disk.pending, mine?.had == nil {
+            // What another process saved, a process may have sent.
+            pending?.had = disk.pending?.passedOn
+        }
         dropPendingIfBeaten()
     }
 

@@ -116,11 +116,15 @@ struct EntryTable: Sendable {
             ? slots[number].entry.visible?.value : slots[number].value
     }
 
-    /// Whether the server is known to have had a value there.
-    func isConfirmedValue(_ key: Key) -> Bool {
-        guard let number = number(of: key) else { return false }
-        if case .some(.value) = slots[number].entry.confirmed?.content { return true }
-        return false
+    /// What a write that replaces the entry has as ``PendingWrite/had``. The server may have what waits
+    /// as well, or what that replaced: only what is on the disk was ever sent.
+    func had(_ key: Key) -> Stamp? {
+        guard let number = number(of: key) else { return nil }
+        if case .some(.value) = slots[number].entry.confirmed?.content {
+            return slots[number].entry.confirmed?.stamp.withoutDigest
+        }
+        return slots[number].base == nil
+            ? slots[number].entry.pending?.passedOn : slots[number].entry.pending?.had
     }
 
     /// The transaction of the write that waits; nil: none does.

@@ -11,6 +11,8 @@ package struct LinkFailure: Error, Hashable, Sendable {
         case unauthorized
         /// The server does not let this device into this store, or refuses for good what was sent.
         case refused
+        /// The request is larger than the server, or something on the way to it, takes.
+        case tooLarge
         /// The cursor does not hold any more: its history is another one, or deletions since it
         /// are forgotten.
         case cursorGone(isOtherHistory: Bool)

@@ -3,12 +3,11 @@
 /// Writes that apply wholly or not at all; each key at most once.
 package struct Transaction: Hashable, Sendable {
     package let writes: [Record]
-    /// Of the entries that the author had from the server when it wrote: up to where it had the
-    /// store then. See ``PendingWrite/had``.
-    package let had: [Key: Cursor]
+    /// What the writes replaced, see ``PendingWrite/had``.
+    package let had: [Key: Stamp]
 
     /// - Throws: ``PushError`` if there is no write, or a key stands twice.
-    package init(_ writes: [Record], had: [Key: Cursor] = [:]) throws(PushError) {
+    package init(_ writes: [Record], had: [Key: Stamp] = [:]) throws(PushError) {
         guard !writes.isEmpty else { throw .emptyTransaction }
         var keys = Set<Key>()
         for write in writes where !keys.insert(write.key).inserted {
@@ -22,8 +21,8 @@ package struct Transaction: Hashable, Sendable {
 /// What a device sends at once. It becomes one revision of the store.
 package struct Push: Hashable, Sendable {
     package var transactions: [Transaction]
-    /// Whether a write that ``Transaction/had`` does not name is known to be of an entry that its
-    /// author did not have. Clients of version 0.1 do not say.
+    /// Whether a write that ``Transaction/had`` does not name is known to replace nothing that the
+    /// server had. Clients of version 0.1 do not say.
     package var tellsHad: Bool
 
     package init(_ transactions: [Transaction], tellsHad: Bool = true) {

@@ -30,20 +30,16 @@ package struct PushAdmission: Sendable {
         /// The greatest timestamp of a deletion that is no longer remembered: the tombstone horizon.
         package var newestForgotten: HybridTimestamp
         package var accepted: AcceptedTimes
-        /// Which cursors are of this store's history.
-        package var lineage: Lineage
 
         package init(
             records: [Key: Record] = [:], usage: Usage = Usage(), newest: HybridTimestamp = .zero,
-            newestForgotten: HybridTimestamp = .zero, accepted: AcceptedTimes = AcceptedTimes(),
-            lineage: Lineage = Lineage()
+            newestForgotten: HybridTimestamp = .zero, accepted: AcceptedTimes = AcceptedTimes()
         ) {
             self.records = records
             self.usage = usage
             self.newest = newest
             self.newestForgotten = newestForgotten
             self.accepted = accepted
-            self.lineage = lineage
         }
     }
 
@@ -79,8 +75,8 @@ package struct PushAdmission: Sendable {
     /// dropped: a value from before the horizon, of what the store does not have, that its author had
     /// from here, or that may have been here itself.
     ///
-    /// What its author had from another history was not deleted in this one: a server restored from an
-    /// older copy lacks it. And what the server never had is taken, however old it is.
+    /// What was here has a timestamp that the store has decided about. A server that was restored from an
+    /// older copy has not decided about what it lacks since. And what it never had is taken, however old.
     private func mayBringBack(
         _ transaction: Transaction, _ stored: Stored, _ records: [Key: Record], _ tellsHad: Bool
     ) -> Bool {
@@ -89,8 +85,8 @@ package struct PushAdmission: Sendable {
             guard records[write.key] == nil, write.content != .deleted, !write.key.isCount,
                 write.stamp.timestamp <= stored.newestForgotten
             else { return false }
-            return !tellsHad || write.stamp.timestamp <= stored.accepted[write.stamp.device]
-                || transaction.had[write.key].map(stored.lineage.mayContain) ?? false
+            return !tellsHad || stored.accepted.mayContain(write.stamp)
+                || transaction.had[write.key].map(stored.accepted.mayContain) ?? false
         }
     }
 

@@ -49,7 +49,7 @@ package struct StoreState: Hashable, Sendable {
     ) throws(ClockAhead) -> Admitted {
         let stored = PushAdmission.Stored(
             records: records, usage: usage, newest: newest, newestForgotten: newestForgotten,
-            accepted: accepted, lineage: lineage)
+            accepted: accepted)
         let decision = try admission.decide(push, on: stored)
         var span: Lineage.Span?
         accepted = decision.accepted

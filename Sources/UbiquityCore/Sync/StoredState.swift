@@ -7,14 +7,14 @@ package struct PendingWrite: Hashable, Sendable {
     package var transaction: UInt64
     /// Set while the stamp may still change; such a write is not sent.
     package var provisional: ProvisionalStamp?
-    /// Where the server had a value that this write replaced: up to where the device had the store
-    /// when the write was made. Nil: the author did not have the entry from the server, so that
-    /// nobody can have deleted it there. It stays as it is for as long as the write waits.
-    package var had: Cursor?
+    /// The timestamp and author of the value that this write replaced, where the server had that or
+    /// may have been sent it. Nil: it was not, so that nobody can have deleted it there. It stays as
+    /// it is for as long as the write waits.
+    package var had: Stamp?
 
     package init(
         record: Record, transaction: UInt64, provisional: ProvisionalStamp? = nil,
-        had: Cursor? = nil
+        had: Stamp? = nil
     ) {
         self.record = record
         self.transaction = transaction
@@ -24,6 +24,12 @@ package struct PendingWrite: Hashable, Sendable {
 }
 
 extension PendingWrite {
+    /// The ``had`` of a write that replaces this one: only what had its final stamp was ever sent.
+    var passedOn: Stamp? {
+        if let had { return had }
+        return provisional == nil && record.content != .deleted ? record.stamp.withoutDigest : nil
+    }
+
     /// Whether this is the other write with its final stamp.
     func isFinalForm(of other: PendingWrite?) -> Bool {
         guard let other else { return false }

@@ -151,10 +151,10 @@ extension SyncEngine {
                 && (!onlyUnsaved || entries.base(of: $0) != nil)
         }
         guard !keys.isEmpty else { return [] }
-        var provisional: [HybridTimestamp: ProvisionalStamp] = [:]
+        var provisional: [Stamp: ProvisionalStamp] = [:]
         for key in keys {
             guard let pending = entries[key]?.pending else { continue }
-            provisional[pending.record.stamp.timestamp] = pending.provisional
+            provisional[pending.record.stamp] = pending.provisional
         }
         return stamp(keys, by: clock.finalize(provisional, at: now))
     }
@@ -163,13 +163,13 @@ extension SyncEngine {
     /// one stay as they are. What turns out to be older than what the server has gives way.
     /// - Returns: The keys of which the app sees another value now.
     mutating func stamp(
-        _ keys: Set<Key>, by final: [HybridTimestamp: HybridTimestamp]
+        _ keys: Set<Key>, by final: [Stamp: HybridTimestamp]
     ) -> Set<Key> {
         let device = device
         var changed: Set<Key> = []
         for key in keys {
             guard let old = entries[key]?.pending?.record.stamp,
-                let timestamp = final[old.timestamp]
+                let timestamp = final[old]
             else { continue }
             let isChanged = entries.update(key) {
                 $0.pending?.record.stamp = Stamp(timestamp, device, digest: old.digest)

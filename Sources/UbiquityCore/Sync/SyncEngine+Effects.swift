@@ -91,8 +91,7 @@ extension SyncEngine {
     /// When time alone will make something possible, by the uptime in milliseconds; nil: never.
     package var nextWake: Int64? {
         [
-            saveRetryAt, linkRetryAt, waiting.isEmpty || !isReached ? nil : pushRetry?.at, pollAt,
-            lagEndsAt, leaderWatch.lookAt, notices.wake,
+            saveRetryAt, linkRetryAt, pushAt, pollAt, lagEndsAt, leaderWatch.lookAt, notices.wake,
         ].compactMap(\.self).min()
     }
 }

@@ -164,17 +164,21 @@ extension SyncEngine {
         post(Notice(.serverChange, measureClockByStream(config.serverMilliseconds, at: now)))
         link = .live(stream: stream)
         backoff.succeed()
-        hasUnknownPush = false
         streamsFailed = 0
-        fetchesFinished = max(fetchesFinished, fetch)
+        finishFetch(fetch)
         endPolling()
         meta.cursor = cursor
         pass(cursor)
-        unsettle(before: fetch)
-        dropTombstones(before: config.horizon)
+        unsettle(before: .max)
         adopt(config, at: now)
         meta.link.lastSync = clock.milliseconds(at: now)
         setLink(.connected)
+    }
+
+    /// All that the server had when that fetch was begun is here.
+    mutating func finishFetch(_ fetch: Int) {
+        fetchesFinished = max(fetchesFinished, fetch)
+        if let last = unknownPush, last < fetch { unknownPush = nil }
     }
 
     mutating func adopt(_ config: ServerConfig, at now: ClockReading) {
@@ -218,7 +222,7 @@ extension SyncEngine {
             wait(Self.unauthorizedRetryMilliseconds, at: now)
             setLink(.unauthorized, error: failure.detail)
             return
-        case .refused: wait(Self.refusedRetryMilliseconds, at: now)
+        case .refused, .tooLarge: wait(Self.refusedRetryMilliseconds, at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
             let jitter = Int64(random.next() % UInt64(Backoff.firstMilliseconds))
             wait(milliseconds + jitter, at: now, isOrdered: true)
@@ -243,6 +247,7 @@ extension SyncEngine {
             link = .waiting(Retry(at: min(retry.at, retry.notBefore), notBefore: retry.notBefore))
         }
         if let retry = pushRetry { pushRetry?.at = min(retry.at, retry.notBefore) }
+        if let retry = tooLarge?.retry { tooLarge?.retry?.at = min(retry.at, retry.notBefore) }
         if let next = polling?.next {
             polling?.pauses.succeed()
             polling?.next.at = min(next.at, next.notBefore)
@@ -261,15 +266,14 @@ extension SyncEngine {
     /// - Parameters:
     ///   - sentAt: When the server was asked.
     ///   - heardAt: When its answer began to come; nil: now.
-    ///   - isForced: The server says that the time that was measured is wrong.
     /// - Returns: The keys of which the app sees another value now.
     mutating func measureClock(
         _ serverMilliseconds: Int64, sentAt: ClockReading, heardAt: ClockReading? = nil,
-        isForced: Bool = false, at now: ClockReading
+        at now: ClockReading
     ) -> Set<Key> {
         let correction = ClockCorrection(
             serverMilliseconds: serverMilliseconds, sentAt: sentAt, heardAt: heardAt ?? now)
-        if isForced || correction.isBetter(than: clock.correction) {
+        if correction.isBetter(than: clock.correction) {
             clock.adopt(correction, at: now)
             meta.correction = correction
             isMetaUnsaved = true

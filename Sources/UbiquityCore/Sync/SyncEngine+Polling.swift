@@ -48,7 +48,7 @@ extension SyncEngine {
         switch failure.kind {
         case .tooManyStreams, .timedOut: beginPolling(at: now.uptime)
         case .busy(let milliseconds): beginPolling(at: now.uptime + milliseconds)
-        case .unreachable, .refused, .cursorGone, .clockAhead:
+        case .unreachable, .refused, .tooLarge, .cursorGone, .clockAhead:
             if streamsFailed >= Self.attemptsMax { beginPolling(at: now.uptime) }
         case .unauthorized: polling = nil
         }
@@ -133,13 +133,12 @@ extension SyncEngine {
         if let config = changes.config { adopt(config, at: now) }
         receive(changes, stamped: shown, at: now)
         unsettle(before: pull.number)
-        fetchesFinished = max(fetchesFinished, pull.number)
+        finishFetch(pull.number)
         if polling?.isWorking == false, case .waiting(let retry) = link {
             // The server is reached again, perhaps by a stream, too.
             link = .waiting(Retry(at: min(retry.at, retry.notBefore), notBefore: retry.notBefore))
         }
         polling?.isWorking = true
-        hasUnknownPush = false
         if isNews { polling?.pauses.succeed() }
         pausePolling(at: now)
         setLink(.polling, error: meta.link.lastError)
@@ -174,7 +173,7 @@ extension SyncEngine {
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
             let at = now.uptime + milliseconds
             polling?.next = Retry(at: at, notBefore: at)
-        case .refused: polling?.next.at = now.uptime + Self.refusedRetryMilliseconds
+        case .refused, .tooLarge: polling?.next.at = now.uptime + Self.refusedRetryMilliseconds
         case .unreachable, .timedOut, .cursorGone, .clockAhead:
             // Who is offline need not wake twice.
             if case .waiting(let retry) = link { polling?.next.at = max(retry.at, now.uptime) }

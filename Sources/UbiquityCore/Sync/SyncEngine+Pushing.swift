@@ -8,6 +8,13 @@ struct PushInFlight: Hashable, Sendable {
     var sentAt: ClockReading
 }
 
+/// A transaction that was too large, alone.
+struct TooLarge: Hashable, Sendable {
+    var bytes: Int
+    /// When one of that size is tried again; nil: when nothing else waits.
+    var retry: Retry?
+}
+
 /// A write that the server has answered, and of which the stream has not brought what the server
 /// holds now: the write itself, or a later one.
 ///
@@ -25,10 +32,10 @@ struct SettledWrite: Hashable, Sendable {
 }
 
 extension SyncEngine {
-    /// What a write takes of a push besides its payload, generously.
-    private static let writeOverheadBytes = 128
     /// A push is not made smaller than this, in bytes.
-    private static let pushBytesMin = 1_024
+    static let pushBytesMin = 1_024
+    /// What was too large alone is not tried again for so long, in milliseconds.
+    static let tooLargeRetryMilliseconds: Int64 = 3_600_000
 
     /// What can be sent now: whole transactions that are on disk under their final stamps, the
     /// oldest first, as many as the server takes at once.
@@ -38,6 +45,7 @@ extension SyncEngine {
         else { return nil }
         // Its time has come: were it kept while nothing can be sent, time would seem to help.
         pushRetry = nil
+        if let retry = tooLarge?.retry, retry.at <= now.uptime { tooLarge?.retry = nil }
         let transactions = sendable()
         guard !transactions.isEmpty else { return nil }
         if let milliseconds = bucket.take(now: now.uptime) {
@@ -50,44 +58,10 @@ extension SyncEngine {
         return pushInFlight
     }
 
-    private func sendable() -> [Transaction] {
-        var writes: [UInt64: [Record]] = [:]
-        var had: [UInt64: [Key: Cursor]] = [:]
-        var held: Set<UInt64> = []
-        for key in waiting {
-            guard let pending = entries[key]?.pending else { continue }
-            writes[pending.transaction, default: []].append(pending.record)
-            if let cursor = pending.had { had[pending.transaction, default: [:]][key] = cursor }
-            if pending.provisional != nil || !entries.isSaved(key) {
-                held.insert(pending.transaction)
-            }
-        }
-        var result: [Transaction] = []
-        var bytes = 0
-        let ready = writes.filter { !held.contains($0.key) }
-        for (number, writes) in ready.sorted(by: { Self.isOlder($0.value, $1.value) }) {
-            bytes += writes.reduce(0) { $0 + Self.bytes(of: $1) }
-            if !result.isEmpty, bytes > min(meta.limits.pushBytesMax, pushBytesMax) { break }
-            // Keys are unique here: each comes from another entry.
-            let sorted = writes.sorted { $0.key < $1.key }
-            if let transaction = try? Transaction(sorted, had: had[number] ?? [:]) {
-                result.append(transaction)
-            }
-        }
-        return result
-    }
-
-    private static func isOlder(_ a: [Record], _ b: [Record]) -> Bool {
-        func oldest(_ records: [Record]) -> (Stamp, Key)? {
-            records.map { ($0.stamp, $0.key) }.min { $0 < $1 }
-        }
-        guard let a = oldest(a), let b = oldest(b) else { return false }
-        return a < b
-    }
-
-    private static func bytes(of record: Record) -> Int {
-        record.key.bytesCount + (record.content.value?.payloadBytes ?? 0)
-            + writeOverheadBytes
+    /// When a push can be tried again, by the uptime; nil: nothing waits for that.
+    var pushAt: Int64? {
+        guard isReached, pushInFlight == nil, !waiting.isEmpty else { return nil }
+        return pushRetry?.at ?? tooLarge?.retry?.at
     }
 
     mutating func pushAnswered(_ number: Int, _ answer: PushAnswer, at now: ClockReading) {
@@ -98,6 +72,7 @@ extension SyncEngine {
             return pushFailed(number, failure, at: now)
         }
         pushInFlight = nil
+        if let tooLarge, push.bytes >= tooLarge.bytes { self.tooLarge = nil }
         pushBackoff.succeed()
         pushBytesMax += min(pushBytesMax / 4, Int.max - pushBytesMax)
         hurryPolling(at: now)
@@ -194,7 +169,8 @@ extension SyncEngine {
     }
 
     /// What was answered before a stream or poll was begun, and that did not bring, the server does
-    /// not have any more, or it was a deletion: it is sent again.
+    /// not have any more, or it was a deletion: it is sent again. So is what was answered while a stream
+    /// was being opened, for that may begin beyond the answer's cursor and never come to it.
     mutating func unsettle(before fetch: Int) {
         for (key, settled) in settledWrites where settled.fetch < fetch {
             settledWrites[key] = nil
@@ -225,29 +201,55 @@ extension SyncEngine {
     mutating func pushFailed(_ number: Int, _ failure: LinkFailure, at now: ClockReading) {
         guard let inFlight = pushInFlight, inFlight.number == number else { return }
         pushInFlight = nil
-        meta.link.lastError = failure.detail
+        var failure = failure
         switch failure.kind {
         case .unauthorized:
             closeLink()
             waitAfter(failure, at: now)
-        case .clockAhead where hasUnknownPush: closeLink()
+        case .clockAhead where unknownPush != nil: closeLink()
         case .clockAhead(let serverMilliseconds):
             restamp(aheadOf: serverMilliseconds, sentAt: inFlight.sentAt, at: now)
             retryPush(after: pushBackoff.fail(using: &random), at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
             retryPush(after: milliseconds, at: now, isOrdered: true)
         case .refused: retryPush(after: Self.refusedRetryMilliseconds, at: now)
+        case .tooLarge where inFlight.push.transactions.count > 1:
+            shrink(after: inFlight.push)
+            retryPush(after: pushBackoff.fail(using: &random), at: now)
+        case .tooLarge: failure.detail = hold(inFlight.push, at: now)
         case .timedOut:
-            let bytes = inFlight.push.transactions.flatMap(\.writes)
-                .reduce(0) { $0 + Self.bytes(of: $1) }
-            pushBytesMax = max(Self.pushBytesMin, bytes / 2)
-            hasUnknownPush = true
+            shrink(after: inFlight.push)
+            unknownPush = fetchesStarted
             retryPush(after: pushBackoff.fail(using: &random), at: now)
         case .unreachable, .cursorGone:
-            hasUnknownPush = true
+            unknownPush = fetchesStarted
             retryPush(after: pushBackoff.fail(using: &random), at: now)
         }
+        if meta.link.lastError != failure.detail {
+            meta.link.lastError = failure.detail
+            isMetaUnsaved = true
+        }
         failRequests(failure)
+    }
+
+    private mutating func shrink(after push: Push) {
+        pushBytesMax = max(Self.pushBytesMin, min(pushBytesMax, push.bytes) / 2)
+    }
+
+    /// A transaction is never split: one that is too large alone lets others by, and is tried again after
+    /// a long while.
+    /// - Returns: What is wrong.
+    private mutating func hold(_ push: Push, at now: ClockReading) -> String {
+        let bytes = push.bytes
+        tooLarge = TooLarge(
+            bytes: min(bytes, tooLarge?.bytes ?? .max),
+            retry: Retry(
+                at: now.uptime + Self.tooLargeRetryMilliseconds,
+                notBefore: now.uptime + Self.refusedRetryMilliseconds))
+        let key = push.transactions.first?.writes.first?.key.string ?? ""
+        return
+            "what was written with \"\(key)\", \(bytes) bytes, is more than the server, or a proxy "
+            + "before it, takes at once"
     }
 
     private mutating func retryPush(
@@ -261,8 +263,7 @@ extension SyncEngine {
     private mutating func restamp(
         aheadOf serverMilliseconds: Int64, sentAt: ClockReading, at now: ClockReading
     ) {
-        let measured = measureClock(
-            serverMilliseconds, sentAt: sentAt, isForced: true, at: now)
+        let measured = measureClock(serverMilliseconds, sentAt: sentAt, at: now)
         post(Notice(.serverChange, measured))
         let latest = serverMilliseconds + PushAdmission.clockAheadMax
         let keys = waiting.filter {
@@ -273,9 +274,9 @@ extension SyncEngine {
             observe(entry.confirmed, keys.contains(key) ? nil : entry.pending, at: now)
         }
         // What is one transaction gets one stamp, in the order in which it was written.
-        var stamps: [HybridTimestamp: HybridTimestamp] = [:]
-        let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp.timestamp })
-        for timestamp in old.sorted() { stamps[timestamp] = clock.issue(at: now).timestamp }
+        var stamps: [Stamp: HybridTimestamp] = [:]
+        let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp })
+        for stamp in old.sorted() { stamps[stamp] = clock.issue(at: now).timestamp }
         post(Notice(.serverChange, stamp(keys, by: stamps)))
     }
 }

@@ -13,6 +13,7 @@ extension SyncEngine {
             reason = .serverChange
             changed = merge(changes.records, areNews: true)
         }
+        dropTombstones(before: changes.horizon)
         meta.cursor = changes.cursor
         meta.link.lastSync = clock.milliseconds(at: now)
         isMetaUnsaved = true
@@ -115,8 +116,9 @@ extension SyncEngine {
 
     /// Drops the deletions from before the server's tombstone horizon. They were kept so that a restored
     /// server can be told of them.
-    mutating func dropTombstones(before horizon: HybridTimestamp) {
-        guard horizon > .zero else { return }
+    private mutating func dropTombstones(before horizon: HybridTimestamp) {
+        guard horizon > .zero, horizon != self.horizon else { return }
+        self.horizon = horizon
         for (key, entry) in entries.all {
             guard let confirmed = entry.confirmed, confirmed.content == .deleted,
                 entry.pending == nil, confirmed.stamp.timestamp < horizon

@@ -86,20 +86,12 @@ extension SyncEngine {
             entries.write(
                 PendingWrite(
                     record: record, transaction: transaction, provisional: provisional,
-                    had: had(change.key)))
+                    had: entries.had(change.key)))
         }
         let merged = entries.refreshViews()
         guard tellsOwnWrites else { return }
         let plain = changed.map(\.key).filter { !entries.hasParts($0) }
         post(Notice(.ownWrite, merged.union(plain)))
-    }
-
-    /// See ``PendingWrite/had``. What the server has answered, it has.
-    private func had(_ key: Key) -> Cursor? {
-        if let settled = settledWrites[key], settled.held.content != .deleted {
-            return settled.cursor
-        }
-        return entries.isConfirmedValue(key) ? meta.cursor : nil
     }
 
     private func checkLimits(of changes: [Change]) throws(LimitViolation) {

@@ -61,13 +61,15 @@ package struct SyncEngine: Sendable {
     var configuredAt: Int64?
     /// Polls have overtaken the stream that is being opened.
     var isStreamStale = false
+    /// Up to where tombstones were dropped last.
+    var horizon = HybridTimestamp.zero
 
     // Pushing: SyncEngine+Pushing.swift
     var pushInFlight: PushInFlight?
     var pushesSent = 0
-    /// A push was not answered since the stream was opened. The server may have taken it, and what
-    /// replaced it here must not get an earlier timestamp before a new stream has told.
-    var hasUnknownPush = false
+    /// A push was not answered; the last fetch that was begun until then. The server may have taken it,
+    /// and what replaced it here must not get an earlier timestamp before a later fetch has told.
+    var unknownPush: Int?
     var settledWrites: [Key: SettledWrite] = [:]
     /// Where the stream has been since a request was sent.
     var passedCursors: Set<Cursor> = []
@@ -75,6 +77,7 @@ package struct SyncEngine: Sendable {
     var pushRetry: Retry?
     /// What the way to the server bears at once.
     var pushBytesMax = Int.max
+    var tooLarge: TooLarge?
     var bucket: TokenBucket
 
     // Requests for a round trip: SyncEngine+Requests.swift

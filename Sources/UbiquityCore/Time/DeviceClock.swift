@@ -79,14 +79,14 @@ package struct DeviceClock: Hashable, Sendable {
     /// but later than what its author had seen, in the order in which the writes were made.
     ///
     /// - Parameters:
-    ///   - provisional: One stamp a transaction, with its present timestamp.
-    /// - Returns: The final timestamp for each present one. Nothing while the error is not known.
+    ///   - provisional: One for each present stamp. Two processes may give the same timestamp.
+    /// - Returns: The final timestamp for each present stamp. Nothing while the error is not known.
     package mutating func finalize(
-        _ provisional: [HybridTimestamp: ProvisionalStamp], at now: ClockReading
-    ) -> [HybridTimestamp: HybridTimestamp] {
+        _ provisional: [Stamp: ProvisionalStamp], at now: ClockReading
+    ) -> [Stamp: HybridTimestamp] {
         guard let correction, correction.isExact(at: now) else { return [:] }
         var previous = HybridTimestamp.zero
-        var result: [HybridTimestamp: HybridTimestamp] = [:]
+        var result: [Stamp: HybridTimestamp] = [:]
         for (old, stamp) in Self.inOrder(provisional) {
             previous = max(made(stamp, correction, at: now), previous.next)
             result[old] = previous
@@ -99,8 +99,8 @@ package struct DeviceClock: Hashable, Sendable {
     /// In the order in which they were made: one boot after the other, each by its uptime. The wall
     /// clock may have been set in between.
     private static func inOrder(
-        _ provisional: [HybridTimestamp: ProvisionalStamp]
-    ) -> [(key: HybridTimestamp, value: ProvisionalStamp)] {
+        _ provisional: [Stamp: ProvisionalStamp]
+    ) -> [(key: Stamp, value: ProvisionalStamp)] {
         let boots = Dictionary(grouping: provisional) { $0.value.madeAt.boot }.values.map {
             $0.sorted { ($0.value.madeAt.uptime, $0.key) < ($1.value.madeAt.uptime, $1.key) }
         }

@@ -68,7 +68,7 @@ final class PushHub: Sendable {
         guard !listeners.isEmpty else { return }
         let changes = ChangeSet(
             records: commit.writes, cursor: commit.position.cursor,
-            serverMilliseconds: commit.serverMilliseconds, isWhole: false)
+            serverMilliseconds: commit.serverMilliseconds, isWhole: false, horizon: commit.horizon)
         let event = Listener.Event(
             revision: commit.position.revision, bytes: ServerSentEvent.changes(changes),
             committed: .now())

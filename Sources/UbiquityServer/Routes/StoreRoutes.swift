@@ -37,11 +37,11 @@ struct StoreRoutes: Sendable {
 }
 
 extension ServerConfig {
-    init(_ settings: ServerSettings, horizon: HybridTimestamp = .zero) {
+    init(_ settings: ServerSettings) {
         self.init(
             serverMilliseconds: settings.clock.now(), limits: settings.limits,
             allowance: settings.allowance,
-            deletionsRememberedSeconds: settings.deletionsRememberedSeconds, horizon: horizon)
+            deletionsRememberedSeconds: settings.deletionsRememberedSeconds)
     }
 }
 

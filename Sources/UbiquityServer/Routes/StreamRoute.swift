@@ -23,8 +23,7 @@ struct StreamRoute: Sendable {
         try await gate.checkAgain(request.bearer, .readStore(store.identifier))
         let start = try await reader.changes(of: store, since: since, for: rights.name) {
             [settings] changes in
-            let config = ServerConfig(settings, horizon: changes.horizon)
-            return Start(StreamStart(changes, isResumed: since != nil, config))
+            Start(StreamStart(changes, isResumed: since != nil, ServerConfig(settings)))
         }
         let connection = try await tie(subscription.listener, to: context.channel)
         return Response(

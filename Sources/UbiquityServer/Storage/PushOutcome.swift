@@ -23,4 +23,6 @@ package struct CommittedPush: Hashable, Sendable {
     package var serverMilliseconds: Int64
     /// Deletions that the store remembers now.
     package var deletions: Int
+    /// The store's tombstone horizon.
+    package var horizon: HybridTimestamp
 }

@@ -18,6 +18,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     private var names: [Int: DeviceID] = [:]
     /// The clocks of a machine that was copied while it ran, as they were then.
     private var paused: (clock: VirtualClock, since: Int64)?
+    var isPaused: Bool { paused != nil }
     /// Older copies of the disks, to be restored.
     private var backup: [DiskName: VirtualDisk.Content] = [:]
 

@@ -138,7 +138,7 @@ package final class VirtualServer {
         do throws(LinkFailure) {
             try admit()
             var changes = try read(store, since: cursor, by: device)
-            if withConfig { changes.config = config(changes.horizon) }
+            if withConfig { changes.config = config }
             return .success(changes)
         } catch { return .failure(error) }
     }
@@ -177,8 +177,7 @@ package final class VirtualServer {
         do throws(LinkFailure) {
             let changes = try read(stream.store, since: cursor, by: stream.device)
             subscriber.begin(
-                with: StreamStart(
-                    changes, isResumed: cursor != nil, config(changes.horizon)))
+                with: StreamStart(changes, isResumed: cursor != nil, config))
         } catch {
             forget(stream)
             stream.breakOff(error)
@@ -194,11 +193,10 @@ package final class VirtualServer {
         streams.reduce(0) { $0 + ($1.key.account == account ? $1.value.count : 0) } >= streamsMax
     }
 
-    private func config(_ horizon: HybridTimestamp) -> ServerConfig {
+    private var config: ServerConfig {
         ServerConfig(
             serverMilliseconds: now, limits: limits, allowance: allowance,
-            deletionsRememberedSeconds: Self.forgetting.rememberedMilliseconds / 1_000,
-            horizon: horizon)
+            deletionsRememberedSeconds: Self.forgetting.rememberedMilliseconds / 1_000)
     }
 
     package func forget(_ stream: VirtualStream) {
@@ -253,7 +251,8 @@ package final class VirtualServer {
                             results: admitted.results, writes: admitted.writes, limits: limits,
                             serverMilliseconds: now, newestForgotten: store.state.newestForgotten,
                             newest: newest, device: waiting.device)))
-                return { [self] in publish(admitted, of: waiting) }
+                let horizon = store.state.horizon
+                return { [self] in publish(admitted, horizon, of: waiting) }
             } catch {
                 let failure = LinkFailure(
                     .clockAhead(serverMilliseconds: error.serverMilliseconds), "ahead")
@@ -262,14 +261,16 @@ package final class VirtualServer {
         }
     }
 
-    private func publish(_ admitted: StoreState.Admitted, of waiting: Waiting) {
+    private func publish(
+        _ admitted: StoreState.Admitted, _ horizon: HybridTimestamp, of waiting: Waiting
+    ) {
         let answer = PushAnswer(
             cursor: admitted.position.cursor, serverMilliseconds: now, results: admitted.results)
         waiting.reply(.success(answer))
         guard !admitted.writes.isEmpty else { return }
         let changes = ChangeSet(
             records: admitted.writes, cursor: admitted.position.cursor, serverMilliseconds: now,
-            isWhole: false)
+            isWhole: false, horizon: horizon)
         for subscriber in streams[waiting.store] ?? [] { subscriber.offer(changes) }
     }
 

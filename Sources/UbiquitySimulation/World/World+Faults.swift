@@ -85,7 +85,8 @@ extension World {
 
     private func kill(_ process: VirtualProcess) {
         let device = process.device
-        guard !isPeaceful, process.isAlive else { return }
+        // A machine that stands still starts nothing: its clocks do not go on.
+        guard !isPeaceful, process.isAlive, !device.isPaused else { return }
         device.kill(process)
         after(absence()) { [self] in
             if !isPeaceful, device.isRunning { launch(store: process.store, on: device) }

@@ -226,9 +226,15 @@ package nonisolated struct WireRecord: Sendable {
   /// by the author with the timestamp. 0: less than any other.
   package var digest: UInt64 = 0
 
-  /// In a push alone: where this write replaced a value that the device had from the server, the
-  /// cursor up to which it had the store when the write was made. Empty: it had none.
-  package var had: String = String()
+  /// In a push alone: what this write replaced, if the server had that or may have been sent it.
+  package var had: WireReplaced {
+    get {_had ?? WireReplaced()}
+    set {_had = newValue}
+  }
+  /// Returns true if `had` has been explicitly set.
+  package var hasHad: Bool {self._had != nil}
+  /// Clears the value of `had`. Subsequent reads from it will return its default value.
+  package mutating func clearHad() {self._had = nil}
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -238,6 +244,25 @@ package nonisolated struct WireRecord: Sendable {
     case deleted(Bool)
 
   }
+
+  package init() {}
+
+  fileprivate var _had: WireReplaced? = nil
+}
+
+/// The timestamp and the author of a write, as in Record.
+package nonisolated struct WireReplaced: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var milliseconds: UInt64 = 0
+
+  package var counter: UInt32 = 0
+
+  package var device: String = String()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 }
@@ -422,6 +447,10 @@ package nonisolated struct WireChanges: Sendable {
   /// The whole store without its deletions: what is not listed is not there.
   package var whole: Bool = false
 
+  /// Deletions that were made before are forgotten, in milliseconds since 1970. A device need not keep
+  /// them either. 0: none is.
+  package var horizonMilliseconds: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -478,10 +507,6 @@ package nonisolated struct WireConfig: Sendable {
 
   /// How long deletions are remembered at least.
   package var deletionsRememberedSeconds: UInt64 = 0
-
-  /// In `ready` alone: deletions that were made before are forgotten, in milliseconds since 1970. A
-  /// device need not keep them either. 0: none is.
-  package var horizonMilliseconds: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1114,7 +1139,7 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 6: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 7: try { try decoder.decodeSingularStringField(value: &self.part) }()
       case 8: try { try decoder.decodeSingularFixed64Field(value: &self.digest) }()
-      case 9: try { try decoder.decodeSingularStringField(value: &self.had) }()
+      case 9: try { try decoder.decodeSingularMessageField(value: &self._had) }()
       default: break
       }
     }
@@ -1154,9 +1179,9 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.digest != 0 {
       try visitor.visitSingularFixed64Field(value: self.digest, fieldNumber: 8)
     }
-    if !self.had.isEmpty {
-      try visitor.visitSingularStringField(value: self.had, fieldNumber: 9)
-    }
+    try { if let v = self._had {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1168,7 +1193,47 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.device != rhs.device {return false}
     if lhs.part != rhs.part {return false}
     if lhs.digest != rhs.digest {return false}
-    if lhs.had != rhs.had {return false}
+    if lhs._had != rhs._had {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireReplaced: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Replaced"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}milliseconds\0\u{1}counter\0\u{1}device\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.milliseconds) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.counter) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.milliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.milliseconds, fieldNumber: 1)
+    }
+    if self.counter != 0 {
+      try visitor.visitSingularUInt32Field(value: self.counter, fieldNumber: 2)
+    }
+    if !self.device.isEmpty {
+      try visitor.visitSingularStringField(value: self.device, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireReplaced, rhs: WireReplaced) -> Bool {
+    if lhs.milliseconds != rhs.milliseconds {return false}
+    if lhs.counter != rhs.counter {return false}
+    if lhs.device != rhs.device {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1487,7 +1552,7 @@ nonisolated extension WireWriteResult: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Changes"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}records\0\u{1}cursor\0\u{3}server_milliseconds\0\u{1}whole\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}records\0\u{1}cursor\0\u{3}server_milliseconds\0\u{1}whole\0\u{3}horizon_milliseconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1499,6 +1564,7 @@ nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 2: try { try decoder.decodeSingularStringField(value: &self.cursor) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.serverMilliseconds) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.whole) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.horizonMilliseconds) }()
       default: break
       }
     }
@@ -1517,6 +1583,9 @@ nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._Message
     if self.whole != false {
       try visitor.visitSingularBoolField(value: self.whole, fieldNumber: 4)
     }
+    if self.horizonMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.horizonMilliseconds, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1525,6 +1594,7 @@ nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.cursor != rhs.cursor {return false}
     if lhs.serverMilliseconds != rhs.serverMilliseconds {return false}
     if lhs.whole != rhs.whole {return false}
+    if lhs.horizonMilliseconds != rhs.horizonMilliseconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1571,7 +1641,7 @@ nonisolated extension WireReady: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Config"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0\u{3}horizon_milliseconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1583,7 +1653,6 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 2: try { try decoder.decodeSingularMessageField(value: &self._limits) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._allowance) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.deletionsRememberedSeconds) }()
-      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.horizonMilliseconds) }()
       default: break
       }
     }
@@ -1606,9 +1675,6 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.deletionsRememberedSeconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.deletionsRememberedSeconds, fieldNumber: 4)
     }
-    if self.horizonMilliseconds != 0 {
-      try visitor.visitSingularUInt64Field(value: self.horizonMilliseconds, fieldNumber: 5)
-    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1617,7 +1683,6 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs._limits != rhs._limits {return false}
     if lhs._allowance != rhs._allowance {return false}
     if lhs.deletionsRememberedSeconds != rhs.deletionsRememberedSeconds {return false}
-    if lhs.horizonMilliseconds != rhs.horizonMilliseconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -378,7 +378,8 @@ final class MemoryServerStorage: ServerStorage {
         return .committed(
             CommittedPush(
                 position: admitted.position, results: admitted.results, writes: admitted.writes,
-                serverMilliseconds: rules.admission.now, deletions: store.state.deletions))
+                serverMilliseconds: rules.admission.now, deletions: store.state.deletions,
+                horizon: store.state.horizon))
     }
 
     func addRunningTime(_ milliseconds: Int64) {

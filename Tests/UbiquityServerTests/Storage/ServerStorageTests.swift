@@ -110,6 +110,7 @@ internal import UbiquityCore
         let own = try storage.commit(
             Sample.push(Sample.record("a", .integer(2), at: 599, by: other)))
         #expect(own?.results == [.committed([.applied])])
+        #expect(own?.horizon.milliseconds == 600)
         #expect(try storage.forget(rule, now: 9_000) == 0)
         guard case .changes(_, _, _, let horizon) = try storage.read(Sample.store, since: nil)
         else { return #expect(Bool(false)) }

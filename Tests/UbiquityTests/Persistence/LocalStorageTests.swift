@@ -61,7 +61,7 @@ struct LocalStorageTests {
             seen: HybridTimestamp(rawValue: .max))
         let pending = PendingWrite(
             record: try record("a", nil, at: .max), transaction: .max, provisional: provisional,
-            had: Position(epoch: .max, revision: .max).cursor)
+            had: Stamp(HybridTimestamp(rawValue: .max), DeviceID(rawValue: .max)))
         let entries = [
             StoredEntry(
                 key: try Key("a"), confirmed: try record("a", .integer(1)), pending: pending),

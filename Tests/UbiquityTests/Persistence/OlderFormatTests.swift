@@ -79,7 +79,7 @@ struct OlderFormatTests {
                 key: try UbiquityCore.Key("changed"), confirmed: try record("changed", 1, at: 5),
                 pending: PendingWrite(
                     record: try record("changed", 2, at: 7), transaction: 3,
-                    had: Cursor("0000000000000007-9"))),
+                    had: try record("changed", 1, at: 5).stamp)),
             StoredEntry(
                 key: try UbiquityCore.Key("deleted"), confirmed: try record("deleted", nil, at: 5)),
             StoredEntry(

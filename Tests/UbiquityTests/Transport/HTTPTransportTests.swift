@@ -71,7 +71,9 @@ struct HTTPTransportTests {
         arguments: [
             (401, "", 0, nil, LinkFailure.Kind.unauthorized),
             (400, "", 0, nil, .refused), (403, "", 0, nil, .refused), (404, "", 0, nil, .refused),
-            (413, "", 0, nil, .refused), (415, "", 0, nil, .refused), (422, "", 0, nil, .refused),
+            (413, "", 0, nil, .tooLarge), (413, "body-too-large", 0, nil, .tooLarge),
+            (413, "too-many", 0, nil, .refused), (415, "", 0, nil, .refused),
+            (422, "", 0, nil, .refused),
             (409, "clock-ahead", 77, nil, .clockAhead(serverMilliseconds: 77)),
             (409, "else", 77, nil, .refused),
             (410, "cursor-other-history", 0, nil, .cursorGone(isOtherHistory: true)),

@@ -50,7 +50,8 @@ private struct SQLiteBatch {
         return .committed(
             CommittedPush(
                 position: admitted.position, results: admitted.results, writes: admitted.writes,
-                serverMilliseconds: rules.admission.now, deletions: store.state.deletions))
+                serverMilliseconds: rules.admission.now, deletions: store.state.deletions,
+                horizon: store.state.horizon))
     }
 
     mutating func finish() throws {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A transaction that is to be sent.
+private struct Outgoing {
+    /// What a write takes of a push besides its payload, generously.
+    private static let writeOverheadBytes = 128
+
+    private var writes: [Record] = []
+    private var had: [Key: Stamp] = [:]
+    private(set) var bytes = 0
+    /// The least timestamp of its writes, and of what they replaced that may have been sent.
+    private(set) var oldest = HybridTimestamp(rawValue: .max)
+    private(set) var newest = HybridTimestamp.zero
+    private var first: Key?
+
+    mutating func add(_ write: PendingWrite, over confirmed: Record?) {
+        let record = write.record
+        writes.append(record)
+        bytes += Self.bytes(of: record)
+        oldest = min(oldest, record.stamp.timestamp)
+        newest = max(newest, record.stamp.timestamp)
+        first = first.map { min($0, record.key) } ?? record.key
+        guard let replaced = write.had else { return }
+        had[record.key] = replaced
+        if replaced.device == record.stamp.device, replaced != confirmed?.stamp.withoutDigest {
+            oldest = min(oldest, replaced.timestamp)
+        }
+    }
+
+    func isBefore(_ other: Outgoing) -> Bool {
+        guard oldest == other.oldest, let first, let second = other.first else {
+            return oldest < other.oldest
+        }
+        return first < second
+    }
+
+    /// Keys are unique here: each comes from another entry.
+    var transaction: Transaction? {
+        try? Transaction(writes.sorted { $0.key < $1.key }, had: had)
+    }
+
+    static func bytes(of record: Record) -> Int {
+        record.key.bytesCount + (record.content.value?.payloadBytes ?? 0) + writeOverheadBytes
+    }
+}
+
+extension Push {
+    /// About what it takes, on the safe side.
+    var bytes: Int {
+        transactions.lazy.flatMap(\.writes).reduce(0) { $0 + Outgoing.bytes(of: $1) }
+    }
+}
+
+extension SyncEngine {
+    /// What one push takes of what can be sent, the oldest first.
+    ///
+    /// All in it is later than what was sent before: a server takes what is not for a repeat, where it
+    /// has forgotten deletions since. So a push goes on where transactions overlap in time, up to four
+    /// times what the way bears, for that may never end; and not where the least is still too much. What was
+    /// too large goes alone.
+    func sendable() -> [Transaction] {
+        let ready = outgoing().sorted { $0.isBefore($1) }
+        let soft = min(meta.limits.pushBytesMax, pushBytesMax)
+        let factor = pushBytesMax > Self.pushBytesMin ? 4 : 1
+        let hard = min(meta.limits.pushBytesMax, soft > Int.max / factor ? Int.max : soft * factor)
+        let tooLargeBytes = tooLarge?.bytes ?? .max
+        var result: [Transaction] = []
+        var bytes = 0
+        var newest = HybridTimestamp.zero
+        for next in ready where next.bytes < tooLargeBytes {
+            bytes += next.bytes
+            let isApart = newest < next.oldest
+            if !result.isEmpty, bytes > (isApart ? soft : hard) { break }
+            newest = max(newest, next.newest)
+            if let transaction = next.transaction { result.append(transaction) }
+        }
+        guard result.isEmpty, tooLarge?.retry == nil else { return result }
+        return ready.first?.transaction.map { [$0] } ?? []
+    }
+
+    /// The transactions that are on disk under their final stamps.
+    private func outgoing() -> some Collection<Outgoing> {
+        var outgoing: [UInt64: Outgoing] = [:]
+        var held: Set<UInt64> = []
+        for key in waiting {
+            guard let entry = entries[key], let pending = entry.pending else { continue }
+            outgoing[pending.transaction, default: Outgoing()].add(pending, over: entry.confirmed)
+            if pending.provisional != nil || !entries.isSaved(key) {
+                held.insert(pending.transaction)
+            }
+        }
+        for transaction in held { outgoing[transaction] = nil }
+        return outgoing.values
+    }
+}
