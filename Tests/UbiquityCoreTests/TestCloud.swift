@@ -198,6 +198,7 @@ final class TestDevice {
     private(set) var polls = 0
     /// A push of so many bytes of values never gets there.
     var pushBytesThatTimeOut = Int.max
+    private var buffered: (stream: Int, messages: [StreamMessage])?
     private var stream: Int?
     private var streamCursor: Cursor?
 
@@ -297,10 +298,21 @@ final class TestDevice {
     }
 
     /// What was held arrives.
-    func answer() {
+    /// - Parameter pulls: Whether pulls are answered as well; else their answers are dropped.
+    func answer(pulls: Bool = true) {
         (holdsAnswers, holdsPulls) = (false, false)
-        for event in held { tell(event) }
+        for event in held {
+            if case .pulled = event, !pulls { continue }
+            tell(event)
+        }
         held = []
+    }
+
+    /// What a stream kept back arrives, as it was when it was asked for.
+    func bringStream() {
+        guard let buffered else { return }
+        (stream, buffersStreams) = (buffered.stream, false)
+        for message in buffered.messages { tell(.streamReceived(buffered.stream, message)) }
     }
 
     /// The connection breaks.
@@ -379,15 +391,13 @@ final class TestDevice {
         do throws(LinkFailure) {
             try reach()
             if let streamFailure { throw streamFailure }
-            if buffersStreams { return }
             cloud.pass(milliseconds: way.there)
             let changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)
             let config = cloud.server.config(cloud.serverNow)
             cloud.pass(milliseconds: way.back)
-            self.stream = stream
             streamCursor = changes.cursor
-            tell(.streamReceived(stream, .changes(changes)))
-            tell(.streamReceived(stream, .ready(changes.cursor, config)))
+            buffered = (stream, [.changes(changes), .ready(changes.cursor, config)])
+            if !buffersStreams { bringStream() }
         } catch { tell(.streamEnded(stream, error)) }
     }
 

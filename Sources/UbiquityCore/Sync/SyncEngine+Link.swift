@@ -170,7 +170,7 @@ extension SyncEngine {
         endPolling()
         meta.cursor = cursor
         pass(cursor)
-        unsettle(before: fetch)
+        unsettle(before: .max)
         dropTombstones(before: config.horizon)
         adopt(config, at: now)
         meta.link.lastSync = clock.milliseconds(at: now)

@@ -194,7 +194,8 @@ extension SyncEngine {
     }
 
     /// What was answered before a stream or poll was begun, and that did not bring, the server does
-    /// not have any more, or it was a deletion: it is sent again.
+    /// not have any more, or it was a deletion: it is sent again. So is what was answered while a stream
+    /// was being opened, for that may begin beyond the answer's cursor and never come to it.
     mutating func unsettle(before fetch: Int) {
         for (key, settled) in settledWrites where settled.fetch < fetch {
             settledWrites[key] = nil
