@@ -89,13 +89,15 @@ package struct Scenario: Sendable {
         let isSlow = chance.perMille(400)
         qualities = (0..<3).map { _ in
             LineQuality(
-                isBuffering: chance.perMille(300),
-                bytesPerSecond: isSlow && chance.coin() ? chance.pick([60, 100, 400]) : nil)
+                isBuffering: chance.perMille(isSlow ? 600 : 300),
+                bytesPerSecond: isSlow && chance.coin() ? chance.pick([35, 35, 60, 400]) : nil)
         }
         guard slowest != nil else { return }
         // What cannot be split must get through.
-        requestMillisecondsMax = 40_000
-        (groups, policies) = (0, [])
+        requestMillisecondsMax = 25_000
+        (groups, policies, limits.valueBytesMax) = (0, [], 100)
+        // And what is sent at once must take long.
+        keys = 12
     }
 
     func delayMax(_ direction: Direction) -> Int64 {
@@ -119,7 +121,14 @@ package struct Scenario: Sendable {
     /// difference between the ways there and back.
     var timeTolerance: Int64 {
         let late: Int64 = faults.contains(.slowAnswer) ? 20_000 : 0
-        return delayMax(.back) + delayMax(.there) + late + transferMax + 4_000
+        // A commit waits for the one before.
+        let slow: Int64 = faults.contains(.serverSlow) ? 4_000 : 0
+        // Of a request that arrives twice, it may be the second answer that comes in time.
+        let again: Int64 =
+            !faults.contains(.duplicate) ? 0 : faults.contains(.answerLost) ? 30_000 : late
+        let there = delayMax(.there) + transferMax + 2 * flushMax + slow + again
+        let back = delayMax(.back) + transferMax + late
+        return (there + back) / 2 + 100
     }
 
     /// Whether a write that was once on the server keeps its stamp.

@@ -59,7 +59,8 @@ package struct Simulation: Sendable {
             NoticeChecker { clock.now }, BatchChecker(groups: scenario.groupedKeys), QuotaChecker(),
             CommitChecker(), CursorChecker(), AccountChecker(), RoundTripChecker(),
             PushRateChecker(allowance: scenario.allowance) { clock.now },
-            ConvergenceChecker(), MergeChecker(policies: scenario.mergedKeys), FirstSyncChecker(),
+            ConvergenceChecker(), FirstSyncChecker(timeTolerance: scenario.timeTolerance),
+            MergeChecker(policies: scenario.mergedKeys, timeTolerance: scenario.timeTolerance),
             SavedFirstChecker(), HorizonChecker { clock.now },
             SurvivalChecker(
                 timeTolerance: scenario.timeTolerance, keepsStamps: scenario.keepsStamps),

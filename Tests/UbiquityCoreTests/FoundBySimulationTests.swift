@@ -29,6 +29,50 @@ struct FoundBySimulationTests {
         #expect(device["a"] == .integer(2))
     }
 
+    @Test func `what is stamped anew is later than what the server has answered`() {
+        let device = cloud.device()
+        cloud.settle()
+        device.holdsStream = true
+        device.holdsAnswers = true
+        device["a"] = .integer(1)
+        cloud.settle()
+        #expect(cloud.server["a"] == .integer(1))
+        cloud.pass(milliseconds: 5_000)
+        device["a"] = .integer(2)
+        device.holdsAnswers = false
+        device.answer()
+        cloud.serverClockError = -300_000
+        cloud.settle()
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        #expect(cloud.server["a"] == .integer(2))
+    }
+
+    @Test func `a write of another boot is the later one though the server's clock was set back`() {
+        let device = cloud.device()
+        cloud.settle()
+        device.holdsStream = true
+        device["a"] = .integer(1)
+        cloud.settle()
+        #expect(cloud.server["a"] == .integer(1))
+        cloud.serverClockError = -300_000
+        var restarted = device
+        for boot in 2...3 as ClosedRange<UInt64> {
+            cloud.pass(milliseconds: 1_000)
+            restarted.goOffline()
+            restarted = restarted.restarted(boot: boot)
+            restarted.isOnline = false
+            restarted["a"] = .integer(Int64(boot))
+            while restarted.step() {}
+        }
+        restarted.goOnline()
+        for _ in 0..<3 {
+            while restarted.step() {}
+            cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        }
+        #expect(cloud.server["a"] == .integer(3))
+    }
+
     @Test func `a write that loses to a deletion which the whole store does not list gives way`() {
         let (first, second) = (cloud.device(), cloud.device(policy: .timestamps))
         second.goOffline()

@@ -175,6 +175,7 @@ final class TestDevice {
     private var state = DeviceState()
     let id: DeviceID
     var clockError: Int64
+    private let boot: UInt64
     var isOnline = true
     private(set) var driver: Driver
     private(set) var notices: [Notice] = []
@@ -209,13 +210,15 @@ final class TestDevice {
 
     init(
         number: Int, cloud: TestCloud, clockError: Int64, policy: FirstSyncPolicy,
-        disk: TestDisk = TestDisk(), leads: Bool = true, isSignedIn: Bool = true
+        disk: TestDisk = TestDisk(), leads: Bool = true, isSignedIn: Bool = true,
+        boot: UInt64 = 1
     ) {
+        self.boot = boot
         self.cloud = cloud
         self.disk = disk
         self.clockError = clockError
         id = DeviceID(rawValue: UInt64(number))
-        let now = Self.reading(cloud, clockError)
+        let now = Self.reading(cloud, clockError, boot)
         var settings = SyncEngine.Settings()
         settings.firstSync = policy
         driver = Driver(
@@ -225,11 +228,13 @@ final class TestDevice {
         if isSignedIn { signIn() }
     }
 
-    private static func reading(_ cloud: TestCloud, _ error: Int64) -> ClockReading {
-        ClockReading(wall: cloud.now + error, uptime: cloud.now - 1_700_000_000_000, boot: 1)
+    private static func reading(
+        _ cloud: TestCloud, _ error: Int64, _ boot: UInt64
+    ) -> ClockReading {
+        ClockReading(wall: cloud.now + error, uptime: cloud.now - 1_700_000_000_000, boot: boot)
     }
 
-    var reading: ClockReading { Self.reading(cloud, clockError) }
+    var reading: ClockReading { Self.reading(cloud, clockError, boot) }
 
     func signIn(to account: String = "account") {
         state.signIn(
@@ -268,10 +273,10 @@ final class TestDevice {
     }
 
     /// The process ends without a word, and another one starts on the same disk.
-    func restarted(isSignedIn: Bool = true) -> TestDevice {
+    func restarted(isSignedIn: Bool = true, boot: UInt64 = 1) -> TestDevice {
         TestDevice(
             number: Int(id.rawValue), cloud: cloud, clockError: clockError,
-            policy: engine.settings.firstSync, disk: disk, isSignedIn: isSignedIn)
+            policy: engine.settings.firstSync, disk: disk, isSignedIn: isSignedIn, boot: boot)
     }
 
     subscript(key: String) -> PropertyListValue? {

@@ -132,6 +132,7 @@ extension SyncEngine {
     }
 
     private mutating func settle(_ write: Record, held: Record, at cursor: Cursor) {
+        newestAnswered = max(newestAnswered, held.stamp.timestamp)
         guard let pending = entries[write.key]?.pending, pending.record == write else { return }
         entries.update(write.key, saves: false) { $0.isSettled = true }
         settledWrites[write.key] = SettledWrite(
@@ -273,6 +274,7 @@ extension SyncEngine {
         for (key, entry) in entries.all {
             observe(entry.confirmed, keys.contains(key) ? nil : entry.pending, at: now)
         }
+        clock.observe(newestAnswered)
         // What is one transaction gets one stamp, in the order in which it was written.
         var stamps: [Stamp: HybridTimestamp] = [:]
         let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp })

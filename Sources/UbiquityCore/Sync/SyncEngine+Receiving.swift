@@ -52,6 +52,7 @@ extension SyncEngine {
             // An answer that is still under way is about the history that is gone.
             pushInFlight = nil
             passedCursors = []
+            newestAnswered = .zero
             return takeAndOffer(changes.records)
         }
     }

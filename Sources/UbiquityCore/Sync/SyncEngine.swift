@@ -71,6 +71,9 @@ package struct SyncEngine: Sendable {
     /// and what replaced it here must not get an earlier timestamp before a later fetch has told.
     var unknownPush: Int?
     var settledWrites: [Key: SettledWrite] = [:]
+    /// The greatest timestamp that the server has answered to have, in this history: what is stamped anew
+    /// is later, also where the stream has not brought it.
+    var newestAnswered = HybridTimestamp.zero
     /// Where the stream has been since a request was sent.
     var passedCursors: Set<Cursor> = []
     var pushBackoff = Backoff()
@@ -127,6 +130,8 @@ package struct SyncEngine: Sendable {
     ) {
         if let confirmed { clock.observe(confirmed.stamp.timestamp) }
         if let pending {
+            // Who writes over it has seen what its author had seen.
+            if let stamp = pending.provisional { clock.observe(stamp.seen) }
             // A clock that knows its error must not follow a stamp of one that did not.
             clock.observe(
                 clock.time(of: pending, at: now), isFinal: pending.provisional == nil)

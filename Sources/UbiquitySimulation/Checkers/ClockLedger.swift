@@ -37,13 +37,15 @@ struct ClockLedger {
         case .serverClock(let error): serverErrors.append(error)
         case .paused(let number, let milliseconds):
             devices[number, default: Device()].paused += milliseconds
-        case .wrote(_, let writes):
-            for write in writes {
-                start = start ?? write.time
-                end = max(end, write.time)
-            }
+        case .wrote(_, let writes): for write in writes { noteTime(write.time) }
+        case .proposed(let act): noteTime(act.time)
         default: break
         }
+    }
+
+    private mutating func noteTime(_ time: Int64) {
+        start = start ?? time
+        end = max(end, time)
     }
 
     /// By how much a stamp of this device may be wrong.
@@ -54,13 +56,13 @@ struct ClockLedger {
         return lag + (device.boots.count > 1 ? wall : 0) + drift + device.paused
     }
 
-    func least(_ write: AppWrite) -> Int64 {
+    func least(_ write: some MadeSomewhere) -> Int64 {
         write.time + (serverErrors.min() ?? 0) - slack(of: write.disk.device)
     }
 
-    /// - Parameter committed: When the server took it last, by its clock; nil: it never did.
+    /// - Parameter committed: When the server took it last, by its clock; nil: it is not known.
     /// - Returns: Nil: any.
-    func greatest(_ write: AppWrite, committed: Int64?) -> Int64? {
+    func greatest(_ write: some MadeSomewhere, committed: Int64?) -> Int64? {
         let error = serverErrors.max() ?? 0
         // Later than what its author had seen; and of that, the server takes no more than so much ahead.
         let seen = min(
@@ -73,3 +75,13 @@ struct ClockLedger {
 
     private var isSetBack: Bool { zip(serverErrors, serverErrors.dropFirst()).contains { $1 < $0 } }
 }
+
+/// Something that an app did.
+protocol MadeSomewhere {
+    var disk: DiskName { get }
+    /// The true time.
+    var time: Int64 { get }
+}
+
+extension AppWrite: MadeSomewhere {}
+extension AppProposal: MadeSomewhere {}

@@ -14,6 +14,9 @@ package final class CommitChecker: Checker {
     private var lastOfAuthors: [StoreName: [DeviceID: HybridTimestamp]] = [:]
     /// The writes that lost to another one.
     private var superseded: [StoreName: Set<Record>] = [:]
+    /// The last write before each time that a device heard of the server, by disks.
+    private var heard: [DiskName: [Int]] = [:]
+    private var lastWrite = 0
     /// Whether an older copy of a server went on: it does not know what its devices had from there.
     private var hasGoneBack = false
 
@@ -30,6 +33,9 @@ package final class CommitChecker: Checker {
             latest = [:]
             superseded = [:]
             hasGoneBack = true
+        case .wrote(_, let writes): lastWrite = writes.last?.number ?? lastWrite
+        case .received(let process, _, _, _, _):
+            if let disk = history.disks[process] { heard[disk, default: []].append(lastWrite) }
         default: break
         }
         return nil
@@ -89,14 +95,19 @@ package final class CommitChecker: Checker {
         Mark(write.content.value).flatMap { history.writes[$0.number] }
     }
 
-    /// Whether the author saw there what only the server can have brought.
+    /// Whether the author saw there what only the server can have brought, or had replaced that.
     private func hadFromOthers(_ write: AppWrite, _ history: History) -> Bool {
-        guard let seen = write.over.flatMap({ history.writes[$0] }), seen.value != nil else {
-            return false
-        }
         // A clone has what its original had not sent.
-        return seen.disk.device != write.disk.device
-            && history.originals[write.disk.device] == nil
+        guard history.originals[write.disk.device] == nil else { return false }
+        var write = write
+        while let seen = write.over.flatMap({ history.writes[$0] }), seen.value != nil {
+            if seen.disk.device != write.disk.device { return true }
+            // It may have heard in between that the server has nothing there.
+            let hasHeard = heard[write.disk]?.contains { seen.number <= $0 && $0 < write.number }
+            if hasHeard ?? false { return false }
+            write = seen
+        }
+        return false
     }
 
     private func mayBeRepeated(_ write: Record, in commit: Commit) -> Bool {
@@ -122,8 +133,14 @@ package final class CommitChecker: Checker {
             lastOfAuthors[store]?[write.stamp.device] ?? .zero < write.stamp.timestamp
         else { return false }
         var number: Int? = author.number
-        while let seen = number, let write = history.writes[seen], write.value != nil {
+        while let seen = number, let write = history.writes[seen] {
             if committed[store]?.contains(seen) ?? false { return false }
+            // Its author was told that there is a later one.
+            if superseded[store]?.contains(where: { Mark($0.content.value)?.number == seen })
+                ?? false
+            {
+                return false
+            }
             number = write.over
         }
         return true

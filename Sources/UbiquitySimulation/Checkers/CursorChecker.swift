@@ -8,6 +8,8 @@ import UbiquityCore
 package final class CursorChecker: Checker {
     private var logs: [StoreName: ServerLog] = [:]
     private var positions: Set<Position> = []
+    /// What each disk takes for agreed.
+    private var agreed: [DiskName: [Key: Record]] = [:]
 
     package init() {}
 
@@ -21,13 +23,20 @@ package final class CursorChecker: Checker {
                 "process \(process) has come to \(position.cursor) without \($0)"
             }
         case .saves(let process, let entries, let cursor):
-            guard let position = cursor.flatMap(Position.init), let disk = history.disks[process],
+            guard let disk = history.disks[process] else { return nil }
+            for entry in entries { agreed[disk, default: [:]][entry.key] = entry.confirmed }
+            guard let position = cursor.flatMap(Position.init),
                 let account = history.owner(of: disk)
             else { return nil }
             let log = logs[StoreName(account: account, store: disk.store)]
-            return log?.excess(beyond: position, entries.compactMap(\.confirmed)).map {
+            return log?.excess(beyond: position, agreed[disk]?.values.map(\.self) ?? []).map {
                 "process \(process), at \(position.cursor), takes \($0) for agreed"
             }
+        case .cloned(let device, let original):
+            for (name, records) in agreed where name.device == original {
+                agreed[DiskName(device: device, folder: name.folder, store: name.store)] = records
+            }
+        case .lost(let disk), .wiped(let disk): agreed[disk] = nil
         default: break
         }
         return nil

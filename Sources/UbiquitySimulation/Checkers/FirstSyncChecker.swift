@@ -3,25 +3,68 @@
 import UbiquityCore
 
 /// A fresh install overwrites nothing: where the app asked for that, what it had written under keys
-/// that the server has is gone with the first download.
+/// that the server has is gone with the first download. But what it had put into a field under a policy
+/// merges: it is there if it was certainly made later than what the server has.
 package final class FirstSyncChecker: Checker {
     /// What the download that a process is just taking replaces there.
     private var replaced: (disk: DiskName, keys: Set<Key>)?
+    private var acts: [Int: AppProposal] = [:]
+    /// The last that was done there to each field.
+    private var last: [DiskName: [Key: AppProposal]] = [:]
+    private var clocks: ClockLedger?
 
-    package init() {}
+    /// - Parameter timeTolerance: As of ``SurvivalChecker``.
+    package init(timeTolerance: Int64? = nil) {
+        clocks = timeTolerance.map { ClockLedger(lag: $0 / 2) }
+    }
 
     package func check(_ observation: Observation, _ history: History) -> String? {
+        clocks?.note(observation)
+        switch observation {
+        case .proposed(let act): note(act)
+        case .withdrawn(let disk, _), .lost(let disk): last[disk] = nil
+        default: break
+        }
         switch observation {
         case .discarded(let disk, let keys): replaced = (disk, keys)
         // What it changes is told before it is taken for complete.
         case .changed: break
-        case .received(let process, _, _, _, let own):
+        case .received(let process, _, _, let values, let own):
             defer { replaced = nil }
             guard let replaced, replaced.disk == history.disks[process] else { return nil }
             let kept = own.intersection(replaced.keys).sorted()
             return kept.isEmpty
-                ? nil : "the first sync of process \(process) kept its own writes of \(kept)"
+                ? dropped(by: process, on: replaced.disk, values)
+                : "the first sync of process \(process) kept its own writes of \(kept)"
         default: replaced = nil
+        }
+        return nil
+    }
+
+    private func note(_ act: AppProposal) {
+        acts[act.number] = act
+        switch act.act {
+        case .put(let field, _), .clear(let field):
+            guard let part = PartID("d\(field)") else { return }
+            last[act.disk, default: [:]][act.key.part(part)] = act
+        case .write, .erase: last[act.disk] = last[act.disk]?.filter { $0.key.whole != act.key }
+        default: break
+        }
+    }
+
+    /// Of other processes, it does not know yet what they do just now.
+    private func dropped(
+        by process: Int, on disk: DiskName, _ values: [Key: PropertyListValue]
+    ) -> String? {
+        guard let clocks else { return nil }
+        for (field, act) in (last[disk] ?? [:]).sorted(by: { $0.key < $1.key }) {
+            guard act.process == process, case .put = act.act,
+                let number = AppProposal.number(in: values[field]),
+                number != act.number, let other = acts[number], other.disk.device != disk.device,
+                let greatest = clocks.greatest(other, committed: nil), clocks.least(act) > greatest
+            else { continue }
+            return "the first sync of process \(process) dropped act \(act.number) on \(field) for "
+                + "the earlier act \(number)"
         }
         return nil
     }

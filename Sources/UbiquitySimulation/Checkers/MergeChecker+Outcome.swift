@@ -20,6 +20,7 @@ extension MergeChecker {
         let records: [Key: PropertyListValue]
         let made: Made
         let hasGoneBack: Bool
+        let clocks: ClockLedger?
 
         /// - Parameter numbers: The acts that a record has.
         func complaint(_ numbers: (Key, PropertyListValue) -> [Int]) -> String? {
@@ -184,9 +185,22 @@ extension MergeChecker {
                     if !mayComeBack, replaced(present, by: act) {
                         return "the field \(field) has \(present), which act \(act.number) replaced"
                     }
+                    if !mayComeBack, !mayBeGone.contains(act.number),
+                        let winner = acts.first(where: { $0.number == present }),
+                        isLaterByTime(act, than: winner)
+                    {
+                        return "the field \(field) has \(present), and act \(act.number) was later"
+                    }
                 }
             }
             return nil
+        }
+
+        private func isLaterByTime(_ act: AppProposal, than other: AppProposal) -> Bool {
+            guard let clocks, let greatest = clocks.greatest(other, committed: nil) else {
+                return false
+            }
+            return clocks.least(act) > greatest
         }
 
         /// Whether the author of a put had seen another one there, or one that had replaced that.

@@ -24,11 +24,19 @@ package final class MergeChecker: Checker {
     /// excuse what is removed up to where it had come, of counters, maxima and minima.
     private var hasGoneBack = false
 
-    package init(policies: [Key: MergePolicy]) { self.policies = policies }
+    /// Nil: times prove nothing.
+    private var clocks: ClockLedger?
+
+    /// - Parameter timeTolerance: As of ``SurvivalChecker``.
+    package init(policies: [Key: MergePolicy], timeTolerance: Int64? = nil) {
+        self.policies = policies
+        clocks = timeTolerance.map { ClockLedger(lag: $0 / 2) }
+    }
 
     package func check(_ observation: Observation, _ history: History) -> String? {
         if policies.isEmpty { return nil }
         ledger.note(observation)
+        clocks?.note(observation)
         switch observation {
         case .proposed(let act): note(act)
         case .committed(let commit):
@@ -136,7 +144,7 @@ package final class MergeChecker: Checker {
                     policy: policy, shown: shown,
                     records: records.filter { $0.key.whole == key && $0.value.content.value != nil }
                         .mapValues { $0.content.value! },
-                    made: made(key, store, history), hasGoneBack: hasGoneBack)
+                    made: made(key, store, history), hasGoneBack: hasGoneBack, clocks: clocks)
                 if let complaint = outcome.complaint(numbers) {
                     return "\(store) shows \(text(shown)) under \(key): \(complaint)"
                 }

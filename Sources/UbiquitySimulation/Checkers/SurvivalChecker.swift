@@ -20,10 +20,14 @@ package final class SurvivalChecker: Checker {
     private var ledger = FateLedger()
     /// Of each write, the one that its author had seen there.
     private var predecessors: [Int: Int] = [:]
-    /// What waited on a disk when that was copied: it may be sent twice, under two stamps.
+    /// What was sent under two stamps, and what may be: it waited on a disk when that was copied. The
+    /// network may bring the one that was refused once more.
     private var doubled: Set<Int> = []
+    private var sent: [Int: Stamp] = [:]
     /// What waited when a device's disks were last copied.
     private var copied: [Int: Set<Int>] = [:]
+    /// The keys of which a server has forgotten a deletion: what it never had is taken there, however old.
+    private var forgotten: [StoreName: Set<Key>] = [:]
     /// In the end, the deletions of each key.
     private var deletions: [Key: [AppWrite]] = [:]
 
@@ -44,6 +48,8 @@ package final class SurvivalChecker: Checker {
         case .committed(let commit):
             ledger.note(commit.writes.compactMap { Mark($0.content.value)?.number }, in: commit)
             noteTime(of: commit)
+            return overtaken(in: commit, history)
+        case .pushes(_, let push, _): note(push)
         case .withdrawn(let disk, let records): withdraw(records, on: disk, history)
         case .discarded(let disk, let keys):
             ledger.excuse(writes(on: disk, history) { keys.contains($0.key) })
@@ -52,6 +58,8 @@ package final class SurvivalChecker: Checker {
         case .lost(let disk):
             doubled.formUnion(unsent(history).union(copied[disk.device] ?? []))
             excuseUnsent(on: disk, history)
+        case .forgot(let store, let deletions, _, _):
+            forgotten[store, default: []].formUnion(deletions.map(\.key))
         case .wiped(let disk): excuseUnsent(on: disk, history)
         case .settled(let settlement): return judge(settlement, history)
         default: break
@@ -68,12 +76,40 @@ package final class SurvivalChecker: Checker {
         }
     }
 
+    private func note(_ push: Push) {
+        for write in push.transactions.flatMap(\.writes) {
+            guard let number = Mark(write.content.value)?.number else { continue }
+            if let stamp = sent.updateValue(write.stamp, forKey: number), stamp != write.stamp {
+                doubled.insert(number)
+            }
+        }
+    }
+
     private func noteTime(of commit: Commit) {
         for write in commit.writes {
             if let number = Mark(write.content.value)?.number {
                 commitTimes[number] = commit.serverMilliseconds
             }
         }
+    }
+
+    /// Of two values under a key, the server never holds the one that was certainly made earlier.
+    private func overtaken(in commit: Commit, _ history: History) -> String? {
+        for (transaction, result) in zip(commit.push.transactions, commit.results) {
+            guard case .committed(let results) = result else { continue }
+            for case (let write, .superseded(let held)) in zip(transaction.writes, results) {
+                guard let loser = app(write, history), let winner = app(held, history),
+                    isCertainlyLater(loser, than: winner, history)
+                else { continue }
+                return "\(commit.store) has write \(winner.number) of \(write.key), and write "
+                    + "\(loser.number) was later"
+            }
+        }
+        return nil
+    }
+
+    private func app(_ record: Record, _ history: History) -> AppWrite? {
+        Mark(record.content.value).flatMap { history.writes[$0.number] }
     }
 
     private func unsent(_ history: History) -> Set<Int> {
@@ -151,6 +187,11 @@ package final class SurvivalChecker: Checker {
         guard let mark = Mark(present), mark.number != write.number,
             let winner = history.writes[mark.number], isCertainlyLater(write, than: winner, history)
         else { return nil }
+        if forgotten[store]?.contains(write.key) ?? false,
+            mayHaveBeenDeleted(write, in: store, history)
+        {
+            return nil
+        }
         return "\(name) was acknowledged, and \(store) has the earlier write \(mark.number)"
     }
 

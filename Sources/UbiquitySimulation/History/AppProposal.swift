@@ -34,9 +34,12 @@ package struct AppProposal: Sendable {
     package var act: Act
     /// What the app saw right after.
     package var seen: PropertyListValue?
+    /// The true time.
+    package var time: Int64
 
     package init(
-        number: Int, process: Int, disk: DiskName, key: Key, act: Act, seen: PropertyListValue?
+        number: Int, process: Int, disk: DiskName, key: Key, act: Act, seen: PropertyListValue?,
+        time: Int64 = 0
     ) {
         self.number = number
         self.process = process
@@ -44,6 +47,7 @@ package struct AppProposal: Sendable {
         self.key = key
         self.act = act
         self.seen = seen
+        self.time = time
     }
 }
 

@@ -133,12 +133,15 @@ extension App {
     }
 
     /// What was kept is said once more by a process that starts: it may not have come to the disk.
-    func takeUpCounts(_ process: VirtualProcess) {
-        guard let counts = world.keptCounts[process.disk.name] else { return }
+    /// - Returns: The keys for which the store refused it.
+    func takeUpCounts(_ process: VirtualProcess) -> Set<Key> {
+        guard let counts = world.keptCounts[process.disk.name] else { return [] }
+        var refused: Set<Key> = []
         for (key, count) in counts.sorted(by: { $0.key < $1.key })
         where !process.engine.hasCounted(moreThan: count, under: key) {
-            try? process.propose(Proposal(count: count), key)
+            do { try process.propose(Proposal(count: count), key) } catch { refused.insert(key) }
         }
+        return refused
     }
 
     // MARK: -
@@ -181,7 +184,7 @@ extension App {
             .proposed(
                 AppProposal(
                     number: number, process: process.number, disk: process.disk.name, key: key,
-                    act: act, seen: process.engine[key])))
+                    act: act, seen: process.engine[key], time: world.now)))
     }
 }
 

@@ -39,6 +39,13 @@ final class App {
         }
     }
 
+    /// A little of everything, and makes sure.
+    func work(_ process: VirtualProcess) {
+        for _ in 0..<6 { act(process) }
+        if !world.mergedKeys.isEmpty { for _ in 0..<6 { merge(process) } }
+        synchronize(process)
+    }
+
     private func act(_ process: VirtualProcess) {
         if !world.mergedKeys.isEmpty, world.chance.perMille(350) { return merge(process) }
         switch world.chance.int(0...99) {
@@ -58,12 +65,32 @@ final class App {
     // MARK: - Writing
 
     private func set(_ key: Key, _ process: VirtualProcess) {
-        write([key], padding: world.chance.int(0...40), process)
+        set(key, padding: world.chance.int(0...40), process)
+    }
+
+    func set(_ key: Key, padding: Int, _ process: VirtualProcess) {
+        write([key], padding: padding, process)
     }
 
     private func setGroup(_ process: VirtualProcess) {
         guard let group = world.group() else { return }
         write(group + keyBesides(), padding: world.chance.int(0...20), process)
+        // What does so by the clock, does so in all copies at once.
+        for twin in world.twins(of: process) where world.chance.coin() {
+            twin.app.write(group, padding: world.chance.int(0...20), twin)
+        }
+    }
+
+    /// Each of these keys and, at times, a group.
+    func write(each keys: [Key], _ process: VirtualProcess) {
+        for key in keys { set(key, process) }
+        if world.chance.coin() { setGroup(process) }
+    }
+
+    /// Each of these keys that it sees and, at times, a group.
+    func remove(each keys: [Key], _ process: VirtualProcess) {
+        for key in keys { remove([key], process) }
+        if world.chance.coin() { removeGroup(process) }
     }
 
     /// At times one that is also written alone, maybe while the transaction waits. Not where several

@@ -89,9 +89,7 @@ extension VirtualProcess {
 
     private func finishSave(_ batch: SaveBatch) {
         if let failure = saveFailure { return handle(.engine(.saveFailed(failure))) }
-        let cursor = (batch.meta ?? disk.content.meta).cursor
-        world.journal.note(.saves(process: number, batch.entries, cursor))
-        switch disk.save(batch) {
+        switch keep(batch) {
         case .saved(let version):
             if !batch.refused.isEmpty {
                 world.journal.note(.withdrawn(disk: disk.name, batch.refused.map(\.record)))
@@ -103,6 +101,16 @@ extension VirtualProcess {
         case .conflict where disk.isUnreadable: handle(.engine(.saveFailed("a bad sector")))
         case .conflict(let changes): handle(.engine(.saveConflicted(changes)))
         }
+    }
+
+    /// Writes it to the disk.
+    func keep(_ batch: SaveBatch) -> SaveOutcome {
+        let outcome = disk.save(batch)
+        if case .saved = outcome {
+            let cursor = disk.content.meta.cursor
+            world.journal.note(.saves(process: number, batch.entries, cursor))
+        }
+        return outcome
     }
 
     private var saveFailure: String? {

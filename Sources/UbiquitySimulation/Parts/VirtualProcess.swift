@@ -49,8 +49,9 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
             content: disk.changes(after: -1), device: device.state, settings: settings,
             seed: world.chance.number(), at: device.reading)
         app = App(world: world)
-        app.takeUpCounts(self)
+        let refused = app.takeUpCounts(self)
         world.journal.note(.opened(process: number, disk: disk.name, values: engine.values))
+        if !refused.isEmpty { world.journal.note(.refused(process: number, refused)) }
         disk.open(by: self)
         schedule()
         app.start(self)
@@ -150,7 +151,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     /// Ends without a word. The save under way is on the disk, or is not.
     func kill() {
         if let saving, world.chance.coin(), !disk.isFull, isOpen {
-            if case .saved = disk.save(saving) { ringBell() }
+            if case .saved = keep(saving) { ringBell() }
         }
         isAlive = false
         unlock()

@@ -14,7 +14,7 @@ extension World {
     }
 
     /// How long something is away, in milliseconds: moments to days.
-    private func absence() -> Int64 {
+    func absence() -> Int64 {
         chance.interval(mean: chance.pick([100, 5_000, 120_000, 4_000_000, 90_000_000]))
     }
 
@@ -61,7 +61,7 @@ extension World {
         noteClocks()
     }
 
-    private func streams(of device: SimulatedDevice) -> [VirtualStream] {
+    func streams(of device: SimulatedDevice) -> [VirtualStream] {
         device.processes.flatMap(\.openStreams)
     }
 
@@ -98,7 +98,7 @@ extension World {
         after(absence()) { [self] in start(device) }
     }
 
-    private func start(_ device: SimulatedDevice) {
+    func start(_ device: SimulatedDevice) {
         guard !device.isRunning else { return }
         device.start()
         noteClocks()
@@ -164,7 +164,7 @@ extension World {
     }
 
     /// Whoever set it notices, sooner or later.
-    private func setServerClockWrong() {
+    func setServerClockWrong() {
         let error = chance.int64(-28...28) * 86_400_000
         server.clockError += error
         after(absence()) { [self] in
@@ -173,7 +173,7 @@ extension World {
         }
     }
 
-    private func changeLimits() {
+    func changeLimits() {
         server.limits.keysMax = chance.int(4...20)
         server.limits.storeBytesMax = chance.int(200...2_000)
     }

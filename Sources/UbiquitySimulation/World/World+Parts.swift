@@ -22,7 +22,9 @@ extension World: VirtualWorld {
     }
 
     func strikes(_ fault: Fault, device: Int) -> Bool {
-        guard !isPeaceful, scenario.faults.contains(fault), chance.perMille(Self.oftenPerMille)
+        if isPeaceful { return false }
+        let isCertain = now < certain[fault]?[device] ?? 0
+        guard isCertain || scenario.faults.contains(fault) && chance.perMille(Self.oftenPerMille)
         else { return false }
         journal.count(fault)
         return true

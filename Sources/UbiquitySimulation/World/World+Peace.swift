@@ -19,6 +19,8 @@ extension World {
     /// All faults end, and all machines run; then everything must come to agree. Every account
     /// gets its turn on each device that has its values.
     func settle() {
+        // At times the last fault of all, with answers under way.
+        if scenario.faults.contains(.serverRestore), chance.coin() { server.restore() }
         makePeace()
         endFaults()
         // A server that was restored and whose clock was set back takes no later times than it has.

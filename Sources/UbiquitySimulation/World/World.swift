@@ -26,6 +26,8 @@ final class World {
     private var knownServerError: Int64?
     /// What mirrors of preferences have counted, beside the stores.
     var keptCounts: [DiskName: [Key: KeptCount]] = [:]
+    /// Until when a fault strikes all that a device sends or is answered.
+    var certain: [Fault: [Int: Int64]] = [:]
     private var lastProcess = 0
     private var lastStream = 0
     private var lastWrite = 0
@@ -49,6 +51,8 @@ final class World {
         for number in 1...scenario.devices { addDevice(newDevice(number: number)) }
         noteClocks()
         if !scenario.faults.isEmpty { planFault() }
+        planStory()
+        beginOffline()
     }
 
     private func addDevice(_ device: SimulatedDevice) {
@@ -75,6 +79,17 @@ final class World {
         device.become(original)
         devices.append(device)
         launchProcesses(on: device)
+    }
+
+    /// A new machine of somebody who has others. It is offline.
+    func join(_ account: Int?) -> SimulatedDevice {
+        let device = newDevice(number: devices.count + 1)
+        devices.append(device)
+        device.goOffline()
+        if let account { device.signIn(account) }
+        launchProcesses(on: device)
+        noteClocks()
+        return device
     }
 
     /// A new machine that has all that another one has, in its memory too. Its processes are stopped.
@@ -165,6 +180,14 @@ final class World {
     private(set) lazy var keys = plainKeys + groups.flatMap(\.self)
 
     func plainKey() -> Key { chance.pick(plainKeys) }
+
+    /// The other processes that write in the name of the same device: those of its clones, too.
+    func twins(of process: VirtualProcess) -> [VirtualProcess] {
+        let name = process.device.state.signedIn?.device
+        return devices.filter { name != nil && $0.state.signedIn?.device == name }
+            .flatMap(\.processes)
+            .filter { $0 !== process && $0.store == process.store && !$0.isStopped }
+    }
 
     func group() -> [Key]? { groups.isEmpty ? nil : chance.pick(groups) }
 }
