@@ -132,7 +132,6 @@ extension SyncEngine {
     }
 
     private mutating func settle(_ write: Record, held: Record, at cursor: Cursor) {
-        newestAnswered = max(newestAnswered, held.stamp.timestamp)
         guard let pending = entries[write.key]?.pending, pending.record == write else { return }
         entries.update(write.key, saves: false) { $0.isSettled = true }
         settledWrites[write.key] = SettledWrite(
@@ -274,7 +273,8 @@ extension SyncEngine {
         for (key, entry) in entries.all {
             observe(entry.confirmed, keys.contains(key) ? nil : entry.pending, at: now)
         }
-        clock.observe(newestAnswered)
+        // Also what the stream has not brought, and its author has replaced meanwhile.
+        for settled in settledWrites.values { clock.observe(settled.held.stamp.timestamp) }
         // What is one transaction gets one stamp, in the order in which it was written.
         var stamps: [Stamp: HybridTimestamp] = [:]
         let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp })

@@ -52,7 +52,6 @@ extension SyncEngine {
             // An answer that is still under way is about the history that is gone.
             pushInFlight = nil
             passedCursors = []
-            newestAnswered = .zero
             return takeAndOffer(changes.records)
         }
     }

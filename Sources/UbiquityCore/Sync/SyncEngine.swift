@@ -71,9 +71,6 @@ package struct SyncEngine: Sendable {
     /// and what replaced it here must not get an earlier timestamp before a later fetch has told.
     var unknownPush: Int?
     var settledWrites: [Key: SettledWrite] = [:]
-    /// The greatest timestamp that the server has answered to have, in this history: what is stamped anew
-    /// is later, also where the stream has not brought it.
-    var newestAnswered = HybridTimestamp.zero
     /// Where the stream has been since a request was sent.
     var passedCursors: Set<Cursor> = []
     var pushBackoff = Backoff()
