@@ -46,6 +46,26 @@ import Testing
         #expect(cloud.server["x"] == .integer(2))
     }
 
+    @Test
+    func `write over a part of a transaction that they did not know of, and send both as one`()
+        throws
+    {
+        let app = cloud.device()
+        let helper = app.helper()
+        settle(helper)
+        app.goOffline()
+        try app.write(["a": .integer(1), "b": .integer(2)])
+        while app.step() {}
+        cloud.pass(milliseconds: 5)
+        try helper.write(["b": .integer(3), "c": .integer(4)])
+        while helper.step() || app.step() {}
+        app.goOnline()
+        while app.step() {}
+        let push = try #require(app.pushes.last)
+        #expect(push.transactions.map { $0.writes.map(\.key.string) } == [["a", "b", "c"]])
+        #expect(cloud.server["b"] == .integer(3))
+    }
+
     @Test func `get their round trip from the one that leads, its failure included`() {
         let app = cloud.device()
         let helper = app.helper()

@@ -83,7 +83,11 @@ extension SyncEngine {
         }
         for stored in changes.entries { stayLater(than: stored, at: now) }
         if !isLeading { follow(changes.meta, at: now) }
-        for stored in changes.entries { rebase(onto: stored, at: now) }
+        var joined: [(UInt64, UInt64)] = []
+        for stored in changes.entries {
+            if let pair = rebase(onto: stored, at: now) { joined.append(pair) }
+        }
+        join(joined)
         if isLeading {
             finalizeStamps(at: now)
             takeRequests(from: changes.meta, at: now)
@@ -101,7 +105,8 @@ extension SyncEngine {
     /// not saved: the stamp of what replaced it must be later.
     private mutating func stayLater(than stored: StoredEntry, at now: ClockReading) {
         guard let base = entries.base(of: stored.key), let mine = entries[stored.key]?.pending,
-            let final = stored.pending, mine != base, final != base, final.isFinalForm(of: base)
+            let final = stored.pending, mine != base, !mine.isFinalForm(of: base),
+            final.isFinalForm(of: base)
         else { return }
         let seen = final.record.stamp.timestamp
         guard mine.provisional != nil || mine.record.stamp.timestamp <= seen else { return }
@@ -112,7 +117,10 @@ extension SyncEngine {
         }
     }
 
-    private mutating func rebase(onto stored: StoredEntry, at now: ClockReading) {
+    /// - Returns: The transactions of two writes of which one replaced the other: they are one now.
+    private mutating func rebase(
+        onto stored: StoredEntry, at now: ClockReading
+    ) -> (UInt64, UInt64)? {
         observe(stored.confirmed, stored.pending, at: now)
         let base = entries.base(of: stored.key)
         let keepConfirmed = isLeading && base != nil
@@ -131,6 +139,10 @@ extension SyncEngine {
         {
             noteWithdrawn(stored.key)
         }
+        guard let mine = before?.pending, let theirs = stored.pending, theirs != base,
+            mine.transaction != theirs.transaction, entries[stored.key]?.pending != nil
+        else { return nil }
+        return (mine.transaction, theirs.transaction)
     }
 
     /// Only the leader writes anything there but requests.

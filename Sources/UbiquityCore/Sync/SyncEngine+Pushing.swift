@@ -132,8 +132,8 @@ extension SyncEngine {
     }
 
     private mutating func settle(_ write: Record, held: Record, at cursor: Cursor) {
-        guard let pending = entries[write.key]?.pending, pending.record == write else { return }
-        entries.update(write.key, saves: false) { $0.isSettled = true }
+        guard let pending = entries[write.key]?.pending else { return }
+        if pending.record == write { entries.update(write.key, saves: false) { $0.isSettled = true } }
         settledWrites[write.key] = SettledWrite(
             write: write, transaction: pending.transaction, held: held, cursor: cursor,
             fetch: fetchesStarted)

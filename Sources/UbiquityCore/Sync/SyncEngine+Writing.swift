@@ -110,17 +110,22 @@ extension SyncEngine {
     /// A write that replaces one of a waiting transaction joins it: the rest of that transaction
     /// must not become visible, nor be refused, without it.
     private mutating func transaction(for changes: [Change]) -> UInt64 {
-        var joined: UInt64?
-        for change in changes {
-            guard let other = entries.transaction(of: change.key), other != joined else { continue }
-            if let first = joined {
-                joined = min(first, other)
-                join(max(first, other), into: min(first, other))
-            } else {
-                joined = other
-            }
+        let replaced = Set(changes.compactMap { entries.transaction(of: $0.key) })
+        guard let first = replaced.min() else { return random.next() }
+        for other in replaced where other != first { join(other, into: first) }
+        return first
+    }
+
+    mutating func join(_ pairs: [(UInt64, UInt64)]) {
+        var names: [UInt64: UInt64] = [:]
+        for (one, other) in pairs {
+            var (one, other) = (one, other)
+            while let name = names[one] { one = name }
+            while let name = names[other] { other = name }
+            guard one != other else { continue }
+            names[max(one, other)] = min(one, other)
+            join(max(one, other), into: min(one, other))
         }
-        return joined ?? random.next()
     }
 
     private mutating func join(_ transaction: UInt64, into other: UInt64) {
