@@ -133,7 +133,9 @@ extension SyncEngine {
 
     private mutating func settle(_ write: Record, held: Record, at cursor: Cursor) {
         guard let pending = entries[write.key]?.pending else { return }
-        if pending.record == write { entries.update(write.key, saves: false) { $0.isSettled = true } }
+        if pending.record == write {
+            entries.update(write.key, saves: false) { $0.isSettled = true }
+        }
         settledWrites[write.key] = SettledWrite(
             write: write, transaction: pending.transaction, held: held, cursor: cursor,
             fetch: fetchesStarted)
