@@ -238,4 +238,27 @@ struct FoundBySimulationTests {
         #expect(second.disk.refused.isEmpty)
         #expect(second.takeNotices().isEmpty)
     }
+
+    @Test func `what was deleted twice and forgotten stays deleted until the stream has told`() {
+        let (first, second) = (cloud.device(), cloud.device())
+        first["a"] = .integer(1)
+        cloud.settle()
+        second.holdsStream = true
+        second["a"] = nil
+        cloud.pass(milliseconds: 1_000)
+        first["a"] = nil
+        while first.step() {}
+        cloud.forgetDeletions()
+        _ = second.takeNotices()
+        while second.step() {}
+        #expect(second["a"] == nil)
+        #expect(second.engine.status.pendingKeys.isEmpty)
+        second.cut()
+        second.holdsStream = false
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        #expect(second["a"] == nil)
+        #expect(second.takeNotices().isEmpty)
+        #expect(second.engine.ownRecords.isEmpty)
+    }
 }

@@ -122,10 +122,8 @@ extension SyncEngine {
         case .applied: settle(write, held: write, at: cursor)
         case .superseded(let later): settle(write, held: later, at: cursor)
         case .olderThanForgotten where write.content == .deleted:
-            // There is nothing to delete.
-            if entries[write.key]?.pending?.record == write {
-                entries.update(write.key) { $0.dropPending() }
-            }
+            // There is nothing to delete there; here is, until the stream tells.
+            settle(write, held: write, at: cursor)
         case .olderThanForgotten: return .olderThanForgotten
         }
         return nil
