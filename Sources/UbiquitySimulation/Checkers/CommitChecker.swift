@@ -9,8 +9,10 @@ import UbiquityCore
 package final class CommitChecker: Checker {
     /// The latest write that each key ever had, as long as the server is not an older copy of itself.
     private var latest: [StoreName: [Key: Record]] = [:]
-    /// What each store has ever committed of what apps wrote, and of each author the latest.
+    /// What each store has ever committed of what apps wrote.
     private var committed: [StoreName: Set<Int>] = [:]
+    /// The latest time of each author that it has decided about, for or against: clones write in the
+    /// same name, and a write that lost has been there as well as one that won.
     private var lastOfAuthors: [StoreName: [DeviceID: HybridTimestamp]] = [:]
     /// The writes that lost to another one.
     private var superseded: [StoreName: Set<Record>] = [:]
@@ -44,9 +46,6 @@ package final class CommitChecker: Checker {
     private func note(_ commit: Commit) {
         for write in commit.writes {
             latest[commit.store, default: [:]][write.key] = write
-            let last = lastOfAuthors[commit.store]?[write.stamp.device] ?? .zero
-            lastOfAuthors[commit.store, default: [:]][write.stamp.device] = max(
-                last, write.stamp.timestamp)
             if let mark = Mark(write.content.value) {
                 committed[commit.store, default: []].insert(mark.number)
             }
@@ -54,10 +53,16 @@ package final class CommitChecker: Checker {
         for case (let transaction, .committed(let results)) in zip(
             commit.push.transactions, commit.results)
         {
-            for case (let write, .superseded) in zip(transaction.writes, results) {
-                superseded[commit.store, default: []].insert(write)
+            for (write, result) in zip(transaction.writes, results) {
+                if case .superseded = result { superseded[commit.store, default: []].insert(write) }
+                if result != .olderThanForgotten { noteDecided(write.stamp, on: commit.store) }
             }
         }
+    }
+
+    private func noteDecided(_ stamp: Stamp, on store: StoreName) {
+        let last = lastOfAuthors[store]?[stamp.device] ?? .zero
+        lastOfAuthors[store, default: [:]][stamp.device] = max(last, stamp.timestamp)
     }
 
     /// A repeat must change nothing, whatever came between.
