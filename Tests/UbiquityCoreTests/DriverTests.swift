@@ -217,6 +217,38 @@ import Testing
         #expect(driver.nextWake == nil)
     }
 
+    @Test func `parks what it wrote in the file of its account, which opens while it is left`()
+        throws
+    {
+        rest()
+        tell(.accountRead(other))
+        _ = effects()
+        tell(.unopened("no room"))
+        _ = effects(savingFails: true)
+        try write("new")
+        var third = other
+        third.signIn(account("third"))
+        tell(.accountRead(third))
+        var steps: [Driver.Step] = []
+        while !steps.contains(.open(folder: "2")), let wake = driver.nextWake {
+            now = wake
+            steps = effects(savingFails: true)
+        }
+        tell(.opened(DiskChanges(version: 3)))
+        #expect(next() == .use(file: 2))
+        #expect(!driver.engine.isSignedIn)
+        tell(.leading(file: 2, true))
+        #expect(next() == .read(after: 3))
+        tell(.fileRead(nil))
+        let left = effects()
+        #expect(left.last == .open(folder: "3"))
+        for case .effect(.save(let batch)) in left { #expect(batch.meta?.account == nil) }
+        for case .effect(.listen) in left { record("a link of the account that is left") }
+        tell(.opened(DiskChanges()))
+        #expect(effects().contains(.use(file: 3)))
+        #expect(driver.signedIn?.account == "third")
+    }
+
     // MARK: - What cannot be read
 
     @Test func `reads a file that failed again after a while, and not at every turn`() {

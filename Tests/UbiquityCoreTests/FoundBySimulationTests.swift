@@ -238,4 +238,97 @@ struct FoundBySimulationTests {
         #expect(second.disk.refused.isEmpty)
         #expect(second.takeNotices().isEmpty)
     }
+
+    @Test func `what was deleted twice and forgotten stays deleted until the stream has told`() {
+        let (first, second) = (cloud.device(), cloud.device())
+        first["a"] = .integer(1)
+        cloud.settle()
+        second.holdsStream = true
+        second["a"] = nil
+        cloud.pass(milliseconds: 1_000)
+        first["a"] = nil
+        while first.step() {}
+        cloud.forgetDeletions()
+        _ = second.takeNotices()
+        while second.step() {}
+        #expect(second["a"] == nil)
+        #expect(second.engine.status.pendingKeys.isEmpty)
+        second.cut()
+        second.holdsStream = false
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        #expect(second["a"] == nil)
+        #expect(second.takeNotices().isEmpty)
+        #expect(second.engine.ownRecords.isEmpty)
+    }
+
+    @Test func `a round trip brings what a write lost to that was made after it was asked for`() {
+        let device = deviceThatIsBeingAnswered(afterDeletionOf: "a")
+        let request = device.requestSync()
+        write(on: device)
+        device.disk.isFull = true
+        device.answer()
+        device.holdsPulls = true
+        cloud.pass(milliseconds: 1_000)
+        while device.step() {}
+        device.disk.isFull = false
+        device.tell(.hurry)
+        while device.step() {}
+        #expect(cloud.server["b"] == .integer(1))
+        #expect(device["a"] == .integer(1))
+        #expect(device.finished[request] == nil)
+        device.answer()
+        finish(request, of: device)
+        #expect(device.finished[request] == .some(nil))
+        #expect(device["a"] == nil)
+    }
+
+    @Test func `a round trip brings what a write lost to that a restored server is sent again`() {
+        let copy = cloud.server
+        let device = deviceThatIsBeingAnswered(afterDeletionOf: "a")
+        write(on: device)
+        device.answer()
+        while device.step() {}
+        #expect(cloud.server["b"] == .integer(1))
+        #expect(device["a"] == .integer(1))
+        var restored = copy
+        restored.epoch += 1
+        cloud.replaceServer(by: restored)
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        while cloud.devices[0].step() {}
+        let request = device.requestSync()
+        finish(request, of: device)
+        #expect(device.finished[request] == .some(nil))
+        #expect(device["a"] == nil)
+    }
+
+    /// A device that polls. Its first request was answered one second after another device deleted a
+    /// key, which it is not told; the answer is under way for ten seconds.
+    private func deviceThatIsBeingAnswered(afterDeletionOf key: String) -> TestDevice {
+        let (first, device) = (cloud.device(), cloud.device(policy: .timestamps))
+        first[key] = .integer(2)
+        while first.step() {}
+        first[key] = nil
+        while first.step() {}
+        cloud.pass(milliseconds: 1_000)
+        device.streamFailure = LinkFailure(.tooManyStreams(retryAfterMilliseconds: 600_000), "")
+        device.holdsPulls = true
+        while device.step() {}
+        return device
+    }
+
+    /// Its clock will be taken for five seconds faster than it is, and these writes for earlier ones.
+    private func write(on device: TestDevice) {
+        device["a"] = .integer(1)
+        device["b"] = .integer(1)
+        cloud.pass(milliseconds: 10_000)
+    }
+
+    private func finish(_ request: Int, of device: TestDevice) {
+        for _ in 0..<100 {
+            while device.finished[request] == nil, device.step() {}
+            if device.finished[request] != nil { return }
+            cloud.pass(milliseconds: 1_000)
+        }
+    }
 }

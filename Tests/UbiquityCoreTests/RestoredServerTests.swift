@@ -71,6 +71,25 @@ import Testing
         #expect(cloud.server["x"] == .integer(1))
     }
 
+    @Test func `gets back what it was sent before, though its stream never told of it`() {
+        let a = cloud.device()
+        cloud.settle()
+        let copy = cloud.server
+        (a.holdsAnswers, a.holdsStream) = (true, true)
+        a["x"] = .integer(1)
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+        cloud.replaceServer(by: copy)
+        cloud.restartServer()
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        a.holdsStream = false
+        a.answer()
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+        #expect(a.engine.ownRecords.isEmpty)
+    }
+
     @Test func `does not bring back what was deleted so long ago that it is forgotten`() {
         let (a, b) = (cloud.device(), cloud.device())
         a["x"] = .integer(1)

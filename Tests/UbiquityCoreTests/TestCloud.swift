@@ -46,6 +46,9 @@ final class TestCloud {
     /// The server says that all deletions up to then are forgotten.
     func setHorizon(_ timestamp: HybridTimestamp) { server.horizon = timestamp }
 
+    /// Without a word to those who listen.
+    func forgetDeletions() { server.forgetDeletions() }
+
     func replaceServer(by server: TestServer) {
         self.server = server
         for device in devices { device.cut() }

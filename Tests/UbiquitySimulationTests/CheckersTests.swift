@@ -222,6 +222,20 @@ struct CheckersTests {
                 RoundTripChecker(), [signedIn, opened(), committed, empty, finished([:])]) != nil)
     }
 
+    @Test func `a round trip that hides a refusal, but for one that was known before`() throws {
+        let asked = Observation.askedRoundTrip(process: 1, id: 1, waiting: [key])
+        let refused = try commit(
+            [], [], pushed: [record(1, at: 1)],
+            result: .refused(Refusal(code: "quota-bytes", detail: "")))
+        let withdrawn = Observation.changed(process: 1, [key], .answer)
+        let finished = Observation.finishedRoundTrip(process: 1, id: 1, values: [:], waiting: [])
+        let start = [signedIn, opened(), write(1)]
+        let later = start + [asked, refused, withdrawn, finished]
+        #expect(complaint(RoundTripChecker(), later) != nil)
+        let before = start + [refused, withdrawn, asked, finished]
+        #expect(complaint(RoundTripChecker(), before) == nil)
+    }
+
     // MARK: - Agreement
 
     @Test func `somebody who does not agree in the end`() {

@@ -105,6 +105,23 @@ struct CheckersThatMutationsAskedForTests {
         #expect(complaint(QuotaChecker(), [adds]) == nil)
     }
 
+    @Test func `a refusal for a deletion, but for what a clone sent in another order`() throws {
+        let refused = TransactionResult.refused(Refusal(code: "older-than-forgotten", detail: ""))
+        let (first, last) = (write(1, of: key, batch: 0), write(2, of: key, batch: 0, over: 1))
+        let saved = Observation.saves(
+            process: 1,
+            [StoredEntry(key: key, pending: PendingWrite(record: record(first), transaction: 1))],
+            nil)
+        let start = [opened] + [first, last].map { .wrote(process: 1, [$0]) } + [saved]
+        let later = record(write(3, of: other, batch: 0), at: 2)
+        let decided = try commit([], [later], pushed: [later])
+        let refusal = try commit([], [], pushed: [record(last, at: 3)], result: refused)
+        let cloned = Observation.cloned(device: 2, from: 1)
+        #expect(complaint(CommitChecker(), start + [decided, refusal]) != nil)
+        #expect(complaint(CommitChecker(), start + [cloned, refusal]) != nil)
+        #expect(complaint(CommitChecker(), start + [cloned, decided, refusal]) == nil)
+    }
+
     @Test func `a write that was not parked when its process turned to another account`() {
         let checker = SurvivalChecker(timeTolerance: nil, keepsStamps: true)
         let written = Observation.wrote(process: 1, [write(1, of: key, batch: 0)])

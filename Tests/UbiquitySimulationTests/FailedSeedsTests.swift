@@ -35,6 +35,20 @@ struct FailedSeedsTests {
         ),
         (4670, "The number of a wiped folder was given to another account."),
         (6690, "Clones wrote two transactions under one stamp, and these mixed on the server."),
+        (
+            6588,
+            "A deletion that found nothing to delete showed the value of before, and told nobody."
+        ),
+        (
+            7962,
+            "A round trip ended while a write that had lost was to be sent to a restored server."
+        ),
+        (10_568, "A round trip ended while a write showed that was known to have lost."),
+        (
+            15_902,
+            "The answer of a server from before it was restored settled what the restored one lacked."
+        ),
+        (17_203, "A file that opened while it was left was given to the account that came next."),
     ]
 
     /// Those of runs with keys whose writes merge.

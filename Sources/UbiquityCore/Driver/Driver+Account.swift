@@ -68,12 +68,13 @@ extension Driver {
         return step
     }
 
-    /// The file of the account that is signed in can be opened after all.
+    /// The file of the account that is shown can be opened after all. The device may have turned to
+    /// another one meanwhile: then it is only saved, and left.
     private mutating func reopen(_ content: DiskChanges, at now: ClockReading) -> Step {
         engine.handle(.diskChanged(content), at: now)
         engine.handle(.hurry, at: now)
         let step = use(isOpen: true)
-        signIn(device?.signedIn, at: now)
+        if !isLeaving { signIn(device?.signedIn, at: now) }
         return step
     }
 

@@ -6,6 +6,8 @@ struct PushInFlight: Hashable, Sendable {
     var number: Int
     var push: Push
     var sentAt: ClockReading
+    /// The last stream that was opened before.
+    var streamsOpened: Int
 }
 
 /// A transaction that was too large, alone.
@@ -54,7 +56,8 @@ extension SyncEngine {
         }
         pushesSent += 1
         pushInFlight = PushInFlight(
-            number: pushesSent, push: Push(transactions), sentAt: now)
+            number: pushesSent, push: Push(transactions), sentAt: now,
+            streamsOpened: streamsOpened)
         return pushInFlight
     }
 
@@ -111,6 +114,8 @@ extension SyncEngine {
         if passedCursors.contains(answer.cursor) {
             finishSettled { $0.cursor == answer.cursor }
         }
+        // A stream that is live since may be of a server which was restored after the answer.
+        if isLive, inFlight.streamsOpened < streamsOpened { unsettle(before: .max) }
     }
 
     /// - Parameter cursor: The server's when it answered.
@@ -122,10 +127,8 @@ extension SyncEngine {
         case .applied: settle(write, held: write, at: cursor)
         case .superseded(let later): settle(write, held: later, at: cursor)
         case .olderThanForgotten where write.content == .deleted:
-            // There is nothing to delete.
-            if entries[write.key]?.pending?.record == write {
-                entries.update(write.key) { $0.dropPending() }
-            }
+            // There is nothing to delete there; here is, until the stream tells.
+            settle(write, held: write, at: cursor)
         case .olderThanForgotten: return .olderThanForgotten
         }
         return nil

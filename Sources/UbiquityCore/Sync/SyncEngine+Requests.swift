@@ -10,8 +10,9 @@ struct SyncRequest: Hashable, Sendable {
     /// The last push that was sent before; of its keys, only those in ``sent`` had what is awaited.
     var push: Int
     var sent: Set<Key>
-    /// The keys whose later write on the server is awaited.
-    var settling: Set<Key> = []
+    /// The keys whose write was answered and not brought. One that lost is awaited until its successor
+    /// is here, whoever wrote it and when; one that is to be sent again is awaited anew.
+    var settling: Set<Key>
     /// The keys whose write the server refused, and why.
     var refused: Set<Key> = []
     var refusal = ""
@@ -51,7 +52,8 @@ extension SyncEngine {
         let sent = underWay.filter { entries[$0.key]?.pending?.record == $0 }.map(\.key)
         return SyncRequest(
             id: id, waiting: waiting, push: pushesSent, sent: Set(sent),
-            fetch: fetchesStarted + 1, numbers: numbers)
+            settling: Set(settledWrites.keys.filter(isSettled)), fetch: fetchesStarted + 1,
+            numbers: numbers)
     }
 
     /// Takes note that the server answered to these writes, so that who goes on writing does not
@@ -60,21 +62,24 @@ extension SyncEngine {
     ///   meanwhile, which the server never had, its successor is waited for.
     mutating func noteAnswered(_ keys: Set<Key>, refused: [Key: Refusal], of push: Int) {
         let replaced = Set(refused.keys.filter { entries[$0]?.waits ?? false })
-        let settled = keys.filter {
-            guard entries[$0]?.isSettled ?? false, let settled = settledWrites[$0] else {
-                return false
-            }
-            return settled.held != settled.write
-        }
+        let settled = keys.filter(isSettled)
+        let lost = settled.filter(hasLost)
         for index in requests.indices {
             let isLater = push > requests[index].push
             let answered = requests[index].waiting.intersection(
                 isLater ? keys : keys.intersection(requests[index].sent)
             ).subtracting(replaced)
             requests[index].waiting.subtract(answered)
-            requests[index].settling.formUnion(answered.intersection(settled))
+            requests[index].settling.formUnion(answered.intersection(settled).union(lost))
             note(refused.filter { answered.contains($0.key) }, of: index)
         }
+    }
+
+    private func isSettled(_ key: Key) -> Bool { entries[key]?.isSettled ?? false }
+
+    /// Whether the server holds another write than the settled one.
+    private func hasLost(_ key: Key) -> Bool {
+        isSettled(key) && settledWrites[key].map { $0.held != $0.write } ?? false
     }
 
     /// As follower: the leader has withdrawn a write, perhaps before it knew of a request for it.
@@ -193,11 +198,12 @@ extension SyncEngine {
     /// As leader: finishes what is done.
     mutating func checkRequests() {
         guard isLeading, !requests.isEmpty else { return }
-        let (waiting, fetched, entries) = (waiting, fetchesFinished, entries)
+        let (waiting, fetched) = (waiting, fetchesFinished)
+        let lost = Set(settledWrites.keys.filter(hasLost))
         finishRequests { request in
             let isDone =
                 request.fetch <= fetched && request.waiting.isDisjoint(with: waiting)
-                && !request.settling.contains { entries[$0]?.isSettled ?? false }
+                && request.settling.isDisjoint(with: lost)
             return isDone ? .some(nil) : nil
         }
     }

@@ -9,9 +9,13 @@ import UbiquityCore
 package final class CommitChecker: Checker {
     /// The latest write that each key ever had, as long as the server is not an older copy of itself.
     private var latest: [StoreName: [Key: Record]] = [:]
-    /// What each store has ever committed of what apps wrote, and of each author the latest.
+    /// What each store has ever committed of what apps wrote.
     private var committed: [StoreName: Set<Int>] = [:]
+    /// The latest time of each author that it has decided about, for or against: clones write in the
+    /// same name, and a write that lost has been there as well as one that won.
     private var lastOfAuthors: [StoreName: [DeviceID: HybridTimestamp]] = [:]
+    /// The final stamps under which disks had what apps wrote.
+    private var stamps: [Int: Stamp] = [:]
     /// The writes that lost to another one.
     private var superseded: [StoreName: Set<Record>] = [:]
     /// The last write before each time that a device heard of the server, by disks.
@@ -34,6 +38,12 @@ package final class CommitChecker: Checker {
             superseded = [:]
             hasGoneBack = true
         case .wrote(_, let writes): lastWrite = writes.last?.number ?? lastWrite
+        case .saves(_, let entries, _):
+            for case let write? in entries.map(\.pending) where write.provisional == nil {
+                if let mark = Mark(write.record.content.value) {
+                    stamps[mark.number] = write.record.stamp
+                }
+            }
         case .received(let process, _, _, _, _):
             if let disk = history.disks[process] { heard[disk, default: []].append(lastWrite) }
         default: break
@@ -44,9 +54,6 @@ package final class CommitChecker: Checker {
     private func note(_ commit: Commit) {
         for write in commit.writes {
             latest[commit.store, default: [:]][write.key] = write
-            let last = lastOfAuthors[commit.store]?[write.stamp.device] ?? .zero
-            lastOfAuthors[commit.store, default: [:]][write.stamp.device] = max(
-                last, write.stamp.timestamp)
             if let mark = Mark(write.content.value) {
                 committed[commit.store, default: []].insert(mark.number)
             }
@@ -54,10 +61,16 @@ package final class CommitChecker: Checker {
         for case (let transaction, .committed(let results)) in zip(
             commit.push.transactions, commit.results)
         {
-            for case (let write, .superseded) in zip(transaction.writes, results) {
-                superseded[commit.store, default: []].insert(write)
+            for (write, result) in zip(transaction.writes, results) {
+                if case .superseded = result { superseded[commit.store, default: []].insert(write) }
+                if result != .olderThanForgotten { noteDecided(write.stamp, on: commit.store) }
             }
         }
+    }
+
+    private func noteDecided(_ stamp: Stamp, on store: StoreName) {
+        let last = lastOfAuthors[store]?[stamp.device] ?? .zero
+        lastOfAuthors[store, default: [:]][stamp.device] = max(last, stamp.timestamp)
     }
 
     /// A repeat must change nothing, whatever came between.
@@ -119,7 +132,7 @@ package final class CommitChecker: Checker {
     private func wronglyRefused(in commit: Commit, _ history: History) -> String? {
         for (transaction, result) in zip(commit.push.transactions, commit.results) {
             guard case .refused(let refusal) = result, refusal.code == "older-than-forgotten",
-                transaction.writes.allSatisfy({ wasNever($0, on: commit.store, history) })
+                transaction.writes.allSatisfy({ wasNever($0, on: commit, history) })
             else { continue }
             return "\(commit.store) refused \(transaction.writes.map(\.key)) for a deletion, and "
                 + "never had any of it"
@@ -127,23 +140,36 @@ package final class CommitChecker: Checker {
         return nil
     }
 
-    private func wasNever(_ write: Record, on store: StoreName, _ history: History) -> Bool {
+    private func wasNever(_ write: Record, on commit: Commit, _ history: History) -> Bool {
         if write.content == .deleted { return true }
-        guard let author = app(of: write, history),
-            lastOfAuthors[store]?[write.stamp.device] ?? .zero < write.stamp.timestamp
+        guard let author = app(of: write, history), !hasDecided(about: write.stamp, commit.store)
         else { return false }
+        let areInOrder =
+            history.originals.isEmpty && commit.limits.pushBytesMax >= Self.orderedBytesMin
         var number: Int? = author.number
         while let seen = number, let write = history.writes[seen] {
-            if committed[store]?.contains(seen) ?? false { return false }
+            if committed[commit.store]?.contains(seen) ?? false { return false }
             // Its author was told that there is a later one.
-            if superseded[store]?.contains(where: { Mark($0.content.value)?.number == seen })
+            if superseded[commit.store]?.contains(where: { Mark($0.content.value)?.number == seen })
                 ?? false
             {
+                return false
+            }
+            if !areInOrder, let stamp = stamps[seen], hasDecided(about: stamp, commit.store) {
                 return false
             }
             number = write.over
         }
         return true
+    }
+
+    /// A write that replaced one which was never sent is refused where its author's later ones came
+    /// first: from a clone, or where transactions that overlap in time do not fit into a push. So the
+    /// decision 0018 says; elsewhere they come in their order.
+    private static let orderedBytesMin = 4_096
+
+    private func hasDecided(about stamp: Stamp, _ store: StoreName) -> Bool {
+        lastOfAuthors[store]?[stamp.device].map { stamp.timestamp <= $0 } ?? false
     }
 
     private func checkTransactions(of commit: Commit) -> String? {

@@ -26,7 +26,8 @@ package final class RoundTripChecker: Checker {
     private var refused: [Int: Stamp] = [:]
     private var taken: Set<Int> = []
     private var stored: [StoreName: [Key: Record]] = [:]
-    /// What each process wrote last under its keys.
+    /// What each process wrote last under its keys, and still shows: where a refused write has given
+    /// way to the one before, it is that one which waits.
     private var last: [Int: [Key: Int]] = [:]
 
     package init() {}
@@ -43,6 +44,8 @@ package final class RoundTripChecker: Checker {
             for name in logs.keys { logs[name]?.goBack(to: positions[name]?.revision ?? 0) }
         case .wrote(let process, let writes):
             for write in writes { last[process, default: [:]][write.key] = write.number }
+        case .changed(let process, let keys, _):
+            for key in keys { last[process]?[key] = nil }
         case .moved(let process, _), .ended(let process):
             trips = trips.filter { $0.key.process != process }
             last[process] = nil
