@@ -73,6 +73,42 @@ struct FoundBySimulationTests {
         #expect(cloud.server["a"] == .integer(3))
     }
 
+    @Test(arguments: [(0, -300_000), (-18_000_000, 0)] as [(Int64, Int64)])
+    func `a write of another boot is the later one though its file could not be opened`(
+        clockError: Int64, serverClockError: Int64
+    ) {
+        let first = cloud.device(clockError: clockError)
+        first["a"] = .integer(1)
+        cloud.settle()
+        first.goOffline()
+        cloud.pass(milliseconds: 5_000)
+        first["a"] = .integer(2)
+        while first.step() {}
+
+        cloud.serverClockError = serverClockError
+        cloud.pass(milliseconds: 5_000)
+        let next = TestDevice(
+            number: Int(first.id.rawValue), cloud: cloud, clockError: clockError,
+            policy: .serverWins, disk: TestDisk(), isSignedIn: false, boot: 2)
+        next.isOnline = false
+        next.signIn(to: "other")
+        first.disk.isUnreadable = true
+        next.turn(to: "account", in: cloud, first.disk)
+        next["a"] = .integer(3)
+        while next.step() {}
+        first.disk.isUnreadable = false
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        while next.step() {}
+        #expect(next["a"] == .integer(3))
+        next.goOnline()
+        for _ in 0..<3 {
+            while next.step() {}
+            cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        }
+        #expect(cloud.server["a"] == .integer(3))
+        #expect(next["a"] == .integer(3))
+    }
+
     @Test func `a write that loses to a deletion which the whole store does not list gives way`() {
         let (first, second) = (cloud.device(), cloud.device(policy: .timestamps))
         second.goOffline()

@@ -260,7 +260,7 @@ import Testing
         #expect(a[key] == b[key])
     }
 
-    @Test func `of two writes of one field the later wins, though it was removed before it was saved`()
+    @Test func `of two writes of a field the later wins, though it was removed before a save`()
         throws
     {
         let (a, b) = (cloud.device(), cloud.device())
