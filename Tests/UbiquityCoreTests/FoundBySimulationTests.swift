@@ -29,6 +29,33 @@ struct FoundBySimulationTests {
         #expect(device["a"] == .integer(2))
     }
 
+    @Test(arguments: [false, true])
+    func `a write whose answer came when the server was restored already survives`(
+        isReplaced: Bool
+    ) {
+        let device = cloud.device()
+        device["b"] = .integer(1)
+        cloud.settle()
+        let copy = cloud.server
+        (device.holdsAnswers, device.holdsStream) = (true, true)
+        device["a"] = .integer(1)
+        cloud.settle()
+        #expect(cloud.server["a"] == .integer(1))
+
+        var restored = copy
+        restored.epoch += 1
+        cloud.replaceServer(by: restored)
+        device.holdsStream = false
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        #expect(device.engine.isLive)
+        if isReplaced { device["a"] = .integer(2) }
+        device.answer()
+        cloud.settle()
+        #expect(device["a"] == .integer(isReplaced ? 2 : 1))
+        #expect(cloud.server["a"] == device["a"])
+    }
+
     @Test func `what is stamped anew is later than what the server has answered`() {
         let device = cloud.device()
         cloud.settle()

@@ -166,6 +166,7 @@ extension SyncEngine {
         backoff.succeed()
         streamsFailed = 0
         finishFetch(fetch)
+        pushInFlight?.isOutlived = true
         endPolling()
         meta.cursor = cursor
         pass(cursor)

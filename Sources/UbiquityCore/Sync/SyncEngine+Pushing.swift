@@ -6,6 +6,9 @@ struct PushInFlight: Hashable, Sendable {
     var number: Int
     var push: Push
     var sentAt: ClockReading
+    /// A stream has become live since: the server may have been restored in between, from a copy that lacks
+    /// what it answers to.
+    var isOutlived = false
 }
 
 /// A transaction that was too large, alone.
@@ -79,6 +82,11 @@ extension SyncEngine {
         meta.link.lastSync = clock.milliseconds(at: now)
         let measured = measureClock(answer.serverMilliseconds, sentAt: inFlight.sentAt, at: now)
         post(Notice(.serverChange, measured))
+        guard !inFlight.isOutlived || passedCursors.contains(answer.cursor) else {
+            // What the stream has not brought is sent again.
+            unknownPush = fetchesStarted
+            return
+        }
         var withdrawn: Set<Key> = []
         var forgotten: Set<Key> = []
         var refused: [Key: Refusal] = [:]
