@@ -217,6 +217,34 @@ import Testing
         #expect(driver.nextWake == nil)
     }
 
+    @Test func `has no file go to another account whose device has turned away before it was open`()
+        throws
+    {
+        rest()
+        tell(.accountRead(other))
+        _ = effects()
+        tell(.unopened("no room"))
+        _ = effects(savingFails: true)
+        try write("new")
+        _ = effects(savingFails: true)
+        var back = other
+        back.signIn(account("home"))
+        tell(.accountRead(back))
+        var steps: [Driver.Step] = []
+        while !steps.contains(.open(folder: "2")), let wake = driver.nextWake {
+            now = wake
+            steps = effects(savingFails: true)
+        }
+        tell(.opened(DiskChanges(version: 3, entries: [try stored("old")])))
+        #expect(next() == .use(file: 2))
+        #expect(driver.folder == "2")
+        #expect(!driver.engine.isSignedIn)
+        #expect(driver.engine.meta.account == nil)
+        rest()
+        #expect(driver.folder == "1")
+        #expect(driver.engine.isSignedIn)
+    }
+
     // MARK: - What cannot be read
 
     @Test func `reads a file that failed again after a while, and not at every turn`() {

@@ -68,12 +68,13 @@ extension Driver {
         return step
     }
 
-    /// The file of the account that is signed in can be opened after all.
+    /// The file of the account that is signed in, or was, can be opened after all.
     private mutating func reopen(_ content: DiskChanges, at now: ClockReading) -> Step {
         engine.handle(.diskChanged(content), at: now)
         engine.handle(.hurry, at: now)
         let step = use(isOpen: true)
-        signIn(device?.signedIn, at: now)
+        // If the device has turned away, all that is left is to save what was written.
+        if !isLeaving { signIn(device?.signedIn, at: now) }
         return step
     }
 
