@@ -154,7 +154,7 @@ final class App {
 
     // MARK: - Making sure
 
-    func synchronize(_ process: VirtualProcess) {
+    private func synchronize(_ process: VirtualProcess) {
         process.synchronize { [world] isSaved in
             guard isSaved, process.isAlive else { return }
             world.journal.note(.synchronized(process: process.number))

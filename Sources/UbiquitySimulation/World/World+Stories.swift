@@ -30,7 +30,6 @@ extension World {
         }
         if faults.contains(.diskUnreadable), scenario.accounts > 1 {
             stories.append(signInUnreadable)
-            if faults.contains(.serverClockJump) { stories.append(setClockBackUnread) }
         }
         if faults.contains(.serverClockWeeks) { stories.append(forgetAfterJump) }
         if scenario.slowest != nil { stories.append(writeAll) }
@@ -151,26 +150,6 @@ extension World {
         after(2 * spreading) { device.goOnline() }
     }
 
-    /// The same where the file of what waits cannot be opened yet.
-    private func setClockBackUnread(by device: SimulatedDevice) {
-        guard let account = device.account else { return }
-        let keys = [plainKey(), plainKey()]
-        device.goOffline()
-        for process in running(device).prefix(1) {
-            process.app.write(each: keys, process)
-            process.app.synchronize(process)
-        }
-        after(spreading) { [self] in
-            guard !isPeaceful else { return }
-            setServerClockBack()
-            device.crash()
-            device.signIn(account % scenario.accounts + 1)
-            start(device)
-            after(spreading) { [self] in signInUnreadable(device, account, writing: keys) }
-        }
-        after(5 * spreading) { device.goOnline() }
-    }
-
     private func setServerClockBack() {
         if isPeaceful { return }
         server.clockError -= chance.int64(120_000...600_000)
@@ -229,18 +208,10 @@ extension World {
     private func signInUnreadable(_ device: SimulatedDevice) {
         guard let account = device.account else { return }
         device.signIn(account % scenario.accounts + 1)
-        after(spreading) { [self] in signInUnreadable(device, account) }
-    }
-
-    /// - Parameter keys: What an app writes while the file cannot be opened.
-    private func signInUnreadable(
-        _ device: SimulatedDevice, _ account: Int, writing keys: [Key] = []
-    ) {
-        guard !isPeaceful else { return }
-        device.setUnreadable(true)
-        device.signIn(account)
         after(spreading) { [self] in
-            for process in running(device).prefix(1) { process.app.write(each: keys, process) }
+            guard !isPeaceful else { return }
+            device.setUnreadable(true)
+            device.signIn(account)
             after(spreading) { device.setUnreadable(false) }
         }
     }
