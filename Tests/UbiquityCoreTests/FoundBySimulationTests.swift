@@ -29,6 +29,33 @@ struct FoundBySimulationTests {
         #expect(device["a"] == .integer(2))
     }
 
+    @Test(arguments: [false, true])
+    func `a write whose answer came when the server was restored already survives`(
+        isReplaced: Bool
+    ) {
+        let device = cloud.device()
+        device["b"] = .integer(1)
+        cloud.settle()
+        let copy = cloud.server
+        (device.holdsAnswers, device.holdsStream) = (true, true)
+        device["a"] = .integer(1)
+        cloud.settle()
+        #expect(cloud.server["a"] == .integer(1))
+
+        var restored = copy
+        restored.epoch += 1
+        cloud.replaceServer(by: restored)
+        device.holdsStream = false
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        cloud.settle()
+        #expect(device.engine.isLive)
+        if isReplaced { device["a"] = .integer(2) }
+        device.answer()
+        cloud.settle()
+        #expect(device["a"] == .integer(isReplaced ? 2 : 1))
+        #expect(cloud.server["a"] == device["a"])
+    }
+
     @Test func `what is stamped anew is later than what the server has answered`() {
         let device = cloud.device()
         cloud.settle()
@@ -71,6 +98,42 @@ struct FoundBySimulationTests {
             cloud.pass(milliseconds: Backoff.maxMilliseconds)
         }
         #expect(cloud.server["a"] == .integer(3))
+    }
+
+    @Test(arguments: [(0, -300_000), (-18_000_000, 0)] as [(Int64, Int64)])
+    func `a write of another boot is the later one though its file could not be opened`(
+        clockError: Int64, serverClockError: Int64
+    ) {
+        let first = cloud.device(clockError: clockError)
+        first["a"] = .integer(1)
+        cloud.settle()
+        first.goOffline()
+        cloud.pass(milliseconds: 5_000)
+        first["a"] = .integer(2)
+        while first.step() {}
+
+        cloud.serverClockError = serverClockError
+        cloud.pass(milliseconds: 5_000)
+        let next = TestDevice(
+            number: Int(first.id.rawValue), cloud: cloud, clockError: clockError,
+            policy: .serverWins, disk: TestDisk(), isSignedIn: false, boot: 2)
+        next.isOnline = false
+        next.signIn(to: "other")
+        first.disk.isUnreadable = true
+        next.turn(to: "account", in: cloud, first.disk)
+        next["a"] = .integer(3)
+        while next.step() {}
+        first.disk.isUnreadable = false
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        while next.step() {}
+        #expect(next["a"] == .integer(3))
+        next.goOnline()
+        for _ in 0..<3 {
+            while next.step() {}
+            cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        }
+        #expect(cloud.server["a"] == .integer(3))
+        #expect(next["a"] == .integer(3))
     }
 
     @Test func `a write that loses to a deletion which the whole store does not list gives way`() {

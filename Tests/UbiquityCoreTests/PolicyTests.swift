@@ -260,6 +260,23 @@ import Testing
         #expect(a[key] == b[key])
     }
 
+    @Test func `of two writes of a field the later wins, though it was removed before a save`()
+        throws
+    {
+        let (a, b) = (cloud.device(), cloud.device())
+        cloud.settle()
+        b.goOffline()
+        try a.setDictionary(key, ["title": "t"])
+        cloud.settle()
+        cloud.pass(milliseconds: 1_000)
+        try b.setDictionary(key, ["title": "T", "text": "x"])
+        try b.setDictionary(key, ["text": "x"])
+        b.goOnline()
+        cloud.settle()
+        #expect(b[key] == .dictionary(["text": .string("x")]))
+        #expect(a[key] == b[key])
+    }
+
     @Test func `any text is a field of a dictionary, an accent alone too`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         let fields = ["": "empty", "\u{301}": "accent", "e\u{301}": "two", "\u{0}": "zero"]

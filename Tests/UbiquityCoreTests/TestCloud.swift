@@ -143,6 +143,8 @@ final class TestDisk {
     var meta = StoredMeta()
     var refused: [RefusedWrite] = []
     var isFull = false
+    /// The file cannot be opened.
+    var isUnreadable = false
 
     func changes(after version: Int64) -> DiskChanges {
         DiskChanges(
@@ -157,7 +159,7 @@ final class TestDisk {
     }
 
     func save(_ batch: SaveBatch) -> SyncEngine.Event {
-        if isFull { return .saveFailed("the disk is full") }
+        if isFull || isUnreadable { return .saveFailed("the disk is full") }
         guard batch.expectedVersion == version else {
             return .saveConflicted(changes(after: batch.expectedVersion))
         }
@@ -363,11 +365,12 @@ final class TestDevice {
         case .read(let version):
             happened(.fileRead(disk.version == version ? nil : disk.changes(after: version)))
         case .readAccount: happened(.accountRead(state))
+        case .open where other?.disk.isUnreadable ?? false: happened(.unopened("unreadable"))
         case .open: happened(.opened(other?.disk.changes(after: -1) ?? DiskChanges()))
         case .use(let file):
             if let other { (cloud, disk) = other }
             stream = nil
-            happened(.leading(file: file, true))
+            if !disk.isUnreadable { happened(.leading(file: file, true)) }
         case .connect, .letGo, .synchronized, .report, .close: break
         }
     }

@@ -291,6 +291,31 @@ struct CheckersTests {
         #expect(complaint(survival(), deleted + [.synchronized(process: 1), settled([])]) == nil)
     }
 
+    @Test(arguments: [false, true])
+    func `an earlier write that is back, unless the network brought it late`(
+        isDeletion: Bool
+    ) throws {
+        let sent = Record(
+            key: key, content: isDeletion ? .deleted : .value(value(1)),
+            stamp: record(1, at: 9_000).stamp)
+        func saves(_ record: Record) -> Observation {
+            .saves(
+                process: 1,
+                [StoredEntry(key: key, pending: PendingWrite(record: record, transaction: 1))], nil)
+        }
+        let start = [
+            signedIn, opened(), write(1, isDeletion: isDeletion),
+            .pushes(process: 1, Push([try Transaction([sent])])), write(2, over: 1),
+        ]
+        let taken = try commit([], [sent])
+        let end = [Observation.synchronized(process: 1), settled([sent])]
+        // The server's clock was set back, and what replaced it is stamped anew.
+        let anew = saves(record(2, at: 500))
+        #expect(complaint(survival(), start + [anew, taken] + end) == nil)
+        #expect(complaint(survival(), start + [taken, anew] + end) != nil)
+        #expect(complaint(survival(), start + [saves(record(2, at: 9_001)), taken] + end) != nil)
+    }
+
     @Test func `a write of long ago that won over a later one`() {
         let start = [signedIn, opened(), write(1, time: 0), write(2, time: 50_000)]
         let acknowledged = start + [.synchronized(process: 1)]
@@ -313,6 +338,8 @@ struct CheckersTests {
         #expect(complains(clock(0, boot: 1, drift: 200)))
         #expect(complains(.serverClock(error: 7_200_000)))
         #expect(!complains(clock(0, boot: 1), clock(7_200_000, boot: 2)))
+        #expect(complains(.keptBack(device: 1, milliseconds: 20_000)))
+        #expect(!complains(.keptBack(device: 1, milliseconds: 120_000)))
         #expect(!complains(.paused(device: 1, milliseconds: 60_000)))
         #expect(!complains(.serverClock(error: 0), .serverClock(error: 60_000)))
     }

@@ -367,8 +367,10 @@ struct EntryTable: Sendable {
         return changed
     }
 
-    /// Whether only this process has ever heard of it.
+    /// Whether only this process has ever heard of it. An entry of a dictionary has a name that
+    /// others may have written, too.
     func isNew(_ key: Key) -> Bool {
+        if key.part?.policy == .dictionary { return false }
         guard let number = number(of: key) else { return true }
         let slot = slots[number]
         return slot.entry.confirmed == nil && !slot.isSaving

@@ -110,6 +110,14 @@ extension SyncEngine {
         else { return }
         let seen = final.record.stamp.timestamp
         guard mine.provisional != nil || mine.record.stamp.timestamp <= seen else { return }
+        stamp(mine, laterThan: seen, at: now)
+    }
+
+    /// Has a write of this process, with all that was written at once, get a stamp that is later than
+    /// what its author had seen.
+    private mutating func stamp(
+        _ mine: PendingWrite, laterThan seen: HybridTimestamp, at now: ClockReading
+    ) {
         var stamp = mine.provisional ?? ProvisionalStamp(madeAt: now, seen: seen)
         stamp.seen = max(stamp.seen, seen)
         for key in waiting where entries[key]?.pending?.record.stamp == mine.record.stamp {
@@ -133,6 +141,13 @@ extension SyncEngine {
             }
         }
         entries.compare(stored.key, with: stored)
+        if let theirs = stored.pending, let mine = entries[stored.key]?.pending,
+            mine.provisional != nil, mine.record != theirs.record
+        {
+            // It takes their place, though its author did not know of them.
+            let seen = theirs.provisional?.seen ?? theirs.record.stamp.timestamp
+            stamp(mine, laterThan: seen, at: now)
+        }
         if !isLeading, let mine = before?.pending?.record, let after = entries[stored.key],
             after.pending == nil, after.confirmed == before?.confirmed,
             after.confirmed?.content.value != mine.content.value

@@ -60,10 +60,19 @@ package struct DeviceClock: Hashable, Sendable {
         {
             return a.madeAt.uptime < b.madeAt.uptime
         }
-        let (first, second) = (time(of: a, at: now), time(of: b, at: now))
+        let (first, second) = (estimate(a, at: now), estimate(b, at: now))
         if first != second { return first < second }
         // Of two transactions, one must be the later for all keys.
         return (a.record.stamp, a.transaction) < (b.record.stamp, b.transaction)
+    }
+
+    /// When a write was made, where the stamp that it will have is not known yet: as if the wall clock
+    /// were as wrong as in an earlier boot. Its present stamp may be hours off.
+    private func estimate(_ write: PendingWrite, at now: ClockReading) -> HybridTimestamp {
+        guard let provisional = write.provisional, let correction else {
+            return write.record.stamp.timestamp
+        }
+        return made(provisional, correction, at: now)
     }
 
     /// The time by the server's clock, but later than what the author had seen.

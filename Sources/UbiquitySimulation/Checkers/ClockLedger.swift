@@ -5,7 +5,7 @@ internal import UbiquityCore
 /// What the world's clocks did, and between which times the stamp of a write must be by that: it says
 /// when the write was made, by the server's clock.
 ///
-/// What a device cannot know: how long the server's word was on its way; how much its uptime drifts; how
+/// What a device cannot know: how long the server's word was on its way, or kept back; how much its uptime drifts; how
 /// its wall clock was set between two boots; that it, or one of its processes, stood still.
 struct ClockLedger {
     private struct Device {
@@ -13,6 +13,7 @@ struct ClockLedger {
         var boots: Set<UInt64> = []
         var driftMax: Int64 = 0
         var paused: Int64 = 0
+        var keptBack: Int64 = 0
     }
 
     /// Milliseconds that the server's word is on its way, at most.
@@ -37,6 +38,9 @@ struct ClockLedger {
         case .serverClock(let error): serverErrors.append(error)
         case .paused(let number, let milliseconds):
             devices[number, default: Device()].paused += milliseconds
+        case .keptBack(let number, let milliseconds):
+            devices[number, default: Device()].keptBack = max(
+                milliseconds, devices[number]?.keptBack ?? 0)
         case .wrote(_, let writes): for write in writes { noteTime(write.time) }
         case .proposed(let act): noteTime(act.time)
         default: break
@@ -53,7 +57,9 @@ struct ClockLedger {
         guard let device = devices[number] else { return lag }
         let wall = (device.wallErrors.max() ?? 0) - (device.wallErrors.min() ?? 0)
         let drift = device.driftMax * (end - (start ?? end)) / 1_000_000
-        return lag + (device.boots.count > 1 ? wall : 0) + drift + device.paused
+        // It takes the middle of the time that it waited for that of the server's word.
+        let measured = lag + device.keptBack / 2
+        return measured + (device.boots.count > 1 ? wall : 0) + drift + device.paused
     }
 
     func least(_ write: some MadeSomewhere) -> Int64 {

@@ -7,7 +7,8 @@ import UbiquityCore
 ///
 /// A write is *certainly later* than another if its author had seen the other, or if it was made so
 /// much later that nothing which the clocks and the network did could have confused the times. In the end, no acknowledged write may
-/// be certainly later than what is there.
+/// be certainly later than what is there. What its author had seen may be there all the same if the network brought it
+/// late, see ``SendingLedger``.
 ///
 /// The contract lets some writes go: those that a limit refused, that a first sync discarded, that
 /// were on a disk which was lost before they were sent; and with them what they had replaced there.
@@ -23,7 +24,7 @@ package final class SurvivalChecker: Checker {
     /// What was sent under two stamps, and what may be: it waited on a disk when that was copied. The
     /// network may bring the one that was refused once more.
     private var doubled: Set<Int> = []
-    private var sent: [Int: Stamp] = [:]
+    private var sendings = SendingLedger()
     /// What waited when a device's disks were last copied.
     private var copied: [Int: Set<Int>] = [:]
     /// The keys of which a server has forgotten a deletion: what it never had is taken there, however old.
@@ -48,8 +49,11 @@ package final class SurvivalChecker: Checker {
         case .committed(let commit):
             ledger.note(commit.writes.compactMap { Mark($0.content.value)?.number }, in: commit)
             noteTime(of: commit)
+            sendings.note(commit)
             return overtaken(in: commit, history)
-        case .pushes(_, let push, _): note(push)
+        case .saves(let process, let entries, _):
+            if let disk = history.disks[process] { sendings.note(entries, on: disk) }
+        case .pushes(let process, let push, _): note(push, on: history.disks[process], history)
         case .withdrawn(let disk, let records): withdraw(records, on: disk, history)
         case .discarded(let disk, let keys):
             ledger.excuse(writes(on: disk, history) { keys.contains($0.key) })
@@ -76,13 +80,18 @@ package final class SurvivalChecker: Checker {
         }
     }
 
-    private func note(_ push: Push) {
+    private func note(_ push: Push, on disk: DiskName?, _ history: History) {
         for write in push.transactions.flatMap(\.writes) {
-            guard let number = Mark(write.content.value)?.number else { continue }
-            if let stamp = sent.updateValue(write.stamp, forKey: number), stamp != write.stamp {
-                doubled.insert(number)
-            }
+            guard let number = number(of: write, on: disk, history) else { continue }
+            if sendings.note(write, of: number, on: disk) { doubled.insert(number) }
         }
+    }
+
+    /// A deletion has no mark: it is the last one under its key.
+    private func number(of record: Record, on disk: DiskName?, _ history: History) -> Int? {
+        if let mark = Mark(record.content.value) { return mark.number }
+        guard let disk, record.content == .deleted else { return nil }
+        return writes(on: disk, history) { $0.key == record.key && $0.value == nil }.last
     }
 
     private func noteTime(of commit: Commit) {
@@ -133,14 +142,11 @@ package final class SurvivalChecker: Checker {
         ledger.numbers(on: disk).filter { history.writes[$0].map(isMeant) ?? false }
     }
 
-    /// What the withdrawn write had replaced there before it was sent goes with it. A deletion has
-    /// no mark: any under its key may be the one that is meant.
+    /// What the withdrawn write had replaced there before it was sent goes with it.
     private func withdraw(_ records: [Record], on disk: DiskName, _ history: History) {
         for record in records {
-            let last =
-                Mark(record.content.value)?.number
-                ?? writes(on: disk, history) { $0.key == record.key && $0.value == nil }.last
-            guard let last = last.flatMap({ history.writes[$0] }) else { continue }
+            let last = number(of: record, on: disk, history).flatMap { history.writes[$0] }
+            guard let last else { continue }
             // Another process may have had a better idea of the server's time, and a write that seems
             // to be later to everybody else may not be.
             excuseUnsent(on: disk, history) { write in
@@ -212,7 +218,9 @@ package final class SurvivalChecker: Checker {
         if isLaterByTime(write, than: other) { return true }
         var seen = keepsStamps ? predecessors[write.number] : nil
         while let number = seen {
-            if number == other.number { return !doubled.contains(number) }
+            if number == other.number {
+                return !doubled.contains(number) && !sendings.late.contains(number)
+            }
             // Nobody sees what is written later, and a key may have a long history.
             if let time = history.writes[number]?.time, time < other.time { return false }
             seen = predecessors[number]

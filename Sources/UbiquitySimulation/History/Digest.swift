@@ -56,7 +56,8 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .pulls(let process): combine(26, process)
         case .saves(let process, let entries, _): combine(23, process, entries.count)
         case .copied(let device): combine(24, device)
-        case .clock(let device, _, _, _), .paused(let device, _): combine(27, device)
+        case .clock(let device, _, _, _), .paused(let device, _), .keptBack(let device, _):
+            combine(27, device)
         case .serverClock(let error): combine(28, Int(error))
         case .forgot(_, let records, let left, _): combine(26, records.count, left)
         case .settled(let settlement): combine(22, settlement.processes.count)

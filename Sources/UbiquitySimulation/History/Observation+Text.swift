@@ -62,6 +62,8 @@ extension Observation: CustomStringConvertible {
         case .serverClock(let error): "the server's clock is \(error) ms wrong"
         case .paused(let device, let milliseconds):
             "device \(device) stood still for \(milliseconds) ms"
+        case .keptBack(let device, let milliseconds):
+            "device \(device) had a stream kept back for \(milliseconds) ms"
         case .settled: "all should agree"
         }
     }

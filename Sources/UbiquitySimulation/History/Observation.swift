@@ -77,6 +77,8 @@ package enum Observation {
     case serverClock(error: Int64)
     /// The device, or a process of it, stood still for so long.
     case paused(device: Int, milliseconds: Int64)
+    /// What a stream was to bring the device first, a proxy kept back until so long after it was asked for.
+    case keptBack(device: Int, milliseconds: Int64)
 
     /// Nothing has gone wrong for a long time.
     case settled(Settlement)

@@ -72,6 +72,25 @@ extension App {
         }
     }
 
+    /// Puts a field into a dictionary that others may have put as well, and removes it at once.
+    func putAndClear(_ process: VirtualProcess) {
+        let key = world.mergedKeys.first { $0.value == .dictionary }?.key
+        guard let key else { return }
+        let field = world.chance.pick(Self.fields)
+        for isClearing in [false, true] {
+            let seen = process.engine[key]
+            var entries = seen?.entries ?? [:]
+            let old = entries[ExactString(field)]
+            let number = world.newWriteNumber()
+            entries[ExactString(field)] = isClearing ? nil : AppProposal.value(number)
+            let proposal = Proposal(.dictionary, from: seen, to: .dictionary(entries))
+            let isDone = propose(proposal, key, number, process) { _ in
+                isClearing ? .clear(field) : .put(field, over: AppProposal.number(in: old))
+            }
+            guard isDone else { return }
+        }
+    }
+
     // MARK: - Instead of all that is there
 
     private func erase(_ key: Key, _ policy: MergePolicy, _ process: VirtualProcess) {

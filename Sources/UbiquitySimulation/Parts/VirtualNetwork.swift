@@ -100,6 +100,9 @@ package final class VirtualNetwork {
 
 /// The way between one machine and the server, as it is at the moment.
 package protocol VirtualLine: AnyObject {
+    /// The machine's.
+    var number: Int { get }
+
     var isOnline: Bool { get }
 
     /// How long one way takes, in milliseconds; drawn anew each time.

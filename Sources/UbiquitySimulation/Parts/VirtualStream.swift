@@ -12,6 +12,7 @@ package final class VirtualStream {
     private let listener: any VirtualListener
     /// The listener's name for it.
     private let number: Int
+    private let openedAt: Int64
     private var isOpen = true
     /// Nothing arrives any more, and nobody has noticed.
     package private(set) var isHalfOpen = false
@@ -33,6 +34,7 @@ package final class VirtualStream {
         self.store = store
         self.device = device
         self.world = world
+        openedAt = world.now
     }
 
     // MARK: - The server's side
@@ -77,10 +79,16 @@ package final class VirtualStream {
     /// Ends it with a word.
     package func breakOff(_ failure: LinkFailure?) {
         guard isOpen else { return }
-        if !isHalfOpen { for message in kept { arrive(message) } }
-        kept = []
+        bringKept()
         lastArrival = max(lastArrival, world.now + listener.line.delay(.back))
         world.at(lastArrival) { [self] in end(failure) }
+    }
+
+    private func bringKept() {
+        defer { kept = [] }
+        guard !isHalfOpen, !kept.isEmpty else { return }
+        world.note(.keptBack(device: listener.line.number, milliseconds: world.now - openedAt))
+        for message in kept { arrive(message) }
     }
 
     /// The server is gone: the client's system notices, or nobody does.

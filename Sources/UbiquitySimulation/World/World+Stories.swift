@@ -196,7 +196,10 @@ extension World {
         after(spreading + scenario.timeTolerance) { [self] in
             guard !isPeaceful else { return }
             let device = join(other.account)
-            for process in running(device) { process.app.work(process) }
+            for process in running(device) {
+                process.app.putAndClear(process)
+                process.app.work(process)
+            }
             after(spreading) { device.goOnline() }
         }
     }
