@@ -60,13 +60,14 @@ extension SQLiteServerStorage {
         let deletions = try Row.fetchAll(
             db.cachedStatement(
                 sql: """
-                    SELECT revision, committed, time FROM record
+                    SELECT revision, committed, time, key FROM record
                     WHERE store = ? AND value IS NULL ORDER BY revision
                     """), arguments: [id]
         ).map { row in
             ForgettingRule.Deletion(
                 revision: row[0], committed: row[1],
-                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[2])))
+                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[2])),
+                weight: ForgettingRule.Deletion.weight(bytes: (row[3] as Data).count))
         }
         let passed = try leastPassed(of: id, liveSince: now - rule.liveMilliseconds, db)
         let horizon = rule.horizon(
@@ -75,12 +76,10 @@ extension SQLiteServerStorage {
         try db.execute(
             sql: "DELETE FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
             arguments: [id, horizon])
-        let forgotten = deletions.filter { $0.revision <= horizon }.map(\.timestamp)
-        let oldest = deletions.filter { $0.revision > horizon }.map(\.timestamp).min()
         var store = store
-        store.state.forget(forgotten, through: horizon, oldest: oldest)
+        store.state.forget(through: horizon, of: deletions)
         try store.update(db)
-        return forgotten.count
+        return deletions.lazy.filter { $0.revision <= horizon }.count
     }
 
     private func leastPassed(of store: Int64, liveSince: Int64, _ db: Database) throws -> Int64? {
