@@ -405,8 +405,9 @@ final class MemoryServerStorage: ServerStorage {
         }
         let known = deletions.map {
             ForgettingRule.Deletion(
-                revision: $0.revision, committed: $0.committed, timestamp: $0.record.stamp.timestamp
-            )
+                revision: $0.revision, committed: $0.committed,
+                timestamp: $0.record.stamp.timestamp,
+                weight: ForgettingRule.Deletion.weight(of: $0.record.key))
         }
         let horizon = rule.horizon(
             of: known, passed: passed.values.min(), running: state.running,
@@ -414,9 +415,7 @@ final class MemoryServerStorage: ServerStorage {
         guard let horizon else { return 0 }
         let forgotten = deletions.filter { $0.revision <= horizon }
         for entry in forgotten { store.records[entry.record.key] = nil }
-        store.state.forget(
-            forgotten.map(\.record.stamp.timestamp), through: horizon,
-            oldest: known.filter { $0.revision > horizon }.map(\.timestamp).min())
+        store.state.forget(through: horizon, of: known)
         state.stores[key] = store
         return forgotten.count
     }
