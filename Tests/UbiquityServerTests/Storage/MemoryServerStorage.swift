@@ -386,10 +386,16 @@ final class MemoryServerStorage: ServerStorage {
         state.withLock { $0.running += milliseconds }
     }
 
-    func forget(_ rule: ForgettingRule, now: Int64) -> Int {
+    func emptyLog(pacedAt uptime: Int64) {}
+
+    func storesWithDeletions() -> [StoreKey] {
         state.withLock { state in
-            state.stores.keys.reduce(0) { $0 + Self.forget(rule, in: $1, now: now, &state) }
+            state.stores.filter { $0.value.state.deletions > 0 }.map(\.key)
         }
+    }
+
+    func forget(_ rule: ForgettingRule, in store: StoreKey, now: Int64) -> Int {
+        state.withLock { Self.forget(rule, in: store, now: now, &$0) }
     }
 
     private static func forget(

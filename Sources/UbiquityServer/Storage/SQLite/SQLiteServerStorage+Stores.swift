@@ -43,13 +43,23 @@ extension SQLiteServerStorage {
         }
     }
 
-    func forget(_ rule: ForgettingRule, now: Int64) throws(StorageError) -> Int {
-        let count = try writing { db in
-            try SQLiteStore.fetchRemembering(db).reduce(0) { sum, store in
-                sum + (try forget(rule, in: store, now: now, db))
+    func storesWithDeletions() throws(StorageError) -> [StoreKey] {
+        try reading { db in
+            try Row.fetchAll(
+                db, sql: "SELECT account, identifier FROM store WHERE deletions > 0"
+            ).map { row in
+                StoreKey(account: AccountID(row[0]), identifier: try StoreIdentifier(row[1]))
             }
         }
-        if count > 0 { forgetStates() }
+    }
+
+    func forget(
+        _ rule: ForgettingRule, in store: StoreKey, now: Int64
+    ) throws(StorageError) -> Int {
+        let count = try writing { db in
+            try SQLiteStore.fetch(store, db).map { try forget(rule, in: $0, now: now, db) } ?? 0
+        }
+        if count > 0 { states.withLock { $0[store] = nil } }
         return count
     }
 

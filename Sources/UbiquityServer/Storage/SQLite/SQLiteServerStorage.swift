@@ -8,14 +8,15 @@ internal import UbiquityCore
 /// The storage in one SQLite file.
 ///
 /// State: the connections guard themselves. `states` is the writer's memory of stores, so that a
-/// push need not read their rows; only ``commit(_:rules:)``, ``forget(_:now:)`` and
+/// push need not read their rows; only ``commit(_:rules:)``, ``forget(_:in:now:)`` and
 /// ``erase(_:now:by:)`` use it, which come from one thread, and the lock is there for the compiler.
-/// `foreignVersion`, `scrubs`, the uptime of the next scrubbing, and `runningTime`, which is what the
+/// `foreignVersion`, `scrubs` and `logEmptying`, the uptimes of the next scrubbing and emptying, and `runningTime`, which is what the
 /// file has of it, likewise.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let states = Mutex<[StoreKey: SQLiteStore]>([:])
     let scrubs = Mutex<Int64>(0)
+    let logEmptying = Mutex<Int64>(0)
     let runningTime: Mutex<Int64>
     private let statesVersion = Mutex<Int64?>(nil)
     private let foreignVersion = Mutex<Int64?>(nil)

@@ -14,26 +14,13 @@ struct SQLiteStore: Sendable {
 
     /// Nil if there is no such store.
     static func fetch(_ store: StoreKey, _ db: Database) throws -> SQLiteStore? {
-        try fetch(
-            "account = ? AND identifier = ?", [store.account.string, store.identifier.string], db)
-    }
-
-    /// Those that remember deletions.
-    static func fetchRemembering(_ db: Database) throws -> [SQLiteStore] {
-        try Int64.fetchAll(db, sql: "SELECT id FROM store WHERE deletions > 0").compactMap {
-            try fetch("id = ?", [$0], db)
-        }
-    }
-
-    private static func fetch(
-        _ condition: String, _ arguments: StatementArguments, _ db: Database
-    ) throws -> SQLiteStore? {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT id, revision, bytes, keys, deletions, newest, newest_forgotten,
                     forgotten_revision, accepted_floor, horizon, parts
-                FROM store WHERE \(condition)
+                FROM store WHERE account = ? AND identifier = ?
                 """)
+        let arguments: StatementArguments = [store.account.string, store.identifier.string]
         guard let row = try Row.fetchOne(statement, arguments: arguments) else { return nil }
         let state = try state(row, db)
         var stored = state
