@@ -95,6 +95,7 @@ final class Housekeeping: Service {
                 forgetting.withLock { $0.stores.formUnion(stores) }
             }
             try await writer.run { [self] in
+                noteFullness()
                 try followOthers()
                 if part == 0 { try keepHouse() }
                 try forgetDeletions()
@@ -105,6 +106,16 @@ final class Housekeeping: Service {
             readiness.roundEnded()
         } catch {
             logger.warning("Housekeeping failed.", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// Once, and not with each push that it refuses: the log may be on the same disk.
+    private func noteFullness() {
+        let isFull = storage.isFull
+        guard isFull != readiness.isFull else { return }
+        readiness.isFull = isFull
+        if isFull {
+            logger.error("The disk is full: only deletions, erasing and signing out are done.")
         }
     }
 
@@ -125,6 +136,7 @@ final class Housekeeping: Service {
     }
 
     private func keepHouse() throws {
+        if storage.findRoom() { logger.notice("The disk has room again.") }
         let seen = sightings.take()
         if !seen.isEmpty { try storage.note(seen) }
         if let time = timeToNote() { try storage.addRunningTime(time) }

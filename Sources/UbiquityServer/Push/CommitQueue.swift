@@ -140,8 +140,7 @@ extension PushOutcome {
     /// Each transaction, by what became of it.
     fileprivate func count(into transactions: inout [String: Int]) {
         guard case .committed(let commit) = self else {
-            transactions[self == .tooManyStores ? "too-many-stores" : "clock-ahead", default: 0] +=
-                1
+            transactions[name, default: 0] += 1
             return
         }
         for result in commit.results {
@@ -149,6 +148,16 @@ extension PushOutcome {
             case .committed: transactions["committed", default: 0] += 1
             case .refused(let violation): transactions[violation.code, default: 0] += 1
             }
+        }
+    }
+
+    private var name: String {
+        switch self {
+        case .committed: "committed"
+        case .clockAhead: "clock-ahead"
+        case .tooManyStores: "too-many-stores"
+        case .noSuchAccount: "no-such-account"
+        case .full: "storage-full"
         }
     }
 }

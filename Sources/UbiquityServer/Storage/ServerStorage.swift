@@ -142,6 +142,14 @@ package protocol ServerStorage: Sendable {
     /// it may jump.
     func addRunningTime(_ milliseconds: Int64) throws(StorageError)
 
+    /// Whether the disk was full, and is not known to have room again. Then pushes that store more are refused,
+    /// with ``StorageError/full``, and whatever takes away is done.
+    var isFull: Bool { get }
+
+    /// Looks whether a disk that was full has room again.
+    /// - Returns: Whether it has, since now.
+    func findRoom() -> Bool
+
     /// Leaves nothing of what was deleted or replaced in a log beside the file; some seconds after it was.
     func emptyLog(pacedAt uptime: Int64) throws(StorageError)
 

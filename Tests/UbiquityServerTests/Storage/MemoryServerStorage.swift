@@ -386,6 +386,8 @@ final class MemoryServerStorage: ServerStorage {
         state.withLock { $0.running += milliseconds }
     }
 
+    var isFull: Bool { false }
+    func findRoom() -> Bool { false }
     func emptyLog(pacedAt uptime: Int64) {}
 
     func storesWithDeletions() -> [StoreKey] {
