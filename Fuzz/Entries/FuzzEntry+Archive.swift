@@ -33,7 +33,7 @@ extension FuzzEntry {
     ) throws -> [Key: PropertyListValue]? {
         var values: [Key: PropertyListValue] = [:]
         for (key, value) in entries {
-            guard Laws.parts(of: value, upTo: 50_000) < 50_000, value.payloadBytes < 1 << 20 else {
+            guard Laws.parts(of: value, upTo: 50_000) < 50_000, value.quotaBytes < 1 << 20 else {
                 return nil
             }
             try Laws.check(value)

@@ -27,7 +27,7 @@ extension FuzzEntry {
 
     private static func isSmall(_ entry: PropertyListFile.Entry) -> Bool {
         guard let value = try? entry.value.get() else { return true }
-        return Laws.parts(of: value, upTo: 50_000) < 50_000 && value.payloadBytes < 1 << 20
+        return Laws.parts(of: value, upTo: 50_000) < 50_000 && value.quotaBytes < 1 << 20
     }
 
     /// What was read can be written and read again. XML has whole seconds only, and no control

@@ -8,7 +8,7 @@ internal import UbiquityWire
 enum Laws {
     static func check(_ value: PropertyListValue) throws {
         try must(isCanonical(value, depth: 1), "a value is outside the contract")
-        try must(value.payloadBytes >= 0, "a value has less than no bytes")
+        try must(value.quotaBytes >= 0, "a value has less than no bytes")
         try must(!(value < value), "a value is less than itself")
         try checkForms(value)
         try checkBoxes(value)

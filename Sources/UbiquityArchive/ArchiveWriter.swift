@@ -26,7 +26,7 @@ package struct ArchiveWriter: Sendable {
         manifest.stores.append(
             ArchiveManifest.Store(
                 identifier: identifier, file: file, keys: values.count,
-                bytes: values.values.reduce(0) { $0 + $1.payloadBytes }))
+                bytes: values.values.reduce(0) { $0 + $1.quotaBytes }))
         let entries = values.map { ($0.key.name, $0.value) }
         return member(file, Self.content(of: Dictionary(entries) { first, _ in first }))
     }

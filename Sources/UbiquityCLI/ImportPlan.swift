@@ -61,7 +61,7 @@ extension LimitViolation {
         case .storeBytes(let bytes, let max):
             "\(description): \(Phrase.bytes(bytes - max)) too many"
         case .keys(let count, let max): "\(description): \(Phrase.keys(count - max)) too many"
-        case .keyTooLong, .valueTooLarge: description
+        case .keyTooLong, .valueTooLarge, .parts: description
         }
     }
 }

@@ -10,7 +10,7 @@ internal import UbiquityCore
 /// seen of devices, credentials that expired, forgetting deletions. When the server is to stop, it
 /// ends the streams, which would otherwise keep it running.
 ///
-/// State: `forgotten`, `ran` and `tidied`, guarded by their locks, though only one tick runs at a time.
+/// State: `forgetting`, `ran` and `tidied`, guarded by their locks, though only one tick runs at a time.
 final class Housekeeping: Service {
     let storage: any ServerStorage
     let writer: BlockingThreads
@@ -25,12 +25,20 @@ final class Housekeeping: Service {
     let settings: ServerSettings
     let logger: Logger
 
-    /// When deletions were last forgotten, in milliseconds of uptime; nil: not yet.
-    private let forgotten = Mutex<Int64?>(nil)
+    private struct Forgetting {
+        /// When all stores were last asked for, in milliseconds of uptime; nil: not yet.
+        var listed: Int64?
+        /// Those whose deletions are to be looked at.
+        var stores: Set<StoreKey> = []
+    }
+
+    private let forgetting = Mutex(Forgetting())
     /// When the running time was last noted, likewise.
     private let ran = Mutex<Int64?>(nil)
     private static let runningMilliseconds: Int64 = 60_000
     private static let forgettingMilliseconds: Int64 = 3_600_000
+    /// How long pushes wait for the forgetting at most, but for one store, each tick.
+    private static let sliceMilliseconds: Int64 = 5
     /// The same of the audit trail and of expired devices.
     private let tidied = Mutex<Int64?>(nil)
     private static let tidyingMilliseconds: Int64 = 60_000
@@ -80,15 +88,34 @@ final class Housekeeping: Service {
             edge.tls?.refresh(logger: logger)
         }
         do {
+            if isTimeToForget() {
+                let stores = try await readers.run { [storage] in
+                    try storage.storesWithDeletions()
+                }
+                forgetting.withLock { $0.stores.formUnion(stores) }
+            }
             try await writer.run { [self] in
+                noteFullness()
                 try followOthers()
                 if part == 0 { try keepHouse() }
+                try forgetDeletions()
                 try storage.scrub(pacedAt: settings.clock.uptime())
+                try storage.emptyLog(pacedAt: settings.clock.uptime())
             }
             if part == 0 { _ = try await readers.run { [storage] in try storage.operatorHash() } }
             readiness.roundEnded()
         } catch {
             logger.warning("Housekeeping failed.", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// Once, and not with each push that it refuses: the log may be on the same disk.
+    private func noteFullness() {
+        let isFull = storage.isFull
+        guard isFull != readiness.isFull else { return }
+        readiness.isFull = isFull
+        if isFull {
+            logger.error("The disk is full: only deletions, erasing and signing out are done.")
         }
     }
 
@@ -109,10 +136,10 @@ final class Housekeeping: Service {
     }
 
     private func keepHouse() throws {
+        if storage.findRoom() { logger.notice("The disk has room again.") }
         let seen = sightings.take()
         if !seen.isEmpty { try storage.note(seen) }
         if let time = timeToNote() { try storage.addRunningTime(time) }
-        if isTimeToForget() { try forgetDeletions() }
         if isTimeToTidy() { try tidy() }
     }
 
@@ -152,20 +179,30 @@ final class Housekeeping: Service {
 
     private func isTimeToForget() -> Bool {
         let now = settings.clock.uptime()
-        let isAsked = commits.hasTooManyDeletions.exchange(false, ordering: .relaxed)
-        return forgotten.withLock { last in
-            if !isAsked, let last, now - last < Self.forgettingMilliseconds { return false }
-            last = now
+        return forgetting.withLock { state in
+            if let last = state.listed, now - last < Self.forgettingMilliseconds { return false }
+            state.listed = now
             return true
         }
     }
 
+    /// A few stores at a time: a pass over all of them would hold up everybody's pushes.
     private func forgetDeletions() throws {
+        let crowded = commits.crowded.withLock { stores in
+            defer { stores = [] }
+            return stores
+        }
+        forgetting.withLock { $0.stores.formUnion(crowded) }
         let rule = ForgettingRule(
             rememberedMilliseconds: settings.deletionsRememberedSeconds * 1_000,
             liveMilliseconds: settings.deviceLiveSeconds * 1_000,
             deletionsMax: settings.deletionsPerStoreMax)
-        let count = try storage.forget(rule, now: settings.clock.now())
+        var count = 0
+        let end = settings.clock.uptime() + Self.sliceMilliseconds
+        repeat {
+            guard let store = forgetting.withLock({ $0.stores.popFirst() }) else { break }
+            count += try storage.forget(rule, in: store, now: settings.clock.now())
+        } while settings.clock.uptime() < end
         if count > 0 { logger.info("Deletions were forgotten.", metadata: ["count": "\(count)"]) }
     }
 }

@@ -22,7 +22,8 @@ package func runServer(
     let lock = try FolderLock(folder)
     folder.removeDrafts()
     try folder.makeDatabaseFile()
-    let storage = try SQLiteServerStorage.openForServer(folder.databasePath)
+    let storage = try SQLiteServerStorage.openForServer(
+        folder.databasePath, reserve: DiskReserve(path: folder.reservePath))
     let operatorHash = try OperatorCredential.prepare(in: folder, storage: storage)
     let server = Server(
         withinDescriptors(settings, logger), storage: storage, operatorHash: operatorHash, tls: tls,

@@ -45,7 +45,7 @@ struct ArchiveTests {
             let values = try #require(stores[store.identifier])
             #expect(
                 entries == Dictionary(uniqueKeysWithValues: values.map { ($0.key.name, $0.value) }))
-            #expect(store.bytes == values.values.reduce(0) { $0 + $1.payloadBytes })
+            #expect(store.bytes == values.values.reduce(0) { $0 + $1.quotaBytes })
         }
     }
 

@@ -104,6 +104,26 @@ import Testing
         #expect(refusal.code == "quota-keys")
     }
 
+    @Test func `a store has at most 16,384 parts, whatever they hold`() throws {
+        let key = try Key("k")
+        func parts(_ numbers: Range<Int>) throws -> Push {
+            let writes = numbers.map { number in
+                Record(
+                    key: key.part(PartID("a\(number)")!), content: .value(.boolean(true)),
+                    stamp: Stamp(HybridTimestamp(milliseconds: now), DeviceID(rawValue: 1)))
+            }
+            return Push([try Transaction(writes)])
+        }
+        let stored = try stored(after: parts(0..<16_384))
+        #expect(stored.usage.parts == 16_384)
+        let decision = try admission.decide(parts(16_384..<16_385), on: stored)
+        guard case .refused(let refusal) = decision.results[0] else {
+            Issue.record("not refused")
+            return
+        }
+        #expect(refusal.code == "quota-parts")
+    }
+
     @Test func `refuses what is stamped more than a minute ahead, with the server's time`() throws {
         _ = try admission.decide(
             Push([Transaction([write("a", nil, at: 60_000)])]), on: PushAdmission.Stored())

@@ -28,7 +28,7 @@ struct EntryTableTests {
         #expect(table.count <= 2)
         #expect(table.family(key).parts.map(\.id) == [parts.last?.part])
         #expect(table.transaction(of: parts[9_999]) == 10_000)
-        #expect(table.usage == Usage(bytes: 8 + 5, keys: 0))
+        #expect(table.usage == Usage(bytes: 8 + 5 + 16, keys: 0, parts: 1))
         #expect(table.waiting == [parts[9_999]])
     }
 

@@ -35,6 +35,19 @@ struct ForgettingRuleTests {
         #expect(horizon([(1, 990), (2, 991), (3, 992), (4, 993), (5, 994)], passed: 0) == 2)
     }
 
+    @Test func `the deletion of a long key counts as several`() throws {
+        #expect(ForgettingRule.Deletion.weight(of: try Key(String(repeating: "k", count: 64))) == 1)
+        #expect(ForgettingRule.Deletion.weight(bytes: 65) == 2)
+        let deletions = (1...3).map { number in
+            ForgettingRule.Deletion(
+                revision: number, committed: 990, timestamp: HybridTimestamp(milliseconds: 990),
+                weight: 2)
+        }
+        let horizon = rule.horizon(
+            of: deletions, passed: 0, running: 1_000, newest: HybridTimestamp(milliseconds: 1_000))
+        #expect(horizon == 2)
+    }
+
     @Test func `a clock that jumps weeks ahead makes no deletion old`() {
         func horizon(running: Int64, newest: Int64) -> Int64? {
             let deletion = ForgettingRule.Deletion(

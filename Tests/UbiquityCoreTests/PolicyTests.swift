@@ -393,7 +393,7 @@ import Testing
     }
 
     @Test func `what two devices fill only together is refused, and the first stays`() throws {
-        cloud.setLimits { $0.storeBytesMax = 100 }
+        cloud.setLimits { $0.storeBytesMax = 120 }
         let (a, b) = (cloud.device(), cloud.device())
         cloud.settle()
         b.goOffline()

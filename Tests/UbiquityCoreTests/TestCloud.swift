@@ -421,7 +421,7 @@ final class TestDevice {
         do throws(LinkFailure) {
             try reach()
             let bytes = push.transactions.flatMap(\.writes)
-                .reduce(0) { $0 + ($1.content.value?.payloadBytes ?? 0) }
+                .reduce(0) { $0 + ($1.content.value?.quotaBytes ?? 0) }
             pushes.append(push)
             if bytes >= pushBytesThatTimeOut { throw LinkFailure(.timedOut, "too slow") }
             if bytes >= pushBytesTooLarge { throw LinkFailure(.tooLarge, "413") }

@@ -55,13 +55,14 @@ import Testing
         #expect(dictionary.count == 2)
     }
 
-    @Test func `count by their payload, whatever their encoding`() {
+    @Test func `count by what they hold and by how many they are, whatever their encoding`() {
         let value = PropertyListValue.dictionary([
             "ab": .array([.integer(1), .real(2), .date(3), .boolean(true), .unsigned(.max)]),
             "é": .data([1, 2, 3]),
         ])
-        #expect(value.payloadBytes == 2 + 8 * 4 + 1 + 2 + 3)
-        #expect(PropertyListValue.string("é").payloadBytes == 2)
+        #expect(value.quotaBytes == 2 * 8 + 2 + 5 * 8 + 8 * 4 + 1 + 2 + 3)
+        #expect(PropertyListValue.array([.array([]), .string("")]).quotaBytes == 16)
+        #expect(PropertyListValue.string("é").quotaBytes == 2)
     }
 
     @Test func `that are keys have at most 64 bytes, or 128 units with the other setting`() throws {

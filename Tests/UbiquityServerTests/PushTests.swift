@@ -111,6 +111,22 @@ struct PushTests {
         }
     }
 
+    @Test func `an array of nothing is refused for how many it holds`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            func refusal(of count: Int) async throws -> String? {
+                let nothing = PropertyListValue.array(Array(repeating: .string(""), count: count))
+                let answer = try PushAnswer(
+                    await device.push([.write("a\(count)", nothing)]).message(WirePushAnswer.self))
+                guard case .refused(let refusal) = answer.results.first else { return nil }
+                return refusal.code
+            }
+            #expect(try await refusal(of: 131_073) == "value-too-large")
+            #expect(try await refusal(of: 131_072) == nil)
+            #expect(try await refusal(of: 1) == "quota-bytes")
+        }
+    }
+
     @Test func `many pushes at once are all answered, each with a revision of its own`()
         async throws
     {

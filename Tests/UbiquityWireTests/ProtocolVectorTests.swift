@@ -14,7 +14,7 @@ import UbiquityWire
             let expected = try #require(Data(base64Encoded: vector.text("protobuf")))
             #expect(WireFormat.protobuf.encode(WireValue(value)) == [UInt8](expected))
             #expect(try PropertyListValue(protobuf: [UInt8](expected)) == value)
-            #expect(try value.payloadBytes == vector.integer("payloadBytes"))
+            #expect(try value.quotaBytes == vector.integer("quotaBytes"))
         }
         for vector in try file.cases("refused") {
             #expect(throws: WireError.self, "\(vector)") { try value(vector["json"]) }

@@ -116,7 +116,7 @@ package final class SQLiteStorage: LocalStorage {
     private static func valueBytes(of batch: SaveBatch) -> Int {
         batch.entries.reduce(0) { bytes, entry in
             let contents = [entry.confirmed?.content, entry.pending?.record.content]
-            return contents.reduce(bytes) { $0 + ($1?.value?.payloadBytes ?? 0) }
+            return contents.reduce(bytes) { $0 + ($1?.value?.quotaBytes ?? 0) }
         }
     }
 

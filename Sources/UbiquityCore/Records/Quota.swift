@@ -2,10 +2,11 @@
 
 /// The limits of one store. Settings of the server, made known to its devices.
 package struct StoreLimits: Hashable, Sendable {
-    /// Payload bytes of all values together. Keys do not count.
+    /// Of all values together, see ``PropertyListValue/quotaBytes``. Keys do not count.
     package var storeBytesMax = 1_048_576
     package var keysMax = 1_024
-    /// Payload bytes of one value.
+    /// Of keys with a policy, all together. No setting: every client knows it.
+    package static let partsMax = 16_384
     package var valueBytesMax = 1_048_576
     package var key = KeyLimit.utf8Bytes(64)
     /// Bytes of one request's body, in either form.
@@ -18,10 +19,15 @@ package struct StoreLimits: Hashable, Sendable {
 package struct Usage: Hashable, Sendable {
     package var bytes: Int
     package var keys: Int
+    package var parts: Int
 
-    package init(bytes: Int = 0, keys: Int = 0) {
+    /// What a part takes besides its name and value.
+    private static let partBytes = 16
+
+    package init(bytes: Int = 0, keys: Int = 0, parts: Int = 0) {
         self.bytes = bytes
         self.keys = keys
+        self.parts = parts
     }
 
     /// Takes note that a key's value changes from one to the other; nil: there is none.
@@ -30,15 +36,11 @@ package struct Usage: Hashable, Sendable {
     package mutating func replace(
         _ old: PropertyListValue?, by new: PropertyListValue?, of key: Key
     ) {
-        let (nameBytes, count) = key.part.map { ($0.text.string.utf8.count, 0) } ?? (0, 1)
-        if let old {
-            bytes -= old.payloadBytes + nameBytes
-            keys -= count
-        }
-        if let new {
-            bytes += new.payloadBytes + nameBytes
-            keys += count
-        }
+        let partBytes = key.part.map { $0.text.string.utf8.count + Self.partBytes } ?? 0
+        let change = (new == nil ? 0 : 1) - (old == nil ? 0 : 1)
+        if let old { bytes -= old.quotaBytes + partBytes }
+        if let new { bytes += new.quotaBytes + partBytes }
+        if key.isPart { parts += change } else { keys += change }
     }
 }
 
@@ -48,6 +50,7 @@ package enum LimitViolation: Error, Hashable, Sendable {
     case valueTooLarge(bytes: Int, max: Int)
     case storeBytes(bytes: Int, max: Int)
     case keys(count: Int, max: Int)
+    case parts(count: Int, max: Int)
 }
 
 extension LimitViolation: CustomStringConvertible {
@@ -61,6 +64,8 @@ extension LimitViolation: CustomStringConvertible {
             "the store's values would have \(bytes) bytes, and may have at most \(max) together"
         case .keys(let count, let max):
             "the store would have \(count) keys, and may have at most \(max)"
+        case .parts(let count, let max):
+            "the keys with a policy would have \(count) parts, and may have at most \(max)"
         }
     }
 
@@ -71,6 +76,7 @@ extension LimitViolation: CustomStringConvertible {
         case .valueTooLarge: "value-too-large"
         case .storeBytes: "quota-bytes"
         case .keys: "quota-keys"
+        case .parts: "quota-parts"
         }
     }
 }
@@ -80,7 +86,7 @@ extension StoreLimits {
     package func check(_ key: Key, _ content: Content) throws(LimitViolation) {
         guard let value = content.value else { return }
         do { try self.key.check(key) } catch { throw .keyTooLong(self.key) }
-        let bytes = value.payloadBytes
+        let bytes = value.quotaBytes
         guard bytes <= valueBytesMax else {
             throw .valueTooLarge(bytes: bytes, max: valueBytesMax)
         }
@@ -99,6 +105,9 @@ extension StoreLimits {
         let factor = takesAway ? 2 : 1
         guard new.keys <= keysMax * factor || new.keys <= old.keys else {
             throw .keys(count: new.keys, max: keysMax)
+        }
+        guard new.parts <= Self.partsMax * factor || new.parts <= old.parts else {
+            throw .parts(count: new.parts, max: Self.partsMax)
         }
         guard new.bytes <= storeBytesMax * factor || new.bytes <= old.bytes else {
             throw .storeBytes(bytes: new.bytes, max: storeBytesMax)

@@ -10,6 +10,7 @@ package struct ForgettingRule: Hashable, Sendable {
     package var rememberedMilliseconds: Int64
     /// A device not seen for so long is not waited for.
     package var liveMilliseconds: Int64
+    /// Of keys of up to ``Deletion/usualBytes``; a longer one counts as several.
     package var deletionsMax: Int
 
     package init(rememberedMilliseconds: Int64, liveMilliseconds: Int64, deletionsMax: Int) {
@@ -23,11 +24,30 @@ package struct ForgettingRule: Hashable, Sendable {
         /// The server's running time when it was committed, in milliseconds.
         package var committed: Int64
         package var timestamp: HybridTimestamp
+        /// See ``weight(of:)``.
+        package var weight: Int
 
-        package init(revision: Int64, committed: Int64, timestamp: HybridTimestamp) {
+        package init(
+            revision: Int64, committed: Int64, timestamp: HybridTimestamp, weight: Int = 1
+        ) {
             self.revision = revision
             self.committed = committed
             self.timestamp = timestamp
+            self.weight = weight
+        }
+
+        /// Bytes of a key that make one.
+        private static let usualBytes = 64
+        /// What it takes besides.
+        private static let overheadBytes = 16
+
+        /// For how many the deletion of a key counts: it takes room.
+        package static func weight(of key: Key) -> Int { weight(bytes: key.bytesCount) }
+
+        /// The same of a key of so many bytes, its part's name included.
+        package static func weight(bytes: Int) -> Int {
+            let usual = usualBytes + overheadBytes
+            return max(1, (bytes + overheadBytes + usual - 1) / usual)
         }
     }
 
@@ -50,8 +70,15 @@ package struct ForgettingRule: Hashable, Sendable {
         let byAge = deletions.prefix { deletion in
             age(deletion) >= rememberedMilliseconds && deletion.revision <= passed ?? .max
         }.last
-        let excess = deletions.count - deletionsMax
-        let byCount = excess > 0 ? deletions[excess - 1] : nil
-        return [byAge, byCount].compactMap { $0?.revision }.max()
+        return [byAge, byWeight(deletions)].compactMap { $0?.revision }.max()
+    }
+
+    /// The last of those that are too many.
+    private func byWeight(_ deletions: [Deletion]) -> Deletion? {
+        var excess = deletions.reduce(-deletionsMax) { $0 + $1.weight }
+        return deletions.prefix { deletion in
+            defer { excess -= deletion.weight }
+            return excess > 0
+        }.last
     }
 }

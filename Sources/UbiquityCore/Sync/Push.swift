@@ -29,6 +29,13 @@ package struct Push: Hashable, Sendable {
         self.transactions = transactions
         self.tellsHad = tellsHad
     }
+
+    /// Whether no write adds anything, see ``Key/isTakenAway(by:)``.
+    package var onlyTakesAway: Bool {
+        transactions.allSatisfy { transaction in
+            transaction.writes.allSatisfy { $0.key.isTakenAway(by: $0.content) }
+        }
+    }
 }
 
 package enum PushError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -9,7 +9,7 @@ package struct StoreState: Hashable, Sendable {
     package var newest = HybridTimestamp.zero
     /// The greatest timestamp of a forgotten deletion.
     package var newestForgotten = HybridTimestamp.zero
-    /// How many deletions are remembered.
+    /// The deletions that are remembered, by their weights: see ``ForgettingRule/Deletion``.
     package var deletions = 0
     package var accepted = AcceptedTimes()
     /// All deletions up to this timestamp are forgotten. ``newestForgotten`` may be later: a deletion
@@ -65,16 +65,17 @@ package struct StoreState: Hashable, Sendable {
             span: span)
     }
 
-    /// Takes note that the deletions up to a revision are remembered no longer.
-    /// - Parameters:
-    ///   - deletions: Their timestamps.
-    ///   - oldest: The least timestamp of those that are still remembered; nil: none is.
+    /// Takes note that deletions up to a revision are remembered no longer.
+    /// - Parameter known: All that were.
     package mutating func forget(
-        _ deletions: [HybridTimestamp], through revision: Int64, oldest: HybridTimestamp?
+        through revision: Int64, of known: [ForgettingRule.Deletion]
     ) {
-        self.deletions -= deletions.count
-        newestForgotten = deletions.reduce(newestForgotten, max)
+        let kept = known.filter { $0.revision > revision }
+        deletions = kept.reduce(0) { $0 + $1.weight }
+        newestForgotten = known.lazy.filter { $0.revision <= revision }.map(\.timestamp)
+            .reduce(newestForgotten, max)
         lineage.forgottenRevision = max(lineage.forgottenRevision, revision)
+        let oldest = kept.map(\.timestamp).min()
         horizon = oldest.map { min(newestForgotten, $0.previous) } ?? newestForgotten
     }
 
@@ -86,8 +87,10 @@ package struct StoreState: Hashable, Sendable {
 
     private static func deletions(in writes: [Record], replacing old: [Key: Record]) -> Int {
         writes.reduce(0) { sum, write in
-            sum + (write.content == .deleted ? 1 : 0)
-                - (old[write.key]?.content == .deleted ? 1 : 0)
+            let wasDeleted = old[write.key]?.content == .deleted
+            guard wasDeleted != (write.content == .deleted) else { return sum }
+            let weight = ForgettingRule.Deletion.weight(of: write.key)
+            return wasDeleted ? sum - weight : sum + weight
         }
     }
 }

@@ -40,7 +40,7 @@ private struct Outgoing {
     }
 
     static func bytes(of record: Record) -> Int {
-        record.key.bytesCount + (record.content.value?.payloadBytes ?? 0) + writeOverheadBytes
+        record.key.bytesCount + (record.content.value?.quotaBytes ?? 0) + writeOverheadBytes
     }
 }
 

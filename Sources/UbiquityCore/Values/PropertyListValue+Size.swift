@@ -3,17 +3,23 @@
 extension PropertyListValue {
     /// What the value counts towards the quota, in bytes.
     ///
-    /// The payload, whatever the encoding: a string's UTF-8 bytes, a data's bytes, 8 for a number
-    /// or date, 1 for a Bool; containers the sum of their leaves and the UTF-8 bytes of inner keys.
-    package var payloadBytes: Int {
+    /// Whatever the encoding: a string's UTF-8 bytes, a data's bytes, 8 for a number or date, 1 for a
+    /// Bool; a container what it holds, the UTF-8 bytes of its keys, and 8 for every element or entry,
+    /// for each takes memory, an empty one too.
+    package var quotaBytes: Int {
         switch self {
         case .string(let string): string.string.utf8.count
         case .boolean: 1
         case .integer, .unsigned, .real, .date: 8
         case .data(let bytes): bytes.count
-        case .array(let values): values.reduce(0) { $0 + $1.payloadBytes }
+        case .array(let values):
+            values.reduce(0) { $0 + Self.elementBytes + $1.quotaBytes }
         case .dictionary(let entries):
-            entries.reduce(0) { $0 + $1.key.string.utf8.count + $1.value.payloadBytes }
+            entries.reduce(0) {
+                $0 + Self.elementBytes + $1.key.string.utf8.count + $1.value.quotaBytes
+            }
         }
     }
+
+    private static var elementBytes: Int { 8 }
 }

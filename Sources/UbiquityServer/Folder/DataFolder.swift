@@ -13,6 +13,7 @@ struct DataFolder: Sendable {
     var databasePath: String { file("ubiquity.sqlite") }
     var operatorCredentialPath: String { file("operator-credential") }
     var lockPath: String { file("lock") }
+    var reservePath: String { file("reserve") }
 
     private func file(_ name: String) -> String { (path as NSString).appendingPathComponent(name) }
 

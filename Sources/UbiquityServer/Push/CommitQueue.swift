@@ -8,8 +8,8 @@ internal import UbiquityCore
 /// Commits pushes in groups: all that wait go into one transaction with one flush of the disk,
 /// and are answered after it. The more come, the larger the groups.
 ///
-/// State: `state` is what waits, guarded by its lock, since requests come from everywhere.
-/// `hasTooManyDeletions` is atomic. The rest is done on the one thread of `writer`.
+/// State: `state` is what waits, guarded by its lock, since requests come from everywhere. The rest is done
+/// on the one thread of `writer`; the lock of `crowded` is there for the compiler.
 final class CommitQueue: Sendable {
     private struct Waiting: Sendable {
         var push: WaitingPush
@@ -26,8 +26,8 @@ final class CommitQueue: Sendable {
     /// A larger group would not be faster, and would keep its first push waiting.
     private static let groupMax = 512
 
-    /// A store remembers more deletions than it may; cleared by who forgets them.
-    let hasTooManyDeletions = Atomic(false)
+    /// Stores that remember more deletions than they may; cleared by who forgets them.
+    let crowded = Mutex<Set<StoreKey>>([])
     private let state = Mutex(State())
     private let storage: any ServerStorage
     private let writer: BlockingThreads
@@ -131,7 +131,7 @@ final class CommitQueue: Sendable {
         guard case .committed(let commit) = outcome, !commit.writes.isEmpty else { return }
         hub.publish(commit, of: store)
         if commit.deletions > settings.deletionsPerStoreMax {
-            hasTooManyDeletions.store(true, ordering: .relaxed)
+            crowded.withLock { _ = $0.insert(store) }
         }
     }
 }
@@ -140,8 +140,7 @@ extension PushOutcome {
     /// Each transaction, by what became of it.
     fileprivate func count(into transactions: inout [String: Int]) {
         guard case .committed(let commit) = self else {
-            transactions[self == .tooManyStores ? "too-many-stores" : "clock-ahead", default: 0] +=
-                1
+            transactions[name, default: 0] += 1
             return
         }
         for result in commit.results {
@@ -149,6 +148,16 @@ extension PushOutcome {
             case .committed: transactions["committed", default: 0] += 1
             case .refused(let violation): transactions[violation.code, default: 0] += 1
             }
+        }
+    }
+
+    private var name: String {
+        switch self {
+        case .committed: "committed"
+        case .clockAhead: "clock-ahead"
+        case .tooManyStores: "too-many-stores"
+        case .noSuchAccount: "no-such-account"
+        case .full: "storage-full"
         }
     }
 }

@@ -43,6 +43,7 @@ struct PushRoute: Sendable {
         switch outcome {
         case .clockAhead(let error): throw error
         case .tooManyStores: throw Problem.tooManyStores
+        case .full: throw StorageError.full
         // Its devices are gone with it.
         case .noSuchAccount: throw AccessRefusal.credentialInvalid
         case .committed(let commit):

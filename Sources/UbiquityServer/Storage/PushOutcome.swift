@@ -9,6 +9,8 @@ package enum PushOutcome: Hashable, Sendable {
     case clockAhead(ClockAhead)
     /// The account has as many stores as it may, and this would be one more.
     case tooManyStores
+    /// The disk is full, and the push does not only take away.
+    case full
     /// The account was erased while the push was under way.
     case noSuchAccount
 }

@@ -7,7 +7,7 @@ package import UbiquityCore
 /// The contract of every backend:
 /// * Each call happens wholly or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it; never call from a thread that must not.
-/// * ``commit(_:rules:)``, ``addRunningTime(_:)`` and ``forget(_:now:)`` come from one caller at a time, and only the
+/// * ``commit(_:rules:)``, ``addRunningTime(_:)`` and ``forget(_:in:now:)`` come from one caller at a time, and only the
 ///   server makes them. Everything else may also be done by another process meanwhile; where the
 ///   server erases and scrubs, it is the same caller that does it.
 /// * A read sees one moment: of a push all or nothing.
@@ -142,9 +142,25 @@ package protocol ServerStorage: Sendable {
     /// it may jump.
     func addRunningTime(_ milliseconds: Int64) throws(StorageError)
 
-    /// Forgets deletions as far as the rule lets; of every store.
+    /// Whether the disk was full, and is not known to have room again. Then pushes that store more are refused,
+    /// with ``StorageError/full``, and whatever takes away is done.
+    var isFull: Bool { get }
+
+    /// Looks whether a disk that was full has room again.
+    /// - Returns: Whether it has, since now.
+    func findRoom() -> Bool
+
+    /// Leaves nothing of what was deleted or replaced in a log beside the file; some seconds after it was.
+    func emptyLog(pacedAt uptime: Int64) throws(StorageError)
+
+    /// The stores that remember deletions.
+    func storesWithDeletions() throws(StorageError) -> [StoreKey]
+
+    /// Forgets deletions of a store as far as the rule lets.
     /// - Returns: How many.
-    func forget(_ rule: ForgettingRule, now: Int64) throws(StorageError) -> Int
+    func forget(
+        _ rule: ForgettingRule, in store: StoreKey, now: Int64
+    ) throws(StorageError) -> Int
 
     /// Whether another process wrote since this was last asked.
     func hasForeignWrites() throws(StorageError) -> Bool

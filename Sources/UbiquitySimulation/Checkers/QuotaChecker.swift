@@ -51,7 +51,7 @@ package final class QuotaChecker: Checker {
     private static func usage(_ records: [Key: Record]) -> (bytes: Int, keys: Int) {
         let present = records.filter { $0.value.content.value != nil }
         let bytes = present.reduce(0) { sum, record in
-            let part = record.key.part?.text.string.utf8.count ?? 0
+            let part = record.key.part.map { $0.text.string.utf8.count + 16 } ?? 0
             return sum + part + size(record.value.content.value!)
         }
         return (bytes, present.keys.count { !$0.isPart })
@@ -64,9 +64,9 @@ package final class QuotaChecker: Checker {
         case .data(let bytes): bytes.count
         case .boolean: 1
         case .integer, .unsigned, .real, .date: 8
-        case .array(let parts): parts.reduce(0) { $0 + size($1) }
+        case .array(let parts): parts.reduce(0) { $0 + 8 + size($1) }
         case .dictionary(let parts):
-            parts.reduce(0) { $0 + $1.key.string.utf8.count + size($1.value) }
+            parts.reduce(0) { $0 + 8 + $1.key.string.utf8.count + size($1.value) }
         }
     }
 }

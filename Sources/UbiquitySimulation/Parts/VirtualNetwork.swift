@@ -138,7 +138,7 @@ package struct LineQuality: Hashable, Sendable {
 extension Record {
     /// About what it takes on the wire.
     fileprivate var virtualBytes: Int {
-        50 + key.string.utf8.count + (content.value?.payloadBytes ?? 0)
+        50 + key.string.utf8.count + (content.value?.quotaBytes ?? 0)
     }
 }
 

@@ -63,17 +63,16 @@ package struct VirtualStore {
         let live = passed.filter { isLive($0.key) }
         let known = deletions.map {
             ForgettingRule.Deletion(
-                revision: $0.revision, committed: $0.committed, timestamp: $0.record.stamp.timestamp
-            )
+                revision: $0.revision, committed: $0.committed,
+                timestamp: $0.record.stamp.timestamp,
+                weight: ForgettingRule.Deletion.weight(of: $0.record.key))
         }
         let horizon = rule.horizon(
             of: known, passed: live.values.min(), running: running, newest: state.newest)
         guard let horizon else { return [] }
         let forgotten = deletions.filter { $0.revision <= horizon }
         for entry in forgotten { kept[entry.record.key] = nil }
-        state.forget(
-            forgotten.map(\.record.stamp.timestamp), through: horizon,
-            oldest: known.filter { $0.revision > horizon }.map(\.timestamp).min())
+        state.forget(through: horizon, of: known)
         return forgotten.map(\.record)
     }
 }

@@ -386,10 +386,18 @@ final class MemoryServerStorage: ServerStorage {
         state.withLock { $0.running += milliseconds }
     }
 
-    func forget(_ rule: ForgettingRule, now: Int64) -> Int {
+    var isFull: Bool { false }
+    func findRoom() -> Bool { false }
+    func emptyLog(pacedAt uptime: Int64) {}
+
+    func storesWithDeletions() -> [StoreKey] {
         state.withLock { state in
-            state.stores.keys.reduce(0) { $0 + Self.forget(rule, in: $1, now: now, &state) }
+            state.stores.filter { $0.value.state.deletions > 0 }.map(\.key)
         }
+    }
+
+    func forget(_ rule: ForgettingRule, in store: StoreKey, now: Int64) -> Int {
+        state.withLock { Self.forget(rule, in: store, now: now, &$0) }
     }
 
     private static func forget(
@@ -405,8 +413,9 @@ final class MemoryServerStorage: ServerStorage {
         }
         let known = deletions.map {
             ForgettingRule.Deletion(
-                revision: $0.revision, committed: $0.committed, timestamp: $0.record.stamp.timestamp
-            )
+                revision: $0.revision, committed: $0.committed,
+                timestamp: $0.record.stamp.timestamp,
+                weight: ForgettingRule.Deletion.weight(of: $0.record.key))
         }
         let horizon = rule.horizon(
             of: known, passed: passed.values.min(), running: state.running,
@@ -414,9 +423,7 @@ final class MemoryServerStorage: ServerStorage {
         guard let horizon else { return 0 }
         let forgotten = deletions.filter { $0.revision <= horizon }
         for entry in forgotten { store.records[entry.record.key] = nil }
-        store.state.forget(
-            forgotten.map(\.record.stamp.timestamp), through: horizon,
-            oldest: known.filter { $0.revision > horizon }.map(\.timestamp).min())
+        store.state.forget(through: horizon, of: known)
         state.stores[key] = store
         return forgotten.count
     }

@@ -97,7 +97,7 @@ struct OlderFormatTests {
                 )
             }
             #expect(rows.0 == 1)
-            #expect(rows.1 == 3)
+            #expect(rows.1 == SQLiteSchema.version)
             try storage.close()
         }
         let storage = try SQLiteServerStorage.openForServer(path)
@@ -106,6 +106,35 @@ struct OlderFormatTests {
         #expect(signedIn.device.rights.stores == nil && signedIn.device.rights.expires == nil)
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500)))
         #expect(try storage.keys(since: nil) == ["a", "b"])
+    }
+
+    @Test func `a store of an earlier format is measured anew, may shrink, and not grow`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        try write(to: path)
+        let nothing = PropertyListValue.array(Array(repeating: .string(""), count: 200_000))
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { db in
+            try db.execute(
+                sql: "INSERT INTO record VALUES (1, ?, 1, 5, 1, 1, ?)",
+                arguments: [
+                    Data("b".utf8), Data(WireFormat.protobuf.encode(WireValue(nothing))),
+                ])
+        }
+        try queue.close()
+        let storage = try SQLiteServerStorage.openForServer(path)
+        func usage() throws -> Usage? { try storage.stores(of: Sample.account.id).first?.usage }
+        #expect(try usage() == Usage(bytes: 8 + 1_600_000, keys: 2))
+        func isTaken(_ key: String, _ value: PropertyListValue?, at time: Int64) throws -> Bool {
+            let push = try storage.commit(Sample.push(Sample.record(key, value, at: time)))
+            return push?.results.first == .committed([.applied])
+        }
+        #expect(try !isTaken("c", .integer(1), at: 500))
+        #expect(try isTaken("a", .boolean(true), at: 500))
+        #expect(try usage() == Usage(bytes: 1 + 1_600_000, keys: 2))
+        #expect(try isTaken("b", nil, at: 500))
+        #expect(try usage() == Usage(bytes: 1, keys: 1))
+        try storage.close()
     }
 
     /// Else a device whose push was taken and forgotten could bring back what was deleted.

@@ -59,6 +59,30 @@ extension AccountSuites {
             #expect(try traces(of: 1..<Self.accountsCount, in: folder).isEmpty)
         }
 
+        @Test
+        func `what was deleted is in no file some seconds later, however quiet the server is`()
+            throws
+        {
+            let folder = try TemporaryFolder()
+            let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+            try storage.createAccount(account(1), accountsMax: 9, by: .operatorLocally)
+            func commit(_ value: PropertyListValue?, at time: Int64) throws {
+                let push = Sample.push(Sample.record("k", value, at: time), to: try store(1))
+                _ = try storage.commit([push], rules: Sample.rules(now: 60_000))
+            }
+            try commit(.string("hush-hush"), at: 500)
+            try commit(nil, at: 600)
+            #expect(try !files(with: ["hush-hush"], in: folder).isEmpty)
+            try storage.emptyLog(pacedAt: 10_000)
+            #expect(try files(with: ["hush-hush"], in: folder).isEmpty)
+            try commit(.string("again hush-hush"), at: 700)
+            try commit(nil, at: 800)
+            try storage.emptyLog(pacedAt: 10_100)
+            try storage.emptyLog(pacedAt: 14_000)
+            #expect(try files(with: ["hush-hush"], in: folder).isEmpty)
+            try storage.close()
+        }
+
         /// - Returns: How many stores the account has that is not erased.
         private func writeAndErase(in folder: TemporaryFolder) throws -> Int {
             let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
@@ -80,9 +104,13 @@ extension AccountSuites {
         /// The files in which something of these accounts is.
         private func traces(of accounts: Range<Int>, in folder: TemporaryFolder) throws -> [String]
         {
+            try files(with: accounts.map { "secret-\($0)-" }, in: folder)
+        }
+
+        private func files(with texts: [String], in folder: TemporaryFolder) throws -> [String] {
             try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { name in
                 let bytes = try Data(contentsOf: URL(fileURLWithPath: folder.file(name)))
-                return accounts.contains { bytes.range(of: Data("secret-\($0)-".utf8)) != nil }
+                return texts.contains { bytes.range(of: Data($0.utf8)) != nil }
             }
         }
 

@@ -38,6 +38,13 @@ enum SQLiteRecord {
         return records
     }
 
+    /// What the values of a store take.
+    static func usage(of store: Int64, _ db: Database) throws -> Usage {
+        try fetch(of: store, after: nil, db).reduce(into: Usage()) { usage, record in
+            usage.replace(nil, by: record.content.value, of: record.key)
+        }
+    }
+
     static func write(
         _ record: UbiquityCore.Record, of store: Int64, revision: Int64, running: Int64,
         _ db: Database

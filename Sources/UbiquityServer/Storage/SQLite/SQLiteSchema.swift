@@ -8,7 +8,7 @@ enum SQLiteSchema {
     static let applicationID: Int64 = 0x5562_5376
 
     /// One step a format; the first makes format 1 of an empty file.
-    private static let migrations = [format1, format2, format3]
+    private static let migrations = [format1, format2, format3, format4]
     static var version: Int { migrations.count }
 
     /// Brings the file to this program's format.
@@ -125,5 +125,11 @@ enum SQLiteSchema {
         CREATE TABLE running (
             id INTEGER PRIMARY KEY CHECK (id = 1), milliseconds INTEGER NOT NULL);
         INSERT INTO running SELECT 1, coalesce(max(committed), 0) FROM record;
+        """
+
+    /// `store.bytes` counts elements and parts from now on. What was counted before is counted anew when
+    /// the store is written to: `parts` is null until then.
+    private static let format4 = """
+        ALTER TABLE store ADD COLUMN parts INTEGER;
         """
 }

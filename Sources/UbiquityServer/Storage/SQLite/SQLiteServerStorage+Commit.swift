@@ -12,7 +12,10 @@ extension SQLiteServerStorage {
         let batch = try writing { db in
             try forgetStatesAfterForeignWrites(db)
             var batch = SQLiteBatch(db: db, rules: rules, storage: self)
-            for push in pushes { batch.outcomes.append(try batch.commit(push)) }
+            for push in pushes {
+                let isTaken = !isFull || push.push.onlyTakesAway
+                batch.outcomes.append(isTaken ? try batch.commit(push) : .full)
+            }
             try batch.finish()
             return (outcomes: batch.outcomes, touched: batch.touched)
         }

@@ -10,6 +10,9 @@ internal import UbiquityCore
 /// whose rows were once moved to another page, which SQLite does not overwrite. So the second
 /// writes the whole file anew (`VACUUM`), and empties the log, for which no program may be reading an
 /// older state. It may come later, even after the process was killed: `chore` remembers it.
+///
+/// What is deleted or replaced is overwritten in the file alone; so the log is emptied every few seconds
+/// in which something was written.
 extension SQLiteServerStorage {
     func erase(
         _ account: AccountID, now: Int64, by actor: AuditActor
@@ -40,18 +43,27 @@ extension SQLiteServerStorage {
 
     func scrub(pacedAt uptime: Int64?) throws(StorageError) {
         if let uptime, uptime < scrubs.withLock({ $0 }) { return }
-        var pause = Self.failedScrubPause
-        defer { if let uptime { scrubs.withLock { $0 = uptime + pause } } }
-        do {
-            let time = try ContinuousClock().measure {
-                try database.writeWithoutTransaction { try scrub($0) }
+        let start = ContinuousClock.now
+        var pause: Int64 = 0
+        // From its end, and longer the longer it took, whether it came to pass or not: a disk that is
+        // full says so only after a while.
+        defer {
+            if let uptime {
+                let took = Int64((ContinuousClock.now - start) / .milliseconds(1))
+                let next = uptime + took + max(pause, took * Self.scrubPauseFactor)
+                scrubs.withLock { $0 = next }
             }
-            pause = Int64(time / .milliseconds(1)) * Self.scrubPauseFactor
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+        }
+        do { try database.writeWithoutTransaction { try scrub($0) } } catch let error
+            as DatabaseError where error.resultCode == .SQLITE_BUSY
+        {
             // Somebody reads what is to be overwritten. Not so long that an answer would wait.
             pause = Self.busyScrubPause
             throw .failed("the database is being read by another program")
-        } catch { throw StorageError(error) }
+        } catch {
+            pause = Self.failedScrubPause
+            throw StorageError(error)
+        }
     }
 
     /// In milliseconds: where the disk has no room for a second copy, say.
@@ -71,17 +83,35 @@ extension SQLiteServerStorage {
                     """)
         }
         guard try isAsked("truncate", db) else { return }
-        try truncateLog(db)
+        try truncateLog(db, waitingFor: Self.readerMilliseconds)
         try db.execute(sql: "DELETE FROM chore WHERE name = 'truncate'")
     }
+
+    /// Puts what was written into the file, and empties the log, in which what was there before may be
+    /// read. Not while somebody reads an older state: then at the next time.
+    func emptyLog(pacedAt uptime: Int64) throws(StorageError) {
+        let isDue = logEmptying.withLock { next in
+            guard uptime >= next else { return false }
+            next = uptime + Self.logPause
+            return true
+        }
+        guard isDue, FileStatus(path: database.path + "-wal")?.bytes ?? 0 > 0 else { return }
+        do {
+            try database.writeWithoutTransaction { try truncateLog($0, waitingFor: 0) }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            return
+        } catch { throw StorageError(error) }
+    }
+
+    private static let logPause: Int64 = 3_000
 
     private func isAsked(_ chore: String, _ db: Database) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT 1 FROM chore WHERE name = ?")
         return try Bool.fetchOne(statement, arguments: [chore]) ?? false
     }
 
-    private func truncateLog(_ db: Database) throws {
-        try db.execute(sql: "PRAGMA busy_timeout = \(Self.readerMilliseconds)")
+    private func truncateLog(_ db: Database, waitingFor milliseconds: Int) throws {
+        try db.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
         defer {
             let milliseconds = Int(SQLiteFile.busySecondsMax * 1_000)
             try? db.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")

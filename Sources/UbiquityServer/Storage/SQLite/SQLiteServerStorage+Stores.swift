@@ -43,13 +43,23 @@ extension SQLiteServerStorage {
         }
     }
 
-    func forget(_ rule: ForgettingRule, now: Int64) throws(StorageError) -> Int {
-        let count = try writing { db in
-            try SQLiteStore.fetchRemembering(db).reduce(0) { sum, store in
-                sum + (try forget(rule, in: store, now: now, db))
+    func storesWithDeletions() throws(StorageError) -> [StoreKey] {
+        try reading { db in
+            try Row.fetchAll(
+                db, sql: "SELECT account, identifier FROM store WHERE deletions > 0"
+            ).map { row in
+                StoreKey(account: AccountID(row[0]), identifier: try StoreIdentifier(row[1]))
             }
         }
-        if count > 0 { forgetStates() }
+    }
+
+    func forget(
+        _ rule: ForgettingRule, in store: StoreKey, now: Int64
+    ) throws(StorageError) -> Int {
+        let count = try writing { db in
+            try SQLiteStore.fetch(store, db).map { try forget(rule, in: $0, now: now, db) } ?? 0
+        }
+        if count > 0 { states.withLock { $0[store] = nil } }
         return count
     }
 
@@ -60,13 +70,14 @@ extension SQLiteServerStorage {
         let deletions = try Row.fetchAll(
             db.cachedStatement(
                 sql: """
-                    SELECT revision, committed, time FROM record
+                    SELECT revision, committed, time, key FROM record
                     WHERE store = ? AND value IS NULL ORDER BY revision
                     """), arguments: [id]
         ).map { row in
             ForgettingRule.Deletion(
                 revision: row[0], committed: row[1],
-                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[2])))
+                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[2])),
+                weight: ForgettingRule.Deletion.weight(bytes: (row[3] as Data).count))
         }
         let passed = try leastPassed(of: id, liveSince: now - rule.liveMilliseconds, db)
         let horizon = rule.horizon(
@@ -75,12 +86,10 @@ extension SQLiteServerStorage {
         try db.execute(
             sql: "DELETE FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
             arguments: [id, horizon])
-        let forgotten = deletions.filter { $0.revision <= horizon }.map(\.timestamp)
-        let oldest = deletions.filter { $0.revision > horizon }.map(\.timestamp).min()
         var store = store
-        store.state.forget(forgotten, through: horizon, oldest: oldest)
+        store.state.forget(through: horizon, of: deletions)
         try store.update(db)
-        return forgotten.count
+        return deletions.lazy.filter { $0.revision <= horizon }.count
     }
 
     private func leastPassed(of store: Int64, liveSince: Int64, _ db: Database) throws -> Int64? {

@@ -8,34 +8,40 @@ internal import UbiquityCore
 /// The storage in one SQLite file.
 ///
 /// State: the connections guard themselves. `states` is the writer's memory of stores, so that a
-/// push need not read their rows; only ``commit(_:rules:)``, ``forget(_:now:)`` and
+/// push need not read their rows; only ``commit(_:rules:)``, ``forget(_:in:now:)`` and
 /// ``erase(_:now:by:)`` use it, which come from one thread, and the lock is there for the compiler.
-/// `foreignVersion`, `scrubs`, the uptime of the next scrubbing, and `runningTime`, which is what the
+/// `foreignVersion`, `scrubs` and `logEmptying`, the uptimes of the next scrubbing and emptying, and `runningTime`, which is what the
 /// file has of it, likewise.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let states = Mutex<[StoreKey: SQLiteStore]>([:])
     let scrubs = Mutex<Int64>(0)
+    let logEmptying = Mutex<Int64>(0)
     let runningTime: Mutex<Int64>
+    /// Nil where no server runs.
+    let reserve: DiskReserve?
     private let statesVersion = Mutex<Int64?>(nil)
     private let foreignVersion = Mutex<Int64?>(nil)
 
     /// Above, the writer's memory of stores begins anew.
     static let rememberedStoresMax = 16_384
 
-    init(_ database: any DatabaseWriter, running: Int64 = 0) {
+    init(_ database: any DatabaseWriter, running: Int64 = 0, reserve: DiskReserve? = nil) {
         self.database = database
+        self.reserve = reserve
         runningTime = Mutex(running)
     }
 
-    static func openForServer(_ path: String) throws(ServerStartError) -> SQLiteServerStorage {
+    static func openForServer(
+        _ path: String, reserve: DiskReserve? = nil
+    ) throws(ServerStartError) -> SQLiteServerStorage {
         let database = try SQLiteFile.openPool(path)
         do {
             // Not 0 where it cannot be read: it would be saved, and deletions be remembered too long.
             let running = try database.read { db in
                 try Int64.fetchOne(db, sql: "SELECT milliseconds FROM running")
             }
-            return SQLiteServerStorage(database, running: running ?? 0)
+            return SQLiteServerStorage(database, running: running ?? 0, reserve: reserve)
         } catch { throw SQLiteFile.startError(error, path) }
     }
 
@@ -51,8 +57,16 @@ final class SQLiteServerStorage: Sendable {
         do { return try database.read(body) } catch { throw StorageError(error) }
     }
 
-    /// In one transaction, which the error of the body rolls back.
+    /// In one transaction, which the error of the body rolls back. Where the disk is full, once more with the
+    /// room that was kept for that.
     func writing<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {
+        do { return try writingOnce(body) } catch .full {
+            guard reserve?.giveUp() ?? false else { throw .full }
+            return try writingOnce(body)
+        }
+    }
+
+    private func writingOnce<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {
         do {
             return try database.writeWithoutTransaction { db in
                 var result: T?
@@ -93,6 +107,10 @@ final class SQLiteServerStorage: Sendable {
     }
 
     func forgetStates() { states.withLock { $0.removeAll() } }
+
+    var isFull: Bool { reserve?.isGivenUp ?? false }
+
+    func findRoom() -> Bool { reserve?.keep() ?? false }
 
     /// Leaves the log empty, so that the file alone is a whole copy.
     func close() throws(StorageError) {

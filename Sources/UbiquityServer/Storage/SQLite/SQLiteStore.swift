@@ -14,36 +14,25 @@ struct SQLiteStore: Sendable {
 
     /// Nil if there is no such store.
     static func fetch(_ store: StoreKey, _ db: Database) throws -> SQLiteStore? {
-        try fetch(
-            "account = ? AND identifier = ?", [store.account.string, store.identifier.string], db)
-    }
-
-    /// Those that remember deletions.
-    static func fetchRemembering(_ db: Database) throws -> [SQLiteStore] {
-        try Int64.fetchAll(db, sql: "SELECT id FROM store WHERE deletions > 0").compactMap {
-            try fetch("id = ?", [$0], db)
-        }
-    }
-
-    private static func fetch(
-        _ condition: String, _ arguments: StatementArguments, _ db: Database
-    ) throws -> SQLiteStore? {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT id, revision, bytes, keys, deletions, newest, newest_forgotten,
-                    forgotten_revision, accepted_floor, horizon
-                FROM store WHERE \(condition)
+                    forgotten_revision, accepted_floor, horizon, parts
+                FROM store WHERE account = ? AND identifier = ?
                 """)
+        let arguments: StatementArguments = [store.account.string, store.identifier.string]
         guard let row = try Row.fetchOne(statement, arguments: arguments) else { return nil }
         let state = try state(row, db)
-        return SQLiteStore(id: row[0], state: state, stored: state)
+        var stored = state
+        if row[10] == nil { stored.usage = Usage() }
+        return SQLiteStore(id: row[0], state: state, stored: stored)
     }
 
     private static func state(_ row: Row, _ db: Database) throws -> StoreState {
         StoreState(
             lineage: Lineage(
                 spans: try spans(row[0], db), revision: row[1], forgottenRevision: row[7]),
-            usage: Usage(bytes: row[2], keys: row[3]),
+            usage: try usage(row, db),
             newest: HybridTimestamp(rawValue: UInt64(bitPattern: row[5])),
             newestForgotten: HybridTimestamp(rawValue: UInt64(bitPattern: row[6])),
             deletions: row[4],
@@ -51,6 +40,11 @@ struct SQLiteStore: Sendable {
                 times: try accepted(row[0], db),
                 floor: HybridTimestamp(rawValue: UInt64(bitPattern: row[8]))),
             horizon: HybridTimestamp(rawValue: UInt64(bitPattern: row[9])))
+    }
+
+    private static func usage(_ row: Row, _ db: Database) throws -> Usage {
+        guard let parts = row[10] as Int? else { return try SQLiteRecord.usage(of: row[0], db) }
+        return Usage(bytes: row[2], keys: row[3], parts: parts)
     }
 
     private static func accepted(
@@ -77,8 +71,8 @@ struct SQLiteStore: Sendable {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO store (account, identifier, revision, bytes, keys, deletions, newest,
-                    newest_forgotten, forgotten_revision)
-                VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0)
+                    newest_forgotten, forgotten_revision, parts)
+                VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0, 0)
                 """)
         try statement.execute(arguments: [store.account.string, store.identifier.string])
         return SQLiteStore(id: db.lastInsertedRowID)
@@ -92,7 +86,8 @@ struct SQLiteStore: Sendable {
         let statement = try db.cachedStatement(
             sql: """
                 UPDATE store SET revision = ?, bytes = ?, keys = ?, deletions = ?, newest = ?,
-                    newest_forgotten = ?, forgotten_revision = ?, accepted_floor = ?, horizon = ?
+                    newest_forgotten = ?, forgotten_revision = ?, accepted_floor = ?, horizon = ?,
+                    parts = ?
                 WHERE id = ?
                 """)
         statement.setUncheckedArguments([
@@ -100,7 +95,7 @@ struct SQLiteStore: Sendable {
             Int64(bitPattern: state.newest.rawValue),
             Int64(bitPattern: state.newestForgotten.rawValue), state.lineage.forgottenRevision,
             Int64(bitPattern: state.accepted.floor.rawValue),
-            Int64(bitPattern: state.horizon.rawValue), id,
+            Int64(bitPattern: state.horizon.rawValue), state.usage.parts, id,
         ])
         try statement.execute()
     }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Synchronization
+
+/// Room on the disk that is given up when there is no other, so that what takes away still works where
+/// the disk is full: deletions, erasing, signing out.
+///
+/// State: `isGivenUp`, guarded by being atomic. Only the thread that writes changes it and the file.
+final class DiskReserve: Sendable {
+    private let path: String
+    private let isGivenUpNow = Atomic(true)
+
+    /// Less where the disk is small.
+    private static let bytesMax = 8 << 20
+    /// How much of the disk it may be.
+    private static let diskDivisor = 8
+
+    /// - Parameter path: Its file.
+    init(path: String) {
+        self.path = path
+        keep()
+    }
+
+    /// The disk was full, and is not known to have room again: nothing that takes more may be stored.
+    var isGivenUp: Bool { isGivenUpNow.load(ordering: .relaxed) }
+
+    /// - Returns: Whether it was there.
+    func giveUp() -> Bool {
+        guard !isGivenUpNow.exchange(true, ordering: .relaxed) else { return false }
+        unlink(path)
+        return true
+    }
+
+    /// Takes the room again, if the disk has it and some more.
+    /// - Returns: Whether it was given up until now, and is there again.
+    @discardableResult
+    func keep() -> Bool {
+        guard isGivenUp else { return false }
+        // Where the system does not say how full it is, a write will.
+        guard let disk = Disk(of: path) else {
+            isGivenUpNow.store(false, ordering: .relaxed)
+            return true
+        }
+        let bytes = min(Self.bytesMax, disk.bytes / Self.diskDivisor)
+        let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        let has = Int(lseek(file, 0, SEEK_END))
+        let isThere =
+            has >= bytes
+            || disk.freeBytes - bytes + has >= bytes / 2
+                && posix_fallocate(file, 0, off_t(bytes)) == 0
+        if isThere { isGivenUpNow.store(false, ordering: .relaxed) } else { unlink(path) }
+        return isThere
+    }
+
+    private struct Disk {
+        var bytes: Int
+        var freeBytes: Int
+
+        init?(of path: String) {
+            var status = statvfs()
+            guard statvfs((path as NSString).deletingLastPathComponent, &status) == 0 else {
+                return nil
+            }
+            func product(_ a: UInt, _ b: UInt) -> Int {
+                Int(clamping: UInt64(a).multipliedReportingOverflow(by: UInt64(b)).partialValue)
+            }
+            bytes = product(UInt(status.f_blocks), UInt(status.f_frsize))
+            freeBytes = product(UInt(status.f_bavail), UInt(status.f_frsize))
+        }
+    }
+}
