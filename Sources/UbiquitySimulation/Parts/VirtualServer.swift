@@ -237,7 +237,7 @@ package final class VirtualServer {
     private func commit(_ group: [Waiting]) -> [() -> Void] {
         group.map { waiting in
             var store = stores[waiting.store] ?? VirtualStore()
-            let (before, newest) = (store.records, store.state.newest)
+            let before = store.records
             do throws(ClockAhead) {
                 let admission = PushAdmission(limits: limits, now: now)
                 let admitted = try store.admit(
@@ -250,7 +250,8 @@ package final class VirtualServer {
                             position: admitted.position, push: waiting.push,
                             results: admitted.results, writes: admitted.writes, limits: limits,
                             serverMilliseconds: now, newestForgotten: store.state.newestForgotten,
-                            newest: newest, device: waiting.device)))
+                            greatestMilliseconds: max(greatestNow, world.now),
+                            device: waiting.device)))
                 let horizon = store.state.horizon
                 return { [self] in publish(admitted, horizon, of: waiting) }
             } catch {
