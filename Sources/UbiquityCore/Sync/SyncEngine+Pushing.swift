@@ -53,8 +53,9 @@ extension SyncEngine {
             return nil
         }
         pushesSent += 1
-        pushInFlight = PushInFlight(
-            number: pushesSent, push: Push(transactions), sentAt: now)
+        let push = Push(transactions)
+        bucket.charge(bytes: push.bytes, now: now.uptime)
+        pushInFlight = PushInFlight(number: pushesSent, push: push, sentAt: now)
         return pushInFlight
     }
 

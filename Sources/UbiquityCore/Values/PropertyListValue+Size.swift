@@ -16,4 +16,15 @@ extension PropertyListValue {
             entries.reduce(0) { $0 + $1.key.string.utf8.count + $1.value.payloadBytes }
         }
     }
+
+    /// The payload, and 8 bytes for every element of an array and entry of a dictionary, at every
+    /// depth: an empty string has no payload, and a million of them are no small answer.
+    package var bytesWithElements: Int {
+        switch self {
+        case .array(let values): values.reduce(0) { $0 + 8 + $1.bytesWithElements }
+        case .dictionary(let entries):
+            entries.reduce(0) { $0 + 8 + $1.key.string.utf8.count + $1.value.bytesWithElements }
+        default: payloadBytes
+        }
+    }
 }

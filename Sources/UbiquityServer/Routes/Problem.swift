@@ -178,6 +178,22 @@ extension Problem {
             .at(.bodyTooLarge)
     }
 
+    /// - Parameter bytes: What the push counts by its writes.
+    static func pushTooLarge(_ bytes: Int, max: Int) -> Problem {
+        Problem(
+            .contentTooLarge, "body-too-large",
+            "The push's writes count \(bytes) bytes, and may count at most \(max). Send less at once."
+        ).at(.bodyTooLarge)
+    }
+
+    static let answerRepeats = Problem(
+        .contentTooLarge, "body-too-large",
+        "The push writes the same keys so often that its answer would be too large. Send less at once."
+    ).at(.bodyTooLarge)
+    static let answerTooLarge = Problem(
+        HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage"), "storage-full",
+        "The store is too large to be sent. Remove something from it.")
+
     static func tooManyRequests(afterMilliseconds milliseconds: Int64) -> Problem {
         Problem(
             tooMany: "Too many requests. Wait as long as Retry-After says.",

@@ -7,6 +7,8 @@ package enum PushOutcome: Hashable, Sendable {
     case committed(CommittedPush)
     /// A write was stamped too far ahead; nothing of the push applies.
     case clockAhead(ClockAhead)
+    /// Its answer would repeat more than it may; nothing of the push applies.
+    case tooLarge
     /// The account has as many stores as it may, and this would be one more.
     case tooManyStores
     /// The account was erased while the push was under way.

@@ -111,7 +111,7 @@ package final class VirtualServer {
     ) {
         do throws(LinkFailure) {
             try admit()
-            try take(Client(account: store.account, device: device))
+            try take(Client(account: store.account, device: device), bytes: push.bytes)
         } catch { return reply(.failure(error)) }
         waiting.append(Waiting(store: store, device: device, push: push, reply: reply))
         startCommit()
@@ -125,9 +125,10 @@ package final class VirtualServer {
         }
     }
 
-    private func take(_ client: Client) throws(LinkFailure) {
+    private func take(_ client: Client, bytes: Int) throws(LinkFailure) {
         var bucket = buckets[client] ?? TokenBucket(allowance, now: world.now)
         let wait = bucket.take(now: world.now)
+        if wait == nil { bucket.charge(bytes: bytes, now: world.now) }
         buckets[client] = bucket
         if let wait { throw LinkFailure(.busy(retryAfterMilliseconds: wait), "too often") }
     }

@@ -36,6 +36,7 @@ private struct SQLiteBatch {
         var store = try known(waiting.store)
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
         let records = try store.id.map { try SQLiteRecord.fetch(keys, of: $0, db) } ?? [:]
+        guard rules.mayAnswer(waiting.push, over: records) else { return .tooLarge }
         let admitted: StoreState.Admitted
         do {
             admitted = try store.state.admit(
