@@ -91,6 +91,11 @@ final class CommitQueue: Sendable {
         do throws(StorageError) {
             let outcomes = try storage.commit(group.map(\.push), rules: rules)
             count(outcomes, since: start)
+            if outcomes.contains(.unreadable) {
+                logger.error(
+                    "A push needs a record that cannot be read. `ubiquity doctor --data` counts them."
+                )
+            }
             for (waiting, outcome) in zip(group, outcomes) {
                 publish(outcome, of: waiting.push.store)
                 waiting.answer(.success(outcome))
@@ -155,6 +160,7 @@ extension PushOutcome {
         case .committed: nil
         case .clockAhead: "clock-ahead"
         case .tooLarge: "answer-too-large"
+        case .unreadable: "unreadable"
         case .tooManyStores: "too-many-stores"
         case .noSuchAccount: "no-such-account"
         }

@@ -138,6 +138,9 @@ extension Problem {
     static let bodiesInMemory = unavailable(
         "The server has too many requests under way. Try again soon."
     ).at(.bodiesInMemory)
+    static let unreadable = unavailable(
+        "What the store has under one of these keys cannot be read. The server's operator must look.",
+        seconds: 60)
     static let cursorOtherHistory = Problem(
         .gone, "cursor-other-history",
         "The cursor belongs to another history of this store. Pull the whole store.")

@@ -54,6 +54,7 @@ struct PushRoute: Sendable {
         switch outcome {
         case .clockAhead(let error): throw error
         case .tooLarge: throw Problem.answerRepeats
+        case .unreadable: throw Problem.unreadable
         case .tooManyStores: throw Problem.tooManyStores
         // Its devices are gone with it.
         case .noSuchAccount: throw AccessRefusal.credentialInvalid

@@ -9,6 +9,8 @@ package enum PushOutcome: Hashable, Sendable {
     case clockAhead(ClockAhead)
     /// Its answer would repeat more than it may; nothing of the push applies.
     case tooLarge
+    /// Something that the store has under one of its keys cannot be read; nothing of the push applies.
+    case unreadable
     /// The account has as many stores as it may, and this would be one more.
     case tooManyStores
     /// The account was erased while the push was under way.
