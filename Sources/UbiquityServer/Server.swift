@@ -60,7 +60,7 @@ struct Server: Sendable {
             stores: StoreRoutes(reader: reader, settings: settings),
             push: PushRoute(
                 commits: commits, threads: readers,
-                pushes: RateLimiter(settings.allowance, clock: settings.clock), edge: edge,
+                allowance: PushAllowance(settings), permits: PushPermits(settings), edge: edge,
                 settings: settings),
             stream: StreamRoute(
                 reader: reader, hub: hub, gate: gate, settings: settings),

@@ -286,6 +286,11 @@ struct DoctorTests {
         expectServer("database", .problem, saying: "restore it from a copy") {
             $0.inspection.content = .failure(.databaseDamaged(path: "/srv", reason: "a page"))
         }
+        expectServer("database", .problem, saying: "2 records in the database cannot be read") {
+            var content = DataFolderInspection.Database()
+            content.unreadable = 2
+            $0.inspection.content = .success(content)
+        }
         expectServer("running", .note, saying: "No server") { $0.inspection.isRunning = false }
         expectServer("running", .note, saying: "as the user") { $0.inspection.isRunning = nil }
         expectServer("log", .note, saying: "300 MB") {

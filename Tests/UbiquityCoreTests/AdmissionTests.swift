@@ -146,6 +146,32 @@ import Testing
                 == [.committed([.applied])])
     }
 
+    private func take(
+        _ offset: Int64, _ stored: inout PushAdmission.Stored
+    ) throws -> Bool {
+        let push = Push([try Transaction([write("a", nil, at: offset)])])
+        do throws(ClockAhead) {
+            stored.newest = try admission.decide(push, on: stored).newest
+            return true
+        } catch { return false }
+    }
+
+    @Test func `lets nobody get further ahead push by push`() throws {
+        var stored = PushAdmission.Stored()
+        #expect(try take(60_000, &stored))
+        for _ in 0..<1_000 { _ = try take(stored.newest.milliseconds - now + 1_000, &stored) }
+        #expect(stored.newest.milliseconds - now == 60_000)
+        #expect(try !take(60_001, &stored))
+    }
+
+    @Test func `lets nobody do so either where the clock was set back`() throws {
+        var stored = PushAdmission.Stored()
+        stored.newest = HybridTimestamp(milliseconds: now + 3_600_000)
+        for _ in 0..<10 { #expect(try take(3_601_000, &stored)) }
+        #expect(stored.newest.milliseconds - now == 3_600_000)
+        #expect(try !take(3_601_001, &stored))
+    }
+
     @Test func `needs each key at most once in a transaction`() throws {
         #expect(throws: PushError.repeatedKey(try Key("a"))) {
             try Transaction([write("a", .integer(1)), write("a", .integer(2), at: 1)])

@@ -64,6 +64,31 @@ struct CommitQueueTests {
         writer.close()
     }
 
+    @Test func `what waits of one account delays another's push by a group at most`() async throws {
+        let other = Account(
+            id: AccountID("00000000000000bb"), name: try #require(AccountName("bob")), created: 1)
+        try storage.createAccount(other, accountsMax: 9, by: .operatorLocally)
+        let queue = queue()
+        let gate = DispatchSemaphore(value: 0)
+        #expect(writer.submit { gate.wait() })
+        let store = StoreKey(account: other.id, identifier: Sample.store.identifier)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<6 {
+                let push = push("key\(number)")
+                group.addTask { _ = try await queue.commit(push, bytes: 8 << 20) }
+            }
+            try await until("the pushes") { queue.waitingCount == 6 }
+            let write = Sample.record("a", .integer(1), at: 500)
+            group.addTask { _ = try await queue.commit(Sample.push(write, to: store), bytes: 300) }
+            try await until("the other's push") { queue.waitingCount == 7 }
+            gate.signal()
+            try await group.waitForAll()
+        }
+        #expect(storage.groups.withLock { $0 }.prefix(2).map(\.count) == [1, 1])
+        #expect(storage.groups.withLock { $0 }.flatMap { $0 }[1] == store)
+        writer.close()
+    }
+
     @Test func `a problem says what the client is to do`() {
         let full = Problem(StorageError.full)
         #expect(full.status.code == 507 && full.code == "storage-full")

@@ -51,8 +51,8 @@ struct CheckersTests {
                 after: Dictionary(after.map { ($0.key, $0) }) { $1 },
                 position: Position(epoch: epoch, revision: revision),
                 push: Push([try Transaction(pushed)]), results: [result], writes: after,
-                limits: limits, serverMilliseconds: 1_000, newestForgotten: .zero, newest: .zero,
-                device: DeviceID(rawValue: 1)))
+                limits: limits, serverMilliseconds: 1_000, newestForgotten: .zero,
+                greatestMilliseconds: 1_000, device: DeviceID(rawValue: 1)))
     }
 
     private func settled(_ server: [Record], _ process: Settlement.Process? = nil) -> Observation {

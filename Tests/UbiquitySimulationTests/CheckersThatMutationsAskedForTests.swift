@@ -45,8 +45,8 @@ struct CheckersThatMutationsAskedForTests {
                 after: Dictionary(after.map { ($0.key, $0) }) { $1 },
                 position: Position(epoch: 1, revision: 1), push: Push([try Transaction(pushed)]),
                 results: [result], writes: isRefused ? [] : pushed, limits: limits,
-                serverMilliseconds: 1_000, newestForgotten: .zero, newest: .zero,
-                device: DeviceID(rawValue: 1)))
+                serverMilliseconds: 1_000, newestForgotten: .zero,
+                greatestMilliseconds: 1_000, device: DeviceID(rawValue: 1)))
     }
 
     private var opened: Observation { .opened(process: 1, disk: disk(), values: [:]) }

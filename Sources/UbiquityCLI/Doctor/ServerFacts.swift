@@ -97,6 +97,12 @@ extension ServerFacts {
         switch inspection.content {
         case nil: nil
         case .failure(let error): .problem("database", "The database cannot be used: \(error).")
+        case .success(let content) where content.unreadable > 0:
+            .problem(
+                "database",
+                "\(Phrase.counted(content.unreadable, "record")) in the database cannot be read, and "
+                    + "devices can neither read nor write what they are of; bring back a backup from "
+                    + "before with `ubiquity restore`.")
         case .success(let content):
             .ok(
                 "database",

@@ -38,6 +38,45 @@ package struct Push: Hashable, Sendable {
     }
 }
 
+extension Record {
+    /// What a write counts besides its key and payload, in bytes: a deletion of a short key takes
+    /// twenty on the wire, but a look-up, a row and a result besides.
+    private static let pushBytesMin = 256
+
+    /// What the record counts as a write of a push, see ``Push/bytes``, or in its answer.
+    package var pushBytes: Int {
+        Self.pushBytesMin + key.bytesCount + (content.value?.quotaBytes ?? 0)
+    }
+}
+
+extension Push {
+    /// What the push counts by its writes. Device and server have the same rule: a push counts
+    /// ``StoreLimits/pushBytesMax`` at most, and takes its part of the ``Allowance``.
+    package var bytes: Int {
+        transactions.lazy.flatMap(\.writes).reduce(0) { $0 + $1.pushBytes }
+    }
+
+    /// What the answer may say more than once, in bytes: where several transactions write one
+    /// entry, each may be superseded by the same record. Our devices do not write so: what is
+    /// written again joins the transaction that waits.
+    /// - Parameter records: What the store has of the keys in the push.
+    package func repeatedBytes(over records: [Key: Record]) -> Int {
+        guard transactions.count > 1 else { return 0 }
+        var greatest: [Key: Int] = [:]
+        var sum = 0
+        for write in transactions.lazy.flatMap(\.writes) {
+            let bytes = write.pushBytes
+            if let known = greatest[write.key] {
+                greatest[write.key] = max(known, bytes)
+                sum += max(known, bytes)
+            } else {
+                greatest[write.key] = max(bytes, records[write.key]?.pushBytes ?? 0)
+            }
+        }
+        return sum
+    }
+}
+
 package enum PushError: Error, Hashable, Sendable, CustomStringConvertible {
     case emptyTransaction
     case repeatedKey(Key)

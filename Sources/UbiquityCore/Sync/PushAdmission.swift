@@ -11,8 +11,9 @@ package struct PushAdmission: Sendable {
 
     /// How far ahead of the server a write may be stamped, in milliseconds.
     package static let clockAheadMax: Int64 = 60_000
-    /// How far beyond the newest stamp of the store, in milliseconds: a device that has seen it
-    /// must be able to write after it, also where the server's clock was set back since.
+    /// How far beyond the newest stamp of the store where that is further ahead, in milliseconds: the
+    /// server's clock was set back since, and a device that has seen the stamp must be able to write
+    /// after it. What is written so makes no newer one, so that nobody gets ahead step by step.
     package static let aheadOfNewestMax: Int64 = 1_000
 
     package init(limits: StoreLimits, now: Int64) {
@@ -25,7 +26,7 @@ package struct PushAdmission: Sendable {
         /// What the store has of the keys in the push, deletions included.
         package var records: [Key: Record]
         package var usage: Usage
-        /// The greatest timestamp that the store ever accepted.
+        /// The greatest timestamp that the store ever accepted by its server's own time.
         package var newest: HybridTimestamp
         /// The greatest timestamp of a deletion that is no longer remembered: the tombstone horizon.
         package var newestForgotten: HybridTimestamp
@@ -90,8 +91,15 @@ package struct PushAdmission: Sendable {
         }
     }
 
+    /// The latest stamp by the server's own time.
+    private var latest: HybridTimestamp {
+        HybridTimestamp(milliseconds: now + Self.clockAheadMax, counter: .max)
+    }
+
     private func checkClock(of push: Push, newest: HybridTimestamp) throws(ClockAhead) {
-        let latest = max(now + Self.clockAheadMax, newest.milliseconds + Self.aheadOfNewestMax)
+        let latest =
+            newest > latest
+            ? newest.milliseconds + Self.aheadOfNewestMax : latest.milliseconds
         for transaction in push.transactions {
             for write in transaction.writes where write.stamp.timestamp.milliseconds > latest {
                 throw ClockAhead(serverMilliseconds: now)
@@ -141,7 +149,7 @@ package struct PushAdmission: Sendable {
         }
         stored.records[write.key] = write
         stored.usage.replace(old?.content.value, by: write.content.value, of: write.key)
-        stored.newest = max(stored.newest, write.stamp.timestamp)
+        stored.newest = max(stored.newest, min(write.stamp.timestamp, latest))
         stored.accepted.note(write.stamp)
         return .applied
     }

@@ -5,7 +5,7 @@
 package struct StoreState: Hashable, Sendable {
     package var lineage = Lineage()
     package var usage = Usage()
-    /// The greatest timestamp that the store ever accepted.
+    /// The greatest timestamp that the store ever accepted by its server's own time.
     package var newest = HybridTimestamp.zero
     /// The greatest timestamp of a forgotten deletion.
     package var newestForgotten = HybridTimestamp.zero

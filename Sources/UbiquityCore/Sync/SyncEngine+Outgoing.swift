@@ -2,9 +2,6 @@
 
 /// A transaction that is to be sent.
 private struct Outgoing {
-    /// What a write takes of a push besides its payload, generously.
-    private static let writeOverheadBytes = 128
-
     private var writes: [Record] = []
     private var had: [Key: Stamp] = [:]
     private(set) var bytes = 0
@@ -16,7 +13,7 @@ private struct Outgoing {
     mutating func add(_ write: PendingWrite, over confirmed: Record?) {
         let record = write.record
         writes.append(record)
-        bytes += Self.bytes(of: record)
+        bytes += record.pushBytes
         oldest = min(oldest, record.stamp.timestamp)
         newest = max(newest, record.stamp.timestamp)
         first = first.map { min($0, record.key) } ?? record.key
@@ -37,17 +34,6 @@ private struct Outgoing {
     /// Keys are unique here: each comes from another entry.
     var transaction: Transaction? {
         try? Transaction(writes.sorted { $0.key < $1.key }, had: had)
-    }
-
-    static func bytes(of record: Record) -> Int {
-        record.key.bytesCount + (record.content.value?.quotaBytes ?? 0) + writeOverheadBytes
-    }
-}
-
-extension Push {
-    /// About what it takes, on the safe side.
-    var bytes: Int {
-        transactions.lazy.flatMap(\.writes).reduce(0) { $0 + Outgoing.bytes(of: $1) }
     }
 }
 

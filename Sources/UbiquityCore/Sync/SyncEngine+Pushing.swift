@@ -55,9 +55,10 @@ extension SyncEngine {
             return nil
         }
         pushesSent += 1
+        let push = Push(transactions)
+        bucket.charge(bytes: push.bytes, now: now.uptime)
         pushInFlight = PushInFlight(
-            number: pushesSent, push: Push(transactions), sentAt: now,
-            streamsOpened: streamsOpened)
+            number: pushesSent, push: push, sentAt: now, streamsOpened: streamsOpened)
         return pushInFlight
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How often a device may push: so many at once, and so many a second in the long run.
+/// How often a device may push: so many at once, and so many a second in the long run. A large push
+/// counts as several.
 package struct Allowance: Hashable, Sendable {
     package var burst: Int
     package var perSecond: Double
@@ -8,6 +9,14 @@ package struct Allowance: Hashable, Sendable {
     package init(burst: Int = 600, perSecond: Double = 20) {
         self.burst = max(burst, 1)
         self.perSecond = perSecond > 0 && perSecond.isFinite ? perSecond : 1
+    }
+
+    /// What one token covers of a push.
+    package static let bytesPerToken = 8_192
+
+    /// What an account may do with all its devices.
+    package var ofAccount: Allowance {
+        Allowance(burst: min(burst, .max / 4) * 4, perSecond: perSecond * 4)
     }
 }
 
@@ -37,6 +46,13 @@ package struct TokenBucket: Hashable, Sendable {
         }
         let wait = ((1 - tokens) / allowance.perSecond * 1_000).rounded(.up)
         return Int64(min(max(1, wait), Self.waitMillisecondsMax))
+    }
+
+    /// Takes what a push counts beyond one token, whether it is there or not: it is known only when
+    /// the push is. What comes next waits for it.
+    package mutating func charge(bytes: Int, now: Int64) {
+        refill(now: now)
+        tokens -= Double(bytes / Allowance.bytesPerToken)
     }
 
     /// Goes on with another allowance and no more tokens than it grants.

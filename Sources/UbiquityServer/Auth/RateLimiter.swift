@@ -28,4 +28,10 @@ final class RateLimiter<Name: Hashable & Sendable>: Sendable {
         }
         if let wait { throw .tooManyRequests(afterMilliseconds: wait) }
     }
+
+    /// Takes what it counts beyond the one that was taken, whether it is there or not.
+    func charge(bytes: Int, _ name: Name) {
+        let now = clock.uptime()
+        buckets.withLock { $0[name]?.charge(bytes: bytes, now: now) }
+    }
 }

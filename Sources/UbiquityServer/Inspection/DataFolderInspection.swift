@@ -35,6 +35,8 @@ package struct DataFolderInspection: Sendable {
         package var stores = 0
         /// The greatest time that any write is stamped with, in milliseconds since 1970; 0: none.
         package var newestWrite: Int64 = 0
+        /// Records that cannot be read.
+        package var unreadable = 0
 
         package init() {}
     }
@@ -95,6 +97,7 @@ package struct DataFolderInspection: Sendable {
             let newest = try Int64.fetchAll(db, sql: "SELECT newest FROM store")
                 .map { HybridTimestamp(rawValue: UInt64(bitPattern: $0)) }.max()
             content.newestWrite = newest?.milliseconds ?? 0
+            content.unreadable = try SQLiteRecord.countUnreadable(db)
             return content
         }
     }

@@ -6,7 +6,8 @@ internal import Synchronization
 internal import UbiquityCore
 
 /// Commits pushes in groups: all that wait go into one transaction with one flush of the disk,
-/// and are answered after it. The more come, the larger the groups.
+/// and are answered after it. The more come, the larger the groups, up to a bound of their work; and
+/// the accounts take turns, so that what waits of one delays a push of another by a group at most.
 ///
 /// State: `state` is what waits, guarded by its lock, since requests come from everywhere. The rest is done
 /// on the one thread of `writer`; the lock of `crowded` is there for the compiler.
@@ -18,13 +19,15 @@ final class CommitQueue: Sendable {
     }
 
     private struct State {
-        var waiting: [Waiting] = []
+        var waiting = Turns<AccountID, Waiting>()
         var bytes = 0
         var isScheduled = false
     }
 
     /// A larger group would not be faster, and would keep its first push waiting.
     private static let groupMax = 512
+    /// What the pushes of a group count together; one that counts more goes alone.
+    private static let groupBytesMax = 8 << 20
 
     /// Stores that remember more deletions than they may; cleared by who forgets them.
     let crowded = Mutex<Set<StoreKey>>([])
@@ -60,6 +63,9 @@ final class CommitQueue: Sendable {
         }
     }
 
+    /// Pushes that wait for a group.
+    var waitingCount: Int { state.withLock { $0.waiting.count } }
+
     private func enqueue(_ waiting: Waiting) -> Bool {
         state.withLock { state in
             guard state.waiting.count < settings.waitingPushesMax,
@@ -69,7 +75,7 @@ final class CommitQueue: Sendable {
                 guard writer.submit({ [self] in commitWaiting() }) else { return false }
                 state.isScheduled = true
             }
-            state.waiting.append(waiting)
+            state.waiting.append(waiting, of: waiting.push.store.account)
             state.bytes += waiting.bytes
             return true
         }
@@ -85,6 +91,11 @@ final class CommitQueue: Sendable {
         do throws(StorageError) {
             let outcomes = try storage.commit(group.map(\.push), rules: rules)
             count(outcomes, since: start)
+            if outcomes.contains(.unreadable) {
+                logger.error(
+                    "A push needs a record that cannot be read. `ubiquity doctor --data` counts them."
+                )
+            }
             for (waiting, outcome) in zip(group, outcomes) {
                 publish(outcome, of: waiting.push.store)
                 waiting.answer(.success(outcome))
@@ -107,9 +118,15 @@ final class CommitQueue: Sendable {
 
     private func takeGroup() -> [Waiting] {
         state.withLock { state in
-            let group = Array(state.waiting.prefix(Self.groupMax))
-            state.waiting.removeFirst(group.count)
-            state.bytes -= group.reduce(0) { $0 + $1.bytes }
+            var (count, bytes) = (0, 0)
+            let group = state.waiting.take { next in
+                let fits =
+                    count == 0
+                    || count < Self.groupMax && bytes + next.bytes <= Self.groupBytesMax
+                if fits { (count, bytes) = (count + 1, bytes + next.bytes) }
+                return fits
+            }
+            state.bytes -= bytes
             return group
         }
     }
@@ -122,7 +139,7 @@ final class CommitQueue: Sendable {
                 return []
             }
             defer { state = State() }
-            return state.waiting
+            return state.waiting.all
         }
         for waiting in stranded { waiting.answer(.failure(Busy())) }
     }
@@ -137,27 +154,28 @@ final class CommitQueue: Sendable {
 }
 
 extension PushOutcome {
+    /// Why nothing of the push applies; nil: it was decided.
+    private var word: String? {
+        switch self {
+        case .committed: nil
+        case .clockAhead: "clock-ahead"
+        case .tooLarge: "answer-too-large"
+        case .unreadable: "unreadable"
+        case .tooManyStores: "too-many-stores"
+        case .noSuchAccount: "no-such-account"
+        case .full: "storage-full"
+        }
+    }
+
     /// Each transaction, by what became of it.
     fileprivate func count(into transactions: inout [String: Int]) {
-        guard case .committed(let commit) = self else {
-            transactions[name, default: 0] += 1
-            return
-        }
+        if let word { transactions[word, default: 0] += 1 }
+        guard case .committed(let commit) = self else { return }
         for result in commit.results {
             switch result {
             case .committed: transactions["committed", default: 0] += 1
             case .refused(let violation): transactions[violation.code, default: 0] += 1
             }
-        }
-    }
-
-    private var name: String {
-        switch self {
-        case .committed: "committed"
-        case .clockAhead: "clock-ahead"
-        case .tooManyStores: "too-many-stores"
-        case .noSuchAccount: "no-such-account"
-        case .full: "storage-full"
         }
     }
 }

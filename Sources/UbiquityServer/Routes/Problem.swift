@@ -138,6 +138,9 @@ extension Problem {
     static let bodiesInMemory = unavailable(
         "The server has too many requests under way. Try again soon."
     ).at(.bodiesInMemory)
+    static let unreadable = unavailable(
+        "What the store has under one of these keys cannot be read. The server's operator must look.",
+        seconds: 60)
     static let cursorOtherHistory = Problem(
         .gone, "cursor-other-history",
         "The cursor belongs to another history of this store. Pull the whole store.")
@@ -177,6 +180,22 @@ extension Problem {
         return Problem(.contentTooLarge, "body-too-large", "The body is too large.\(limit)")
             .at(.bodyTooLarge)
     }
+
+    /// - Parameter bytes: What the push counts by its writes.
+    static func pushTooLarge(_ bytes: Int, max: Int) -> Problem {
+        Problem(
+            .contentTooLarge, "body-too-large",
+            "The push's writes count \(bytes) bytes, and may count at most \(max). Send less at once."
+        ).at(.bodyTooLarge)
+    }
+
+    static let answerRepeats = Problem(
+        .contentTooLarge, "body-too-large",
+        "The push writes the same keys so often that its answer would be too large. Send less at once."
+    ).at(.bodyTooLarge)
+    static let answerTooLarge = Problem(
+        HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage"), "storage-full",
+        "The store is too large to be sent. Remove something from it.")
 
     static func tooManyRequests(afterMilliseconds milliseconds: Int64) -> Problem {
         Problem(

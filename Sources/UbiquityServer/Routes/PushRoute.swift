@@ -8,7 +8,8 @@ internal import UbiquityWire
 struct PushRoute: Sendable {
     let commits: CommitQueue
     let threads: BlockingThreads
-    let pushes: RateLimiter<DeviceName>
+    let allowance: PushAllowance
+    let permits: PushPermits
     let edge: Edge
     let settings: ServerSettings
 
@@ -18,30 +19,42 @@ struct PushRoute: Sendable {
     @Sendable func commit(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
     ) async throws -> Response {
-        do { try pushes.take(rights.name) } catch { throw error.at(.pushesPerDevice) }
+        try allowance.take(rights.name)
+        guard !edge.answers.isFull else { throw Problem.answersInMemory }
+        let permit = try permits.take(rights.account)
+        defer { withExtendedLifetime(permit) {} }
         let format = try request.answerFormat
         let bodyFormat = try request.bodyFormat
-        let (push, bytes) = try await read(request, bodyFormat, author: rights.name.id)
+        let (push, bytes) = try await read(request, bodyFormat, permit, author: rights.name)
         let waiting = WaitingPush(store: store, push: push)
         return try await answer(try await commits.commit(waiting, bytes: bytes), format)
     }
 
+    /// - Returns: The push, and what it counts in bytes: as its body, or by its writes.
     private func read(
-        _ request: Request, _ format: WireFormat, author: DeviceID
+        _ request: Request, _ format: WireFormat, _ permit: PushPermits.Permit, author: DeviceName
     ) async throws -> (Push, bytes: Int) {
-        let body = try await request.readBody(
-            bytesMax: settings.limits.pushBytesMax, budget: edge.bodies)
+        let bytesMax = settings.limits.pushBytesMax
+        let body = try await request.readBody(bytesMax: bytesMax, budget: edge.bodies) {
+            permit.take($0)
+        }
         defer { edge.bodies.give(body.readableBytes) }
         let bytes = body.bytes
+        allowance.charge(bytes: bytes.count, author)
         let push = try await onFittingThread(isShallow: bytes.count <= Self.shallowBytesMax) {
-            try Push(format.decode(WirePush.self, from: bytes), author: author)
+            try Push(format.decode(WirePush.self, from: bytes), author: author.id)
         }
-        return (push, bytes.count)
+        let counted = max(bytes.count, push.bytes)
+        allowance.charge(bytes: counted - bytes.count, author)
+        guard counted <= bytesMax else { throw Problem.pushTooLarge(counted, max: bytesMax) }
+        return (push, counted)
     }
 
     private func answer(_ outcome: PushOutcome, _ format: WireFormat) async throws -> Response {
         switch outcome {
         case .clockAhead(let error): throw error
+        case .tooLarge: throw Problem.answerRepeats
+        case .unreadable: throw Problem.unreadable
         case .tooManyStores: throw Problem.tooManyStores
         case .full: throw StorageError.full
         // Its devices are gone with it.
@@ -50,8 +63,10 @@ struct PushRoute: Sendable {
             let answer = PushAnswer(
                 cursor: commit.position.cursor, serverMilliseconds: commit.serverMilliseconds,
                 results: commit.results)
-            let bytes = try await onFittingThread(isShallow: !answer.hasRecords) {
-                format.encode(WirePushAnswer(answer))
+            let records = answer.records
+            let bytes = try await onFittingThread(isShallow: records.isEmpty) {
+                try StoreReader.checkAnswer(of: records)
+                return format.encode(WirePushAnswer(answer))
             }
             return Response(bytes: bytes, format)
         }
@@ -65,10 +80,12 @@ struct PushRoute: Sendable {
 }
 
 extension PushAnswer {
-    fileprivate var hasRecords: Bool {
-        results.contains { result in
-            guard case .committed(let writes) = result else { return false }
-            return writes.contains { if case .superseded = $0 { true } else { false } }
+    fileprivate var records: [Record] {
+        results.flatMap { result -> [Record] in
+            guard case .committed(let writes) = result else { return [] }
+            return writes.compactMap { write in
+                if case .superseded(let record) = write { record } else { nil }
+            }
         }
     }
 }

@@ -43,8 +43,11 @@ extension Request {
 
     /// The same, out of what the bodies of all requests may have together. What was read is to be
     /// given back to the budget.
+    /// - Parameter take: Whether who asks may have so many bytes more.
     /// - Throws: ``Problem``.
-    func readBody(bytesMax: Int, budget: ByteBudget) async throws -> ByteBuffer {
+    func readBody(
+        bytesMax: Int, budget: ByteBudget, take: (Int) -> Bool
+    ) async throws -> ByteBuffer {
         if let length = headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
             throw Problem.bodyTooLarge(max: bytesMax)
         }
@@ -54,7 +57,9 @@ extension Request {
                 guard whole.readableBytes + part.readableBytes <= bytesMax else {
                     throw Problem.bodyTooLarge(max: bytesMax)
                 }
-                guard budget.take(part.readableBytes) else { throw Problem.bodiesInMemory }
+                guard take(part.readableBytes), budget.take(part.readableBytes) else {
+                    throw Problem.bodiesInMemory
+                }
                 whole.writeImmutableBuffer(part)
             }
         } catch {

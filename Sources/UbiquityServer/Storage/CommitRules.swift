@@ -15,6 +15,12 @@ package struct CommitRules: Sendable {
         self.storesPerAccountMax = storesPerAccountMax
     }
 
+    /// Whether the answer says what a store may hold once, and as much again at most: so its size is
+    /// known before the push is decided, whatever the push.
+    package func mayAnswer(_ push: Push, over records: [Key: Record]) -> Bool {
+        push.repeatedBytes(over: records) <= admission.limits.storeBytesMax
+    }
+
     package func epoch(of store: StoreKey) -> UInt64 {
         Position.epoch(ofRun: run, store: "\(store.account.string)/\(store.identifier)")
     }

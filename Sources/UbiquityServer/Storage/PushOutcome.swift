@@ -7,6 +7,10 @@ package enum PushOutcome: Hashable, Sendable {
     case committed(CommittedPush)
     /// A write was stamped too far ahead; nothing of the push applies.
     case clockAhead(ClockAhead)
+    /// Its answer would repeat more than it may; nothing of the push applies.
+    case tooLarge
+    /// Something that the store has under one of its keys cannot be read; nothing of the push applies.
+    case unreadable
     /// The account has as many stores as it may, and this would be one more.
     case tooManyStores
     /// The disk is full, and the push does not only take away.

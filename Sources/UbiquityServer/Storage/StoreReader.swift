@@ -11,6 +11,19 @@ struct StoreReader: Sendable {
     /// What waits in connections to be read; full: no further store is.
     let answers: ByteBudget
 
+    /// Of the records of one answer, by what they count: no answer is too large for a message or a
+    /// buffer, and a store of today's limits is far from it.
+    private static let answerBytesMax = 256 << 20
+
+    /// - Throws: ``Problem`` if the records are too much for one answer.
+    static func checkAnswer(of records: [Record]) throws(Problem) {
+        var bytes = 0
+        for record in records {
+            bytes += record.answerBytes
+            guard bytes <= answerBytesMax else { throw .answerTooLarge }
+        }
+    }
+
     /// - Throws: ``StorageError``, ``Busy``.
     func stores(of account: AccountID) async throws -> [StoreSummary] {
         try await threads.run { [storage] in try storage.stores(of: account) }
@@ -29,6 +42,7 @@ struct StoreReader: Sendable {
             // Here, and not before: others may have waited for the thread, too.
             guard !answers.isFull else { throw Problem.answersInMemory }
             let changes = try read(store, since: since)
+            try Self.checkAnswer(of: changes.records)
             let passed = since?.revision ?? Position(changes.cursor)?.revision
             if let passed { sightings.pass(passed, of: store, by: device) }
             return encode(changes)

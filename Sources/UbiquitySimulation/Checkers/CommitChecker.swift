@@ -180,7 +180,7 @@ package final class CommitChecker: Checker {
         for (transaction, result) in zip(commit.push.transactions, commit.results) {
             for write in transaction.writes {
                 if write.stamp.timestamp.milliseconds > commit.serverMilliseconds + 60_000,
-                    write.stamp.timestamp.milliseconds > commit.newest.milliseconds + 1_000
+                    write.stamp.timestamp.milliseconds > commit.greatestMilliseconds + 61_000
                 {
                     return "\(commit.store) took a write from the future under \(write.key)"
                 }

@@ -152,16 +152,16 @@ package struct Commit {
     package var limits: StoreLimits
     package var serverMilliseconds: Int64
     package var newestForgotten: HybridTimestamp
-    /// The greatest timestamp that the store had ever accepted, before this.
-    package var newest: HybridTimestamp
+    /// The latest time that the server's clock ever showed.
+    package var greatestMilliseconds: Int64
     /// Who sent it: the device's name at the server.
     package var device: DeviceID
 
     package init(
         store: StoreName, before: [Key: Record], after: [Key: Record], position: Position,
         push: Push, results: [TransactionResult], writes: [Record], limits: StoreLimits,
-        serverMilliseconds: Int64, newestForgotten: HybridTimestamp, newest: HybridTimestamp,
-        device: DeviceID
+        serverMilliseconds: Int64, newestForgotten: HybridTimestamp,
+        greatestMilliseconds: Int64, device: DeviceID
     ) {
         self.store = store
         self.before = before
@@ -173,7 +173,7 @@ package struct Commit {
         self.limits = limits
         self.serverMilliseconds = serverMilliseconds
         self.newestForgotten = newestForgotten
-        self.newest = newest
+        self.greatestMilliseconds = greatestMilliseconds
         self.device = device
     }
 }

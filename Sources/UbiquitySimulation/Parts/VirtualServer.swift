@@ -111,7 +111,7 @@ package final class VirtualServer {
     ) {
         do throws(LinkFailure) {
             try admit()
-            try take(Client(account: store.account, device: device))
+            try take(Client(account: store.account, device: device), bytes: push.bytes)
         } catch { return reply(.failure(error)) }
         waiting.append(Waiting(store: store, device: device, push: push, reply: reply))
         startCommit()
@@ -125,9 +125,10 @@ package final class VirtualServer {
         }
     }
 
-    private func take(_ client: Client) throws(LinkFailure) {
+    private func take(_ client: Client, bytes: Int) throws(LinkFailure) {
         var bucket = buckets[client] ?? TokenBucket(allowance, now: world.now)
         let wait = bucket.take(now: world.now)
+        if wait == nil { bucket.charge(bytes: bytes, now: world.now) }
         buckets[client] = bucket
         if let wait { throw LinkFailure(.busy(retryAfterMilliseconds: wait), "too often") }
     }
@@ -237,7 +238,7 @@ package final class VirtualServer {
     private func commit(_ group: [Waiting]) -> [() -> Void] {
         group.map { waiting in
             var store = stores[waiting.store] ?? VirtualStore()
-            let (before, newest) = (store.records, store.state.newest)
+            let before = store.records
             do throws(ClockAhead) {
                 let admission = PushAdmission(limits: limits, now: now)
                 let admitted = try store.admit(
@@ -250,7 +251,8 @@ package final class VirtualServer {
                             position: admitted.position, push: waiting.push,
                             results: admitted.results, writes: admitted.writes, limits: limits,
                             serverMilliseconds: now, newestForgotten: store.state.newestForgotten,
-                            newest: newest, device: waiting.device)))
+                            greatestMilliseconds: max(greatestNow, world.now),
+                            device: waiting.device)))
                 let horizon = store.state.horizon
                 return { [self] in publish(admitted, horizon, of: waiting) }
             } catch {

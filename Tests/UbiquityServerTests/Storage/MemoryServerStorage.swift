@@ -102,6 +102,8 @@ final class MemoryServerStorage: ServerStorage {
     private let state = Mutex(State())
     /// What commits fail with.
     let failure = Mutex<StorageError?>(nil)
+    /// What was committed at once, by the stores.
+    let groups = Mutex<[[StoreKey]]>([])
 
     func operatorHash() -> SecretHash? { state.withLock { $0.operatorHash } }
     func setOperatorHash(_ hash: SecretHash) { state.withLock { $0.operatorHash = hash } }
@@ -346,6 +348,7 @@ final class MemoryServerStorage: ServerStorage {
         _ pushes: [WaitingPush], rules: CommitRules
     ) throws(StorageError) -> [PushOutcome] {
         if let failure = failure.withLock({ $0 }) { throw failure }
+        groups.withLock { $0.append(pushes.map(\.store)) }
         return state.withLock { state in
             pushes.map { Self.commit($0, rules: rules, &state) }
         }
@@ -356,10 +359,12 @@ final class MemoryServerStorage: ServerStorage {
     ) -> PushOutcome {
         let isNew = state.stores[waiting.store] == nil
         var store = state.stores[waiting.store] ?? Store()
+        let records = store.records.mapValues(\.record)
+        guard rules.mayAnswer(waiting.push, over: records) else { return .tooLarge }
         let admitted: StoreState.Admitted
         do {
             admitted = try store.state.admit(
-                waiting.push, records: store.records.mapValues(\.record), by: rules.admission,
+                waiting.push, records: records, by: rules.admission,
                 in: rules.epoch(of: waiting.store))
         } catch { return .clockAhead(error) }
         if !admitted.writes.isEmpty {

@@ -37,6 +37,42 @@ struct SQLiteServerStorageTests {
         #expect(throws: ServerStartError.self) { try SQLiteServerStorage.openForServer(path) }
     }
 
+    @Test(arguments: [
+        "value = x'FF'", "value = 'text'", "time = 'text'", "digest = x'00'", "device = 'text'",
+    ])
+    func `a record that cannot be read fails the pushes that need it, and no other`(
+        damage: String
+    ) throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        let first = Sample.push(
+            Sample.record("a", .integer(1), at: 500), Sample.record("b", .integer(1), at: 500))
+        try storage.commit(first)
+        try storage.database.writeWithoutTransaction { db in
+            try db.execute(sql: "UPDATE record SET \(damage) WHERE key = x'61'")
+        }
+        let outcomes = try storage.commit(
+            [
+                Sample.push(Sample.record("b", .integer(2), at: 600)),
+                Sample.push(
+                    Sample.record("c", .integer(2), at: 600),
+                    Sample.record("a", .integer(2), at: 600)),
+                Sample.push(Sample.record("d", .integer(2), at: 600)),
+            ], rules: Sample.rules())
+        #expect(outcomes[1] == .unreadable)
+        let positions = outcomes.map { outcome -> Int64? in
+            if case .committed(let commit) = outcome { commit.position.revision } else { nil }
+        }
+        #expect(positions == [2, nil, 3])
+        #expect(throws: StorageError.self) { try storage.read(Sample.store, since: nil) }
+        #expect(try storage.keys(since: Sample.position(1)) == ["b", "d"])
+        try storage.close()
+        let queue = try DatabaseQueue(path: path)
+        #expect(try queue.read { try SQLiteRecord.countUnreadable($0) } == 1)
+    }
+
     @Test func `only drafts of a file, and what lies beside them, are left-overs`() throws {
         let folder = try TemporaryFolder()
         let drafts = [".ubiquity.sqlite.0123ABCD", ".ubiquity.sqlite.0123ABCD-wal"]

@@ -9,6 +9,9 @@ internal import UbiquityWire
 enum SQLiteRecord {
     private static let columns = "key, time, device, value, digest"
 
+    /// A row that means nothing: it was not written by a server, or is damaged.
+    struct Unreadable: Error {}
+
     /// Those of the keys that the store has.
     static func fetch(
         _ keys: some Sequence<Key>, of store: Int64, _ db: Database
@@ -38,11 +41,17 @@ enum SQLiteRecord {
         return records
     }
 
-    /// What the values of a store take.
+    /// What the values of a store take, but for those that cannot be read.
     static func usage(of store: Int64, _ db: Database) throws -> Usage {
-        try fetch(of: store, after: nil, db).reduce(into: Usage()) { usage, record in
+        let statement = try db.cachedStatement(
+            sql: "SELECT \(columns) FROM record WHERE store = ? AND value IS NOT NULL")
+        let rows = try Row.fetchCursor(statement, arguments: [store])
+        var usage = Usage()
+        while let row = try rows.next() {
+            guard let record = try? record(row) else { continue }
             usage.replace(nil, by: record.content.value, of: record.key)
         }
+        return usage
     }
 
     static func write(
@@ -65,13 +74,39 @@ enum SQLiteRecord {
         try statement.execute()
     }
 
-    private static func record(_ row: Row) throws -> UbiquityCore.Record {
-        let time = HybridTimestamp(rawValue: UInt64(bitPattern: row[1]))
-        let device = DeviceID(rawValue: UInt64(bitPattern: row[2]))
-        return UbiquityCore.Record(
-            key: try (row[0] as Data).withUnsafeBytes { try Key(bytes: $0) },
-            content: try content(row[3]),
-            stamp: Stamp(time, device, digest: UInt64(bitPattern: row[4])))
+    /// How many rows of all stores mean nothing. Reads every record.
+    static func countUnreadable(_ db: Database) throws -> Int {
+        let rows = try Row.fetchCursor(db, sql: "SELECT \(columns) FROM record")
+        var count = 0
+        while let row = try rows.next() {
+            do { _ = try record(row) } catch { count += 1 }
+        }
+        return count
+    }
+
+    private static func record(_ row: Row) throws(Unreadable) -> UbiquityCore.Record {
+        let key: Data = try column(0, of: row)
+        let time: Int64 = try column(1, of: row)
+        let device: Int64 = try column(2, of: row)
+        let digest: Int64 = try column(4, of: row)
+        do {
+            return UbiquityCore.Record(
+                key: try key.withUnsafeBytes { try Key(bytes: $0) },
+                content: try content(row.hasNull(atIndex: 3) ? nil : column(3, of: row)),
+                stamp: Stamp(
+                    HybridTimestamp(rawValue: UInt64(bitPattern: time)),
+                    DeviceID(rawValue: UInt64(bitPattern: device)),
+                    digest: UInt64(bitPattern: digest)))
+        } catch { throw Unreadable() }
+    }
+
+    /// Not by the row's subscript, which ends the program where the column has another type.
+    private static func column<T: DatabaseValueConvertible>(
+        _ index: Int, of row: Row
+    ) throws(Unreadable) -> T {
+        let value: DatabaseValue = row[index]
+        guard let value = T.fromDatabaseValue(value) else { throw Unreadable() }
+        return value
     }
 
     private static func content(_ bytes: Data?) throws -> Content {

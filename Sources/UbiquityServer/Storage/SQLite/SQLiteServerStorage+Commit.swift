@@ -38,7 +38,11 @@ private struct SQLiteBatch {
     mutating func commit(_ waiting: WaitingPush) throws -> PushOutcome {
         var store = try known(waiting.store)
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
-        let records = try store.id.map { try SQLiteRecord.fetch(keys, of: $0, db) } ?? [:]
+        let records: [Key: UbiquityCore.Record]
+        do {
+            records = try store.id.map { try SQLiteRecord.fetch(keys, of: $0, db) } ?? [:]
+        } catch is SQLiteRecord.Unreadable { return .unreadable }
+        guard rules.mayAnswer(waiting.push, over: records) else { return .tooLarge }
         let admitted: StoreState.Admitted
         do {
             admitted = try store.state.admit(
