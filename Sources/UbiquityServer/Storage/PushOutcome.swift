@@ -13,6 +13,8 @@ package enum PushOutcome: Hashable, Sendable {
     case unreadable
     /// The account has as many stores as it may, and this would be one more.
     case tooManyStores
+    /// Who sent it may not push any more.
+    case notAllowed(AccessRefusal)
     /// The account was erased while the push was under way.
     case noSuchAccount
 }
