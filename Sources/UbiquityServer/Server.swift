@@ -47,8 +47,8 @@ struct Server: Sendable {
         routes = Routes(
             gate: gate,
             accounts: AccountRoutes(
-                storage: storage, writer: writer, readers: readers, revocation: revocation,
-                attempts: SignInThrottle(settings),
+                storage: storage, writer: writer, readers: readers, gate: gate,
+                revocation: revocation, attempts: SignInThrottle(settings),
                 identities: settings.identity.map {
                     IdentityVerifier($0, clock: settings.clock, logger: logger)
                 },
@@ -59,12 +59,13 @@ struct Server: Sendable {
                 writer: writer, readers: readers, revocation: revocation, apps: apps),
             stores: StoreRoutes(reader: reader, settings: settings),
             push: PushRoute(
-                commits: commits, threads: readers,
+                commits: commits, gate: gate, threads: readers,
                 allowance: PushAllowance(settings), permits: PushPermits(settings), edge: edge,
                 settings: settings),
             stream: StreamRoute(
                 reader: reader, hub: hub, gate: gate, settings: settings),
-            exports: ExportRoutes(storage: storage, readers: readers, settings: settings),
+            exports: ExportRoutes(
+                storage: storage, readers: readers, gate: gate, settings: settings),
             health: HealthRoutes(readiness: readiness), edge: edge,
             requests: RateLimiter(settings.requestAllowance, clock: settings.clock))
         housekeeping = Housekeeping(

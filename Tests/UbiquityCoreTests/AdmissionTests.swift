@@ -172,6 +172,17 @@ import Testing
         #expect(try !take(3_601_001, &stored))
     }
 
+    @Test func `remembers the deletion of what it never had, for an older write of it may come`()
+        throws
+    {
+        let deletion = try write("a", nil, at: 10, device: 1)
+        let stored = try stored(after: Push([Transaction([deletion])]))
+        let late = try admission.decide(
+            Push([Transaction([write("a", .integer(1), at: 5, device: 2)])]), on: stored)
+        #expect(late.results == [.committed([.superseded(by: deletion)])])
+        #expect(late.writes == [])
+    }
+
     @Test func `needs each key at most once in a transaction`() throws {
         #expect(throws: PushError.repeatedKey(try Key("a"))) {
             try Transaction([write("a", .integer(1)), write("a", .integer(2), at: 1)])
@@ -225,5 +236,15 @@ import Testing
         #expect((10...11).contains(bucket.take(now: 240) ?? 0))
         #expect(bucket.take(now: 250) == nil)
         #expect(bucket.take(now: 100_000) == nil)
+    }
+
+    @Test func `grants a large push on credit, and has the next one wait for it`() {
+        var bucket = TokenBucket(Allowance(burst: 2, perSecond: 4), now: 0)
+        #expect(bucket.take(now: 0) == nil)
+        bucket.charge(bytes: 8_191, now: 0)
+        #expect(bucket.take(now: 0) == nil)
+        bucket.charge(bytes: 7 * 8_192, now: 0)
+        #expect(bucket.take(now: 0) == 2_000)
+        #expect(bucket.take(now: 2_000) == nil)
     }
 }

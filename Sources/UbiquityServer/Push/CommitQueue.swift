@@ -162,6 +162,7 @@ extension PushOutcome {
         case .tooLarge: "answer-too-large"
         case .unreadable: "unreadable"
         case .tooManyStores: "too-many-stores"
+        case .notAllowed: "not-allowed"
         case .noSuchAccount: "no-such-account"
         case .full: "storage-full"
         }

@@ -10,6 +10,7 @@ struct AccountRoutes: Sendable {
     let storage: any ServerStorage
     let writer: BlockingThreads
     let readers: BlockingThreads
+    let gate: Gate
     let revocation: Revocation
     let attempts: SignInThrottle
     /// Nil: tokens of identity providers are not taken.
@@ -108,6 +109,8 @@ struct AccountRoutes: Sendable {
     ) async throws -> Response {
         let format = try request.answerFormat
         let title = DeviceTitle.fit(try await request.readMessage(WireRename.self).name)
+        // The body may have taken two minutes.
+        try await gate.checkAgain(request.bearer, .renameDevice(device.id))
         let now = settings.clock.now()
         let isRenamed = try await writer.run { [storage] in
             try storage.rename(device, title: title, now: now, by: .device(rights.name.id))

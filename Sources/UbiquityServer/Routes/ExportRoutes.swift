@@ -10,30 +10,39 @@ internal import UbiquityCore
 struct ExportRoutes: Sendable {
     let storage: any ServerStorage
     let readers: BlockingThreads
+    let gate: Gate
     let settings: ServerSettings
     private let permits = ExportPermits()
 
-    init(storage: any ServerStorage, readers: BlockingThreads, settings: ServerSettings) {
+    init(
+        storage: any ServerStorage, readers: BlockingThreads, gate: Gate, settings: ServerSettings
+    ) {
         self.storage = storage
         self.readers = readers
+        self.gate = gate
         self.settings = settings
     }
 
     @Sendable func own(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
-        try await answer(request) { [storage] in try storage.account(rights.account) }
+        try await answer(request, .exportOwnAccount) { [storage] in
+            try storage.account(rights.account)
+        }
     }
 
     @Sendable func named(_ request: Request, _ context: ServerContext) async throws -> Response {
         guard let name = AccountName(try context.parameters.text("name")) else {
             throw StorageError.noSuchAccount
         }
-        return try await answer(request) { [storage] in try storage.account(named: name) }
+        return try await answer(request, .exportAccount) { [storage] in
+            try storage.account(named: name)
+        }
     }
 
     private func answer(
-        _ request: Request, find: @escaping @Sendable () throws -> Account?
+        _ request: Request, _ operation: ServerOperation,
+        find: @escaping @Sendable () throws -> Account?
     ) async throws -> Response {
         guard request.headers.accepts(Self.mediaType) else { throw Problem.notTarAcceptable }
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
@@ -44,19 +53,25 @@ struct ExportRoutes: Sendable {
         }
         return Response(
             status: .ok, headers: Self.headers(account),
-            body: ResponseBody { [readers] writer in
+            body: ResponseBody { [readers, gate, bearer = request.bearer] writer in
                 defer { withExtendedLifetime(permit) {} }
-                try await Self.write(export, readers, to: &writer)
+                try await Self.write(export, readers, to: &writer) {
+                    try await gate.checkAgain(bearer, operation)
+                }
             })
     }
 
     /// An error ends the connection within the answer, by which whoever asked knows that it is not
     /// complete.
+    /// - Parameter check: Whether it may still be read: asked before each piece, for whoever reads may
+    ///   take hours.
     @concurrent private static func write(
-        _ export: AccountExport, _ readers: BlockingThreads, to writer: inout any ResponseBodyWriter
+        _ export: AccountExport, _ readers: BlockingThreads,
+        to writer: inout any ResponseBodyWriter, check: @Sendable () async throws -> Void
     ) async throws {
         var export = export
         while true {
+            try await check()
             let (piece, rest) = try await readers.run { [export] in
                 var export = export
                 return (try export.next(), export)

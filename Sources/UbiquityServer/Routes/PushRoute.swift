@@ -7,6 +7,7 @@ internal import UbiquityWire
 /// Taking pushes.
 struct PushRoute: Sendable {
     let commits: CommitQueue
+    let gate: Gate
     let threads: BlockingThreads
     let allowance: PushAllowance
     let permits: PushPermits
@@ -26,7 +27,9 @@ struct PushRoute: Sendable {
         let format = try request.answerFormat
         let bodyFormat = try request.bodyFormat
         let (push, bytes) = try await read(request, bodyFormat, permit, author: rights.name)
-        let waiting = WaitingPush(store: store, push: push)
+        // The body may have taken two minutes.
+        try await gate.checkAgain(request.bearer, .pushToStore(store.identifier))
+        let waiting = WaitingPush(store: store, push: push, by: rights)
         return try await answer(try await commits.commit(waiting, bytes: bytes), format)
     }
 
@@ -57,6 +60,7 @@ struct PushRoute: Sendable {
         case .unreadable: throw Problem.unreadable
         case .tooManyStores: throw Problem.tooManyStores
         case .full: throw StorageError.full
+        case .notAllowed(let refusal): throw refusal
         // Its devices are gone with it.
         case .noSuchAccount: throw AccessRefusal.credentialInvalid
         case .committed(let commit):

@@ -49,8 +49,8 @@ extension WireStoreList.Store {
     fileprivate init(_ store: StoreSummary) {
         self.init()
         identifier = store.identifier.string
-        keys = UInt64(store.usage.keys)
-        bytes = UInt64(store.usage.bytes)
+        keys = UInt64(clamping: store.usage.keys)
+        bytes = UInt64(clamping: store.usage.bytes)
         cursor = store.position.cursor.text
     }
 }

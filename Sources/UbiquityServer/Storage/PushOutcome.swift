@@ -15,6 +15,8 @@ package enum PushOutcome: Hashable, Sendable {
     case tooManyStores
     /// The disk is full, and the push does not only take away.
     case full
+    /// Who sent it may not push any more.
+    case notAllowed(AccessRefusal)
     /// The account was erased while the push was under way.
     case noSuchAccount
 }

@@ -19,7 +19,7 @@ struct StoreReader: Sendable {
     static func checkAnswer(of records: [Record]) throws(Problem) {
         var bytes = 0
         for record in records {
-            bytes += record.answerBytes
+            bytes += record.pushBytes
             guard bytes <= answerBytesMax else { throw .answerTooLarge }
         }
     }

@@ -6,9 +6,13 @@ package import UbiquityCore
 package struct WaitingPush: Sendable {
     package var store: StoreKey
     package var push: Push
+    /// Whose right to push is to hold when it is committed; nil: nobody's. Between the first byte of a
+    /// push and its commit a device may be revoked, or its credential expire.
+    package var rights: DeviceRights?
 
-    package init(store: StoreKey, push: Push) {
+    package init(store: StoreKey, push: Push, by rights: DeviceRights? = nil) {
         self.store = store
         self.push = push
+        self.rights = rights
     }
 }

@@ -11,6 +11,8 @@ package final class CommitChecker: Checker {
     private var latest: [StoreName: [Key: Record]] = [:]
     /// What each store has ever committed of what apps wrote.
     private var committed: [StoreName: Set<Int>] = [:]
+    /// The same, of the server as it is: an older copy of it has not decided about what it lacks.
+    private var known: [StoreName: Set<Int>] = [:]
     /// The latest time of each author that it has decided about, for or against: clones write in the
     /// same name, and a write that lost has been there as well as one that won.
     private var lastOfAuthors: [StoreName: [DeviceID: HybridTimestamp]] = [:]
@@ -29,6 +31,7 @@ package final class CommitChecker: Checker {
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
         case .committed(let commit):
+            noteKnown(commit.before, on: commit.store)
             defer { note(commit) }
             return checkTransactions(of: commit) ?? checkChanges(in: commit)
                 ?? wonAtLast(in: commit) ?? revived(in: commit, history)
@@ -36,6 +39,7 @@ package final class CommitChecker: Checker {
         case .serverRestored:
             latest = [:]
             superseded = [:]
+            known = [:]
             hasGoneBack = true
         case .wrote(_, let writes): lastWrite = writes.last?.number ?? lastWrite
         case .saves(_, let entries, _):
@@ -58,6 +62,7 @@ package final class CommitChecker: Checker {
                 committed[commit.store, default: []].insert(mark.number)
             }
         }
+        noteKnown(commit.after, on: commit.store)
         for case (let transaction, .committed(let results)) in zip(
             commit.push.transactions, commit.results)
         {
@@ -66,6 +71,11 @@ package final class CommitChecker: Checker {
                 if result != .olderThanForgotten { noteDecided(write.stamp, on: commit.store) }
             }
         }
+    }
+
+    private func noteKnown(_ records: [Key: Record], on store: StoreName) {
+        known[store, default: []].formUnion(
+            records.values.lazy.compactMap { Mark($0.content.value)?.number })
     }
 
     private func noteDecided(_ stamp: Stamp, on store: StoreName) {
@@ -124,7 +134,7 @@ package final class CommitChecker: Checker {
     }
 
     private func mayBeRepeated(_ write: Record, in commit: Commit) -> Bool {
-        Mark(write.content.value).map { committed[commit.store]?.contains($0.number) ?? false }
+        Mark(write.content.value).map { known[commit.store]?.contains($0.number) ?? false }
             ?? false
     }
 

@@ -78,6 +78,8 @@ final class RawConnection: Sendable {
     /// Without waiting for the other side to take it.
     func throwIn(_ text: String) { channel.writeAndFlush(ByteBuffer(string: text), promise: nil) }
 
+    /// For one that was opened not to read.
+    func readOn() async throws { try await channel.setOption(.autoRead, value: true).get() }
     func endInput() async throws { try await channel.close(mode: .output).get() }
     func close() { channel.close(promise: nil) }
 

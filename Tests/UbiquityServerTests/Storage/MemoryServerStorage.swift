@@ -357,6 +357,12 @@ final class MemoryServerStorage: ServerStorage {
     private static func commit(
         _ waiting: WaitingPush, rules: CommitRules, _ state: inout State
     ) -> PushOutcome {
+        if let rights = waiting.rights {
+            if rights.hasExpired(at: rules.admission.now) {
+                return .notAllowed(.credentialExpired)
+            }
+            if state.devices[rights.name] == nil { return .notAllowed(.credentialInvalid) }
+        }
         let isNew = state.stores[waiting.store] == nil
         var store = state.stores[waiting.store] ?? Store()
         let records = store.records.mapValues(\.record)

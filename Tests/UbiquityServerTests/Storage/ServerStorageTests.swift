@@ -50,6 +50,30 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
+    func `a push is committed only while its device is signed in`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        try storage.addCode("code")
+        var rights = try storage.redeem(
+            SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000
+        ).device.rights
+        func outcome(_ value: Int64) throws -> PushOutcome? {
+            let write = Sample.record("a", .integer(value), at: 500 + value)
+            let push = WaitingPush(
+                store: Sample.store, push: Push([try Transaction([write])]), by: rights)
+            return try storage.commit([push], rules: Sample.rules(now: 1_000)).first
+        }
+        guard case .committed = try outcome(1) else { return #expect(Bool(false)) }
+        rights.expires = 1_000
+        #expect(try outcome(2) == .notAllowed(.credentialExpired))
+        rights.expires = nil
+        #expect(try storage.revoke(rights.name, now: 1_000, by: .operatorLocally))
+        #expect(try outcome(3) == .notAllowed(.credentialInvalid))
+        guard case .changes(let records, _, _, _) = try storage.read(Sample.store, since: nil)
+        else { return #expect(Bool(false)) }
+        #expect(records.map(\.content) == [.value(.integer(1))])
+    }
+
+    @Test(arguments: Backend.allCases)
     func `usage is counted, and stores are listed`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
         let write = Sample.record("a", .string("xyz"), at: 500)

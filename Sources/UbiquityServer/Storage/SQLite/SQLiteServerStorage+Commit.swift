@@ -36,6 +36,7 @@ private struct SQLiteBatch {
     var outcomes: [PushOutcome] = []
 
     mutating func commit(_ waiting: WaitingPush) throws -> PushOutcome {
+        if let refusal = try refusal(of: waiting) { return .notAllowed(refusal) }
         var store = try known(waiting.store)
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
         let records: [Key: UbiquityCore.Record]
@@ -63,6 +64,14 @@ private struct SQLiteBatch {
 
     mutating func finish() throws {
         for store in touched.keys { try touched[store]?.update(db) }
+    }
+
+    /// In the same transaction: what was revoked before it stores nothing.
+    private func refusal(of waiting: WaitingPush) throws -> AccessRefusal? {
+        guard let rights = waiting.rights else { return nil }
+        guard !rights.hasExpired(at: rules.admission.now) else { return .credentialExpired }
+        let isSignedIn = try SQLiteServerStorage.isSignedIn(rights.name, db)
+        return isSignedIn ? nil : .credentialInvalid
     }
 
     private func known(_ store: StoreKey) throws -> SQLiteStore {

@@ -80,14 +80,14 @@ extension SQLiteServerStorage {
     }
 
     func live(among devices: Set<DeviceName>) throws(StorageError) -> Set<DeviceName> {
-        try reading { db in
-            let statement = try db.cachedStatement(
-                sql: "SELECT 1 FROM device WHERE account = ? AND id = ?")
-            return try devices.filter { device in
-                let arguments: StatementArguments = [device.account.string, device.id.bits]
-                return try Bool.fetchOne(statement, arguments: arguments) ?? false
-            }
-        }
+        try reading { db in try devices.filter { try Self.isSignedIn($0, db) } }
+    }
+
+    static func isSignedIn(_ device: DeviceName, _ db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(
+            sql: "SELECT 1 FROM device WHERE account = ? AND id = ?")
+        let arguments: StatementArguments = [device.account.string, device.id.bits]
+        return try Bool.fetchOne(statement, arguments: arguments) ?? false
     }
 
     func note(_ sightings: Sightings) throws(StorageError) {

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Testing
+internal import UbiquityCore
+internal import UbiquityWire
+
+@testable internal import UbiquityServer
+
+extension AccountSuites {
+    /// What was begun before a device lost its right, and goes on after it.
+    @Suite struct RevocationTests {
+        /// Sends the half of a push.
+        private func begin(
+            _ body: String, by device: TestDevice, metrics server: TestServer
+        ) async throws -> RawConnection {
+            let connection = try await RawConnection.open(server.port)
+            let half = body.prefix(body.utf8.count / 2)
+            await connection.send(
+                "POST /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\n"
+                    + "Authorization: Bearer \(device.credential)\r\n"
+                    + "Content-Type: application/json\r\n"
+                    + "Content-Length: \(body.utf8.count)\r\n\r\n" + half)
+            try await until("half of the body") {
+                try await server.metrics().contains("ubiquity_body_bytes \(half.utf8.count)\n")
+            }
+            return connection
+        }
+
+        private var body: String {
+            get throws {
+                var push = WirePush()
+                var transaction = WireTransaction()
+                transaction.writes = [.write("a", "late")]
+                push.transactions = [transaction]
+                return String(decoding: WireFormat.json.encode(push), as: UTF8.self)
+            }
+        }
+
+        private func expectNothing(of device: TestDevice) async throws {
+            #expect(try await device.pull().message(WireChanges.self).records.isEmpty)
+        }
+
+        @Test func `a push that was begun before its device was revoked stores nothing`()
+            async throws
+        {
+            try await withServer({ $0.metricsPort = 0 }) { server in
+                let first = try await server.newDevice()
+                let second = try await server.furtherDevice()
+                let body = try body
+                let connection = try await begin(body, by: second, metrics: server)
+                let revoked = try await server.send(
+                    "DELETE", "/v1/devices/\(second.id)", credential: first.credential)
+                #expect(revoked.status == 204)
+                await connection.send(String(body.dropFirst(body.utf8.count / 2)))
+                let answer = try await connection.receive("credential-invalid")
+                #expect(answer.hasPrefix("HTTP/1.1 401 "))
+                try await expectNothing(of: first)
+            }
+        }
+
+        @Test func `a push that was begun before its credential expired stores nothing`()
+            async throws
+        {
+            let clock = TestClock()
+            try await withServer({
+                $0.metricsPort = 0
+                $0.clock = clock.clock
+            }) { server in
+                let first = try await server.newDevice()
+                let second = try await server.furtherDevice(seconds: 60)
+                let body = try body
+                let connection = try await begin(body, by: second, metrics: server)
+                clock.advance(seconds: 61)
+                await connection.send(String(body.dropFirst(body.utf8.count / 2)))
+                let answer = try await connection.receive("credential-expired")
+                #expect(answer.hasPrefix("HTTP/1.1 401 "))
+                try await expectNothing(of: first)
+            }
+        }
+
+        @Test func `a push that was begun before its app was removed stores nothing`() async throws
+        {
+            try await withServer({
+                $0.metricsPort = 0
+                $0.apps = .registered
+            }) { server in
+                let device = try await server.newDevice()
+                func app(_ method: String) async throws {
+                    let answer = try await server.send(
+                        method, "/v1/apps/notes", credential: server.operatorCredential)
+                    #expect(answer.status == 204)
+                }
+                try await app("PUT")
+                let body = try body
+                let connection = try await begin(body, by: device, metrics: server)
+                try await app("DELETE")
+                await connection.send(String(body.dropFirst(body.utf8.count / 2)))
+                try await connection.receive("app-not-registered")
+                try await app("PUT")
+                try await expectNothing(of: device)
+            }
+        }
+
+        @Test func `an export ends when its device is revoked`() async throws {
+            try await withServer({ $0.metricsPort = 0 }) { server in
+                let first = try await server.newDevice()
+                let second = try await server.furtherDevice()
+                let large = String(repeating: "x", count: 1_000_000)
+                for number in 0..<12 { try await first.set("a", large, store: "s\(number)") }
+                let connection = try await RawConnection.open(server.port, reads: false)
+                await connection.send(
+                    "GET /v1/account/export HTTP/1.1\r\nHost: a\r\n"
+                        + "Authorization: Bearer \(second.credential)\r\n\r\n")
+                try await until("what waits to be read") {
+                    try await server.metrics().contains(/ubiquity_answer_bytes [1-9]/)
+                }
+                let revoked = try await server.send(
+                    "DELETE", "/v1/devices/\(second.id)", credential: first.credential)
+                #expect(revoked.status == 204)
+                try await first.set("later", "written-after-it", store: "s9")
+                try await connection.readOn()
+                let received = try await connection.end()
+                #expect(received.hasPrefix("HTTP/1.1 200 "))
+                #expect(!received.contains("written-after-it"))
+            }
+        }
+    }
+}
