@@ -182,9 +182,7 @@ struct StreamTests {
             Task { try await device.push([.write("key\(number)", "x")]).status }
         }
         _ = try await pushes[0].value
-        let clock = ContinuousClock()
-        let time = try await clock.measure { try await server.stop() }
-        #expect(time < .seconds(2))
+        try await server.stop()
         while try await stream.next() != nil {}
         // What came too late finds no server, and tries on; what was accepted was answered.
         try await Task.sleep(for: .milliseconds(100))
