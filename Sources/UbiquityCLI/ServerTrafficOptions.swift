@@ -153,7 +153,8 @@ struct ServerTrafficOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Deletions that a store remembers; of long keys fewer. (default: 16384)", valueName: "number"))
+            "Deletions that a store remembers; of long keys fewer. (default: 16384)",
+            valueName: "number"))
     var deletionsMax: Int?
 
     @Option(
