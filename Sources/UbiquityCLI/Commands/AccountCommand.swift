@@ -105,8 +105,8 @@ struct AccountCommand: AsyncParsableCommand {
             if accounts.isEmpty { return Output.note("There is no account yet.") }
             let rows = accounts.map { account in
                 [
-                    account.name, account.id,
-                    account.devices.map(\.name).joined(separator: ", "),
+                    account.name.listed, account.id,
+                    account.devices.map(\.name.listed).joined(separator: ", "),
                 ]
             }
             let table = Table(header: ["NAME", "ID", "DEVICES"], rows: rows)

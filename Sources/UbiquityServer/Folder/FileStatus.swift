@@ -9,6 +9,8 @@ struct FileStatus: Hashable, Sendable {
     /// The lower nine bits: what the owner, the group and others may do.
     var mode: Int
     var owner: UInt32
+    /// The user's number, where it has no name.
+    var ownerName: String
     var group: UInt32
     var bytes: Int
     private var inode: Int
@@ -24,6 +26,7 @@ struct FileStatus: Hashable, Sendable {
         func number(_ key: FileAttributeKey) -> Int { (status[key] as? NSNumber)?.intValue ?? 0 }
         mode = number(.posixPermissions) & 0o777
         owner = UInt32(truncatingIfNeeded: number(.ownerAccountID))
+        ownerName = status[.ownerAccountName] as? String ?? "the user \(owner)"
         group = UInt32(truncatingIfNeeded: number(.groupOwnerAccountID))
         bytes = number(.size)
         inode = number(.systemFileNumber)
@@ -33,4 +36,6 @@ struct FileStatus: Hashable, Sendable {
     /// Anybody but the owner may do something with it.
     var isOpenToOthers: Bool { mode & 0o077 != 0 }
     var isWritableForOthers: Bool { mode & 0o022 != 0 }
+    /// It is neither this process's user's nor root's.
+    var isForeign: Bool { owner != 0 && owner != geteuid() }
 }
