@@ -103,7 +103,7 @@ struct SettingsTests {
         let account = SignedInAccount(
             server: server, account: "1", accountName: "ada", device: "00ff", deviceName: "desk",
             credential: "ubd_secret", certificates: certificates)
-        let text = StatusReport(home: "/home", account: account).text
+        let text = StatusReport(home: "/home", account: account).text.string
         #expect(text.contains("Encryption") == (words != nil))
         if let words { #expect(text.contains(words)) }
         #expect(!text.contains("ubd_secret"))

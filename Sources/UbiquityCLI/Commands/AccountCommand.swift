@@ -110,7 +110,7 @@ struct AccountCommand: AsyncParsableCommand {
                 ]
             }
             let table = Table(header: ["NAME", "ID", "DEVICES"], rows: rows)
-            Output.print(table.lines.joined(separator: "\n"))
+            Output.print(TerminalText(lines: table.lines))
         }
     }
 
@@ -153,7 +153,7 @@ private func print(
     }
     Output.print(
         """
-        Code for a device of \(name): \(Output.styled(code.code, .bold))
+        Code for a device of \(name): \(Output.styled(TerminalText(code.code), .bold))
         Valid until \(Phrase.time(code.expires)), for one device. On that device:
 
             \(command)

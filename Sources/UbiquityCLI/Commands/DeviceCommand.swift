@@ -42,7 +42,7 @@ struct DeviceCommand: AsyncParsableCommand {
             }
             let table = Table(
                 header: ["NAME", "ID", "SIGNED IN", "LAST SEEN", "LIMITS"], rows: rows)
-            Output.print(table.lines.joined(separator: "\n"))
+            Output.print(TerminalText(lines: table.lines))
         }
     }
 

@@ -40,7 +40,7 @@ struct DoctorCommand: AsyncParsableCommand {
         if json.isOn {
             Output.print(.array(findings.map(\.json)))
         } else {
-            Output.print(findings.map(Self.line).joined(separator: "\n"))
+            Output.print(TerminalText(lines: findings.map(Self.line)))
         }
         if findings.contains(where: { $0.verdict == .problem }) { Output.end(.no) }
     }
@@ -53,12 +53,14 @@ struct DoctorCommand: AsyncParsableCommand {
         }.findings
     }
 
-    private static func line(_ finding: Finding) -> String {
+    private static func line(_ finding: Finding) -> TerminalText {
         let word = finding.verdict.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
-        return switch finding.verdict {
-        case .ok: Output.styled(word, .green) + finding.sentence
-        case .note: Output.styled(word, .bold) + finding.sentence
-        case .problem: Output.styled(word, .red) + finding.sentence
-        }
+        let style: Output.Style =
+            switch finding.verdict {
+            case .ok: .green
+            case .note: .bold
+            case .problem: .red
+            }
+        return Output.styled("\(word)", style) + TerminalText(finding.sentence)
     }
 }

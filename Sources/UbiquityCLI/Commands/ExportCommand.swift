@@ -59,8 +59,7 @@ struct ExportCommand: AsyncParsableCommand {
         if !fitness.lossy.isEmpty {
             Output.note(
                 "XML has no fractions of a second, carriage returns and negative zeros; --binary "
-                    + "keeps them: "
-                    + XMLFitness.names(fitness.lossy))
+                    + "keeps them: \(XMLFitness.names(fitness.lossy))")
         }
     }
 

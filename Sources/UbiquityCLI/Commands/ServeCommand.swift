@@ -80,7 +80,7 @@ struct ServeCommand: AsyncParsableCommand {
     private var logger: Logger {
         var logger = Logger(label: "ubiquity.server") { label in
             switch logFormat {
-            case .text: StreamLogHandler.standardError(label: label)
+            case .text: TerminalLogHandler(StreamLogHandler.standardError(label: label))
             case .json: JSONLogHandler()
             }
         }
