@@ -86,6 +86,8 @@ extension EndToEndTests {
                 let export = try await stage.run(
                     ["export", file, "--home", homeA] + options + store)
                 #expect(export.status == 0 && export.errors.isEmpty, "\(export)")
+                let attributes = try FileManager.default.attributesOfItem(atPath: file)
+                #expect(attributes[.posixPermissions] as? Int == 0o600)
                 let imported = try await stage.run(["import", file, "--home", homeB] + store)
                 #expect(imported.status == 0, "\(imported)")
                 let b = try Device(home: homeB)

@@ -75,6 +75,22 @@ struct SettingsTests {
         #expect(throws: (any Error).self) { try ServeCommand.parse(words) }
     }
 
+    @Test func `how long a code is good is said where the code is made`() throws {
+        let minutes = ["--code-minutes", "60"]
+        #expect(try AccountCommand.Code.parse(["ada"] + minutes).validity.codeMinutes == 60)
+        #expect(try AccountCommand.Create.parse(["ada"] + minutes).validity.codeMinutes == 60)
+        let afar = ["--server", "https://u.example", "--operator-credential", "file"]
+        #expect(throws: (any Error).self) {
+            try AccountCommand.Code.parse(["ada"] + minutes + afar)
+        }
+        #expect(throws: (any Error).self) {
+            try AccountCommand.Create.parse(["ada"] + minutes + afar)
+        }
+        #expect(throws: (any Error).self) {
+            try AccountCommand.Code.parse(["ada", "--code-minutes", "0"])
+        }
+    }
+
     @Test func `what is said on the command line reaches the server`() throws {
         let command = try ServeCommand.parse([
             "--tls-certificate", "/c.pem", "--tls-key", "/k.pem", "--trusted-proxy", "10.0.0.0/8",

@@ -36,7 +36,7 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let findings = await findings()
+        let findings = try await findings()
         if json.isOn {
             Output.print(.array(findings.map(\.json)))
         } else {
@@ -45,8 +45,11 @@ struct DoctorCommand: AsyncParsableCommand {
         if findings.contains(where: { $0.verdict == .problem }) { Output.end(.no) }
     }
 
-    private func findings() async -> [Finding] {
-        if let data { return ServerFacts(dataFolder: data).findings }
+    private func findings() async throws -> [Finding] {
+        if let data {
+            try FolderOwner.become(of: DataOptions.expanded(data))
+            return ServerFacts(dataFolder: data).findings
+        }
         return await Progress.showing("Looking") {
             await DeviceFacts.gather(
                 home: store.home.home, configuration: store.configuration, isLocal: local)

@@ -38,14 +38,15 @@ struct RestoreCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
+        let folder = try data.enter()
         let restoration = try await Progress.showing("Restoring") {
             try Restoration(
-                of: file, into: data.folder, replaces: replace, signsOutDevices: signOutDevices)
+                of: file, into: folder, replaces: replace, signsOutDevices: signOutDevices)
         }
-        guard !json.isOn else { return Output.print(restoration.json(data.folder)) }
+        guard !json.isOn else { return Output.print(restoration.json(folder)) }
         Output.print(
             "Restored \(Phrase.counted(restoration.accounts, "account")) with "
-                + "\(Phrase.counted(restoration.devices, "signed-in device")) to \(data.folder).")
+                + "\(Phrase.counted(restoration.devices, "signed-in device")) to \(folder).")
         if let old = restoration.oldDatabase { Output.note("The old database is \(old).") }
         if let missing = restoration.missingCredential { Output.note(Self.noCredential(missing)) }
         Output.note(signOutDevices ? Self.everybodyOut : Self.comesBack)

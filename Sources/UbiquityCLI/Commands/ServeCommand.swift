@@ -103,8 +103,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func settings() throws -> ServerSettings {
-        let folder = URL(fileURLWithPath: (data.folder as NSString).expandingTildeInPath)
-        var settings = ServerSettings(dataFolder: folder.standardizedFileURL.path)
+        var settings = ServerSettings(dataFolder: try data.enter())
         settings.host = host
         settings.port = port
         settings.apps = apps
