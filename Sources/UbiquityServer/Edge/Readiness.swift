@@ -5,18 +5,28 @@ internal import Synchronization
 /// Whether the server does its work: the last round of its housekeeping, which reads the database
 /// on both kinds of threads, was not long ago.
 ///
-/// State: `round`, guarded by being atomic. Who asks costs the storage nothing.
+/// State: `round` and `told`, guarded by being atomic. Who asks costs the storage nothing.
 final class Readiness: Sendable {
     private let round = Atomic<Int64>(.min)
+    /// When the log was told that it is not.
+    private let told = Atomic<Int64>(.min)
     private let clock: ServerClock
 
     /// A round comes each second; a flush of the disk may take a few.
     private static let milliseconds: Int64 = 5_000
+    private static let tellingMilliseconds: Int64 = 60_000
 
     init(clock: ServerClock) { self.clock = clock }
 
     func roundEnded() { round.store(clock.uptime(), ordering: .relaxed) }
     func stop() { round.store(.min, ordering: .relaxed) }
+
+    /// Whether the log is to be told that it is not ready: once a minute, however often it is asked.
+    func shouldTell() -> Bool {
+        let (last, now) = (told.load(ordering: .relaxed), clock.uptime())
+        guard last == .min || now - last >= Self.tellingMilliseconds else { return false }
+        return told.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
+    }
 
     var isReady: Bool {
         let last = round.load(ordering: .relaxed)
