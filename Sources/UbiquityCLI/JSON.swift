@@ -27,31 +27,15 @@ indirect enum JSON {
         case .object(let fields):
             "{" + fields.map { JSON.string($0).text + ":" + $1.text }.joined(separator: ",") + "}"
         case .value(let value):
-            String(decoding: WireFormat.json.encode(WireValue(value)), as: UTF8.self)
+            // What is escaped here stands within the strings.
+            String(decoding: WireFormat.json.encode(WireValue(value)), as: UTF8.self).visible()
         }
     }
 
     /// The string as it stands between the quotes: on one line, and without what would move
     /// a terminal's cursor.
     static func escaped(_ string: String) -> String {
-        var result = ""
-        for scalar in string.unicodeScalars {
-            switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
-            case "\n": result += "\\n"
-            case "\t": result += "\\t"
-            case "\r": result += "\\r"
-            case "\u{00}"..."\u{1F}", "\u{7F}", "\u{2028}", "\u{2029}": result += escaped(scalar)
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
-    }
-
-    private static func escaped(_ scalar: Unicode.Scalar) -> String {
-        let digits = String(scalar.value, radix: 16)
-        return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        string.escaped { $0.isControl || $0 == "\"" || $0 == "\\" }
     }
 }
 

@@ -8,13 +8,13 @@ struct JSONLogHandler: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel = Logger.Level.info
 
-    private let write: @Sendable (String) -> Void
+    private let write: @Sendable (TerminalText) -> Void
 
-    init(write: @escaping @Sendable (String) -> Void = Output.note) { self.write = write }
+    init(write: @escaping @Sendable (TerminalText) -> Void = Output.note) { self.write = write }
 
     func log(event: LogEvent) {
         let all = metadata.merging(event.metadata ?? [:]) { $1 }
-        write(Self.line(event.level, "\(event.message)", all, at: Date()))
+        write(TerminalText(Self.line(event.level, "\(event.message)", all, at: Date())))
     }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {

@@ -17,7 +17,15 @@ struct DataOptions: ParsableArguments {
 
     var given: [String] { UbiquityCLI.given(("--data", data != nil)) }
 
-    var folder: String { data ?? Self.standard(ProcessInfo.processInfo.environment) }
+    private var folder: String { data ?? Self.standard(ProcessInfo.processInfo.environment) }
+
+    /// The folder, to work there from now on: see ``FolderOwner``.
+    /// - Throws: ``Failure``.
+    func enter() throws(Failure) -> String {
+        let folder = Self.expanded(folder)
+        try FolderOwner.become(of: folder)
+        return folder
+    }
 
     /// Without the tilde that some shells leave.
     static func expanded(_ path: String) -> String {
@@ -81,10 +89,13 @@ struct OperatorOptions: ParsableArguments {
             + connection.given
     }
 
-    func authority() throws -> OperatorAuthority {
+    /// - Parameter codeMinutes: How long codes can be used that are made in the data folder.
+    func authority(codeMinutes: Int? = nil) throws -> OperatorAuthority {
         if let server, operatorCredential == nil { try Failure.checkAddress(server) }
         guard let server, let operatorCredential else {
-            return .folder(try Administration(dataFolder: data.folder))
+            return .folder(
+                try Administration(
+                    dataFolder: data.enter(), codeSeconds: codeMinutes.map { Int64($0) * 60 }))
         }
         let security = try connection.security()
         try Failure.checkAddress(server, security)
@@ -102,4 +113,30 @@ protocol OperatorCommand: AsyncParsableCommand {
 
 extension OperatorCommand {
     func validate() throws { try operation.requireCredentialForServer() }
+}
+
+/// How long a new code can be used.
+struct CodeOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Minutes for which the code is valid. (default: 10)",
+            discussion: "With --operator-credential the server's own setting counts.",
+            valueName: "number"))
+    var codeMinutes: Int?
+
+    func validate() throws {
+        guard codeMinutes.map({ (1...Self.minutesMax).contains($0) }) ?? true else {
+            throw ValidationError("--code-minutes needs a number from 1 to \(Self.minutesMax).")
+        }
+    }
+
+    private static let minutesMax = 1_000_000
+
+    /// - Throws: `ValidationError` where the option would not count.
+    func check(_ operation: OperatorOptions) throws {
+        guard operation.operatorCredential != nil else { return }
+        try refuse(
+            given(("--code-minutes", codeMinutes != nil)),
+            "with --operator-credential: the server's own setting counts.")
+    }
 }

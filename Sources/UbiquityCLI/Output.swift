@@ -8,12 +8,18 @@ enum Output {
     static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 
     /// Prints a result and a line end, at once: what reads from a pipe must not wait.
-    static func print(_ text: String) { write(Array((text + "\n").utf8)) }
+    static func print(_ text: TerminalText) { send(Array((text.string + "\n").utf8)) }
 
-    static func print(_ json: JSON) { print(json.text) }
+    /// It has no control characters.
+    static func print(_ json: JSON) { send(Array((json.text + "\n").utf8)) }
 
-    /// Prints bytes as they are.
+    /// Prints bytes as they are, unless to a terminal: there as lines of text.
     static func write(_ bytes: [UInt8]) {
+        guard isTerminal else { return send(bytes) }
+        send(Array(TerminalText(lines: String(decoding: bytes, as: UTF8.self)).string.utf8))
+    }
+
+    private static func send(_ bytes: [UInt8]) {
         guard let code = write(bytes, to: STDOUT_FILENO) else { return }
         if code == EPIPE { exit(0) }
         note("ubiquity: the output cannot be written: \(String(cString: strerror(code)))")
@@ -21,10 +27,12 @@ enum Output {
     }
 
     /// Says a line that is no result. If nobody listens, so be it.
-    static func note(_ line: String) { _ = write(Array((line + "\n").utf8), to: STDERR_FILENO) }
+    static func note(_ line: TerminalText) { noteInPlace(line + "\n") }
 
     /// Without a line end: for progress.
-    static func noteInPlace(_ text: String) { _ = write(Array(text.utf8), to: STDERR_FILENO) }
+    static func noteInPlace(_ text: TerminalText) {
+        _ = write(Array(text.string.utf8), to: STDERR_FILENO)
+    }
 
     static func end(_ status: Failure.Status) -> Never { exit(status.rawValue) }
 
@@ -61,7 +69,7 @@ extension Output {
         case green = "32"
     }
 
-    static func styled(_ text: String, _ style: Style) -> String {
+    static func styled(_ text: TerminalText, _ style: Style) -> TerminalText {
         hasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }
 

@@ -65,12 +65,12 @@ struct Program: AsyncParsableCommand {
 
     private static func end(for error: any Error) -> Never {
         if let failure = Failure(error) {
-            Output.note("ubiquity: \(failure.sentence)")
+            Output.note("ubiquity: \(TerminalText(lines: failure.sentence))")
             Output.end(failure.status)
         }
         let (message, status) = (fullMessage(for: error), exitCode(for: error))
         if status.isSuccess {
-            Output.print(message)
+            Output.print(TerminalText(lines: message))
         } else if !message.isEmpty {
             Output.note("ubiquity: \(line(of: message))")
         }

@@ -15,13 +15,14 @@ struct StatusReport {
     /// The server does not let this device into the store, and trying again will not help.
     var isRefused = false
 
-    var text: String {
+    var text: TerminalText {
         let rows = [("Folder", home)] + accountRows + storeRows
         let width = rows.map(\.0.count).max() ?? 0
-        return rows.map { name, value in
-            Output.styled(name, .dim) + String(repeating: " ", count: width + 2 - name.count)
-                + value
-        }.joined(separator: "\n")
+        return TerminalText(
+            lines: rows.map { name, value in
+                let padding = String(repeating: " ", count: width + 2 - name.count)
+                return "\(Output.styled("\(name)", .dim))\(padding)\(value)"
+            })
     }
 
     private var accountRows: [(String, String)] {

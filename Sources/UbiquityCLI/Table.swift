@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import UbiquityCore
+
 /// Rows with aligned columns; the last column is as long as it likes.
 struct Table {
     var header: [String]
     var rows: [[String]]
 
-    var lines: [String] {
+    var lines: [TerminalText] {
+        let rows = rows.map { $0.map { $0.visible() } }
         let widths = header.indices.map { column in
             ([header] + rows).map { Self.width($0[column]) }.max() ?? 0
         }
@@ -13,11 +16,11 @@ struct Table {
             + rows.map { Self.line($0, widths) }
     }
 
-    private static func line(_ cells: [String], _ widths: [Int]) -> String {
+    private static func line(_ cells: [String], _ widths: [Int]) -> TerminalText {
         let padded = zip(cells, widths).dropLast().map { cell, width in
             cell + String(repeating: " ", count: width - Self.width(cell))
         }
-        return (padded + [cells.last ?? ""]).joined(separator: "  ")
+        return TerminalText((padded + [cells.last ?? ""]).joined(separator: "  "))
     }
 
     /// Columns of a terminal: most scripts of East Asia and emoji take two.

@@ -51,10 +51,10 @@ extension Watch.Change {
     private static let valueCharactersMax = 200
 
     /// A line for people; a change elsewhere is the rule and needs no word.
-    var text: String {
-        let key = JSON.escaped(key.string)
+    var text: TerminalText {
+        let key = TerminalText(JSON.escaped(key.string))
         let change = value.map { "= \($0.line(Self.valueCharactersMax))" } ?? "removed"
-        let note = origin == .elsewhere ? "" : "  (\(origin.phrase))"
+        let note: TerminalText = origin == .elsewhere ? "" : "  (\(origin.phrase))"
         return "\(Output.styled(key, .bold)) \(change)\(Output.styled(note, .dim))"
     }
 }

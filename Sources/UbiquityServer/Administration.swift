@@ -11,16 +11,18 @@ package struct Administration: Sendable {
     let storage: any ServerStorage
     private let desk: OperatorDesk
 
+    /// - Parameter codeSeconds: How long a code that is made can be used; nil: as with a server by
+    ///   default.
     /// - Throws: ``ServerStartError``; ``ServerStartError/noServerData(path:)`` if no server ever
     ///   ran there.
-    package init(dataFolder: String) throws(ServerStartError) {
+    package init(dataFolder: String, codeSeconds: Int64? = nil) throws(ServerStartError) {
         let folder = DataFolder(path: dataFolder)
         try folder.requireServerData()
         let storage = try SQLiteServerStorage.openForAdministration(folder.databasePath)
         self.storage = storage
-        desk = OperatorDesk(
-            storage: storage, settings: ServerSettings(dataFolder: dataFolder),
-            actor: .operatorLocally)
+        var settings = ServerSettings(dataFolder: dataFolder)
+        if let codeSeconds { settings.signInCodeSeconds = codeSeconds }
+        desk = OperatorDesk(storage: storage, settings: settings, actor: .operatorLocally)
     }
 
     // MARK: Accounts

@@ -19,6 +19,41 @@ extension EndToEndTests {
                 EveryValue.withoutLookAlikes.filter { !impossible.contains($0.key.string) }, [])
         }
 
+        @Test func `a key with a zero byte survives every way, and is not the one before the byte`()
+            async throws
+        {
+            let values: [Key: PropertyListValue] = [
+                try Key("a"): .string("1"), try Key("a\0"): .string("2"),
+                try Key("a\0b"): .dictionary(["c\0d": .string("e\0")]),
+            ]
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let a = try Device(home: try await server.signIn("a", isFirst: true))
+                try a.store.write(values.mapValues(Content.value))
+                try await a.store.synchronizeNow()
+                a.close()
+                let b = try Device(home: try await server.signIn("b"))
+                try await agreement(b) { $0 == values }
+                b.close()
+                let store = ["--store", Device.identifier, "--local"]
+                let list = try await stage.run(["list", "--home", b.home] + store)
+                for text in ["a ", "a\\u0000 ", "a\\u0000b "] {
+                    #expect(list.output.contains("\n\(text)"), "\(list.output)")
+                }
+                let (file, archive) = (stage.path("export.plist"), stage.path("ada.tar"))
+                try await stage.run(["export", file, "--binary", "--home", b.home] + store)
+                    .expectSuccess()
+                try await stage.succeed("account", "export", "--output", archive, "--home", b.home)
+                for (name, source) in [("c", file), ("d", archive)] {
+                    let home = stage.path(name)
+                    try await stage.run(["import", source, "--home", home] + store).expectSuccess()
+                    let device = try Device(home: home)
+                    #expect(device.store.values == values, "\(name)")
+                    device.close()
+                }
+            }
+        }
+
         @Test func `an export that would lose one of two look-alike keys is refused`() async throws
         {
             try await onStage { stage in
@@ -51,6 +86,8 @@ extension EndToEndTests {
                 let export = try await stage.run(
                     ["export", file, "--home", homeA] + options + store)
                 #expect(export.status == 0 && export.errors.isEmpty, "\(export)")
+                let attributes = try FileManager.default.attributesOfItem(atPath: file)
+                #expect(attributes[.posixPermissions] as? Int == 0o600)
                 let imported = try await stage.run(["import", file, "--home", homeB] + store)
                 #expect(imported.status == 0, "\(imported)")
                 let b = try Device(home: homeB)

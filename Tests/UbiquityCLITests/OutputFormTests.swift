@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Logging
+import Synchronization
 import Testing
 import Ubiquity
 import UbiquityCore
@@ -22,6 +24,56 @@ struct OutputFormTests {
         #expect(PropertyListValue.string("a\nb").text == "a\nb")
         #expect(PropertyListValue.array([.string("a")]).text == "[\n    \"a\"\n]")
         #expect(PropertyListValue.dictionary([:]).text == "{}")
+    }
+
+    @Test func `nothing that is put into a text for a terminal acts there`() {
+        let evil = "\u{1B}[2J\u{9B}\u{202E}\n"
+        let shown = #"\u001b[2J\u009b\u202e\n"#
+        #expect(
+            ("a \(evil)\n" + "\(TerminalText(evil))" as TerminalText).string
+                == "a \(shown)\n\(shown)")
+        #expect(TerminalText(lines: "a\n\tb\r").string == "a\n\tb\\r")
+        let table = Table(header: ["A", "B"], rows: [[evil, "b"]])
+        #expect(table.lines[1].string == "\(shown)  b")
+        let change = Watch.Change(key: try! Key(evil), value: .string(evil), origin: .elsewhere)
+        #expect(change.text.string == "\(shown) = \"\(shown)\"")
+        #expect(
+            JSON.value(.dictionary([ExactString(evil): .string(evil)])).text.hasControls == false)
+    }
+
+    @Test func `a line of the log acts on no terminal, whatever is in it`() {
+        let evil = "\u{1B}[2J\n"
+        let recorder = Recorder()
+        var logger = Logger(label: "test") { _ in TerminalLogHandler(recorder) }
+        logger[metadataKey: "own"] = "\(evil)"
+        logger.error(
+            "A \(evil)", metadata: ["a": "\(evil)", "b": ["\(evil)"], "c": ["d": "\(evil)"]])
+        let event = recorder.events.withLock { $0.first }
+        let text = "\(event?.message ?? "none") \(event?.metadata ?? [:]) \(recorder.own)"
+        #expect(!text.hasControls && text.contains(#"\u001b[2J\n"#), "\(text)")
+    }
+
+    /// Shared state: `events` and `all`, by their mutexes.
+    private final class Recorder: LogHandler {
+        let events = Mutex<[LogEvent]>([])
+        private let all = Mutex<Logger.Metadata>([:])
+
+        var metadata: Logger.Metadata {
+            get { all.withLock { $0 } }
+            set { all.withLock { $0 = newValue } }
+        }
+        var own: String { "\(metadata)" }
+        var logLevel: Logger.Level {
+            get { .trace }
+            set {}
+        }
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) { events.withLock { $0.append(event) } }
     }
 
     @Test func `a table's value stays on its line and within its length`() {

@@ -75,6 +75,22 @@ struct SettingsTests {
         #expect(throws: (any Error).self) { try ServeCommand.parse(words) }
     }
 
+    @Test func `how long a code is good is said where the code is made`() throws {
+        let minutes = ["--code-minutes", "60"]
+        #expect(try AccountCommand.Code.parse(["ada"] + minutes).validity.codeMinutes == 60)
+        #expect(try AccountCommand.Create.parse(["ada"] + minutes).validity.codeMinutes == 60)
+        let afar = ["--server", "https://u.example", "--operator-credential", "file"]
+        #expect(throws: (any Error).self) {
+            try AccountCommand.Code.parse(["ada"] + minutes + afar)
+        }
+        #expect(throws: (any Error).self) {
+            try AccountCommand.Create.parse(["ada"] + minutes + afar)
+        }
+        #expect(throws: (any Error).self) {
+            try AccountCommand.Code.parse(["ada", "--code-minutes", "0"])
+        }
+    }
+
     @Test func `what is said on the command line reaches the server`() throws {
         let command = try ServeCommand.parse([
             "--tls-certificate", "/c.pem", "--tls-key", "/k.pem", "--trusted-proxy", "10.0.0.0/8",
@@ -103,7 +119,7 @@ struct SettingsTests {
         let account = SignedInAccount(
             server: server, account: "1", accountName: "ada", device: "00ff", deviceName: "desk",
             credential: "ubd_secret", certificates: certificates)
-        let text = StatusReport(home: "/home", account: account).text
+        let text = StatusReport(home: "/home", account: account).text.string
         #expect(text.contains("Encryption") == (words != nil))
         if let words { #expect(text.contains(words)) }
         #expect(!text.contains("ubd_secret"))

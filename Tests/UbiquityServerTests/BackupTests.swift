@@ -49,6 +49,25 @@ import UbiquityWire
         }
     }
 
+    @Test(.enabled(if: geteuid() == 0))
+    func `root writes no backup where another user could put a link in its place`() async throws {
+        try await withServer { server in
+            let place = server.folder.file("place")
+            mkdir(place, 0o755)
+            func isWritten() -> Bool { (try? backUp(server, "place/\(UUID())")) != nil }
+            #expect(isWritten())
+            chmod(place, 0o1777)
+            #expect(isWritten())
+            chmod(place, 0o775)
+            #expect(!isWritten())
+            chmod(place, 0o755)
+            chown(place, 65_534, 65_534)
+            #expect(!isWritten())
+            let names = try FileManager.default.contentsOfDirectory(atPath: place)
+            #expect(names.count == 2)
+        }
+    }
+
     @Test func `there is no backup of a folder without a server's data`() throws {
         let folder = try TemporaryFolder()
         #expect(throws: ServerStartError.noServerData(path: folder.path)) {

@@ -22,7 +22,8 @@ struct OpenAPITests {
                 let answer = try await server.send("QUERY", path)
                 try #require(answer.status == 405, "\(path)")
                 let methods = try #require(answer.headers["allow"]).split(separator: ", ")
-                served[path] = Set(methods.map(String.init))
+                // Those go without saying.
+                served[path] = Set(methods.map(String.init)).subtracting(["HEAD", "OPTIONS"])
             }
             #expect(served == documented)
         }

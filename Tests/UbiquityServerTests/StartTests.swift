@@ -126,6 +126,20 @@ struct StartTests {
         }
     }
 
+    @Test func `a code of the folder's command is good for as long as it says`() async throws {
+        try await withServer { server in
+            let data = server.folder.file("data")
+            for seconds in [nil, 3_600] as [Int64?] {
+                let administration = try Administration(dataFolder: data, codeSeconds: seconds)
+                let before = Int64(Date().timeIntervalSince1970 * 1_000)
+                let code = try administration.createAccount(name: "for \(seconds ?? 0)")
+                let after = Int64(Date().timeIntervalSince1970 * 1_000)
+                let end = (seconds ?? 600) * 1_000
+                #expect((before + end...after + end).contains(code.expires))
+            }
+        }
+    }
+
     @Test func `a folder without a server's data has nothing to administer`() throws {
         let folder = try TemporaryFolder()
         #expect(throws: ServerStartError.noServerData(path: folder.path)) {
@@ -156,6 +170,66 @@ struct StartTests {
             } throws: { isDenied($0) }
             #expect(DataFolderInspection(dataFolder: path).canLook == false)
         }
+    }
+
+    /// Its owner could put another credential there, and links.
+    @Test(.enabled(if: geteuid() == 0))
+    func `root takes no other user's folder for its own`() async throws {
+        let folder = try TemporaryFolder()
+        let (data, copy) = (folder.file("data"), folder.file("copy"))
+        try await withServer(in: folder) { server in
+            _ = try await server.newDevice()
+            _ = try Backup(of: data, to: copy, replaces: false, secondsMax: 60)
+        }
+        let credential = data + "/operator-credential"
+        try Data("ubo_of-the-one-who-has-the-folder".utf8)
+            .write(to: URL(fileURLWithPath: credential))
+        chown(data, 65_534, 65_534)
+        try await expectStart(in: folder, toThrow: isDenied)
+        #expect { try Administration(dataFolder: data) } throws: { isDenied($0) }
+        #expect {
+            try Backup(of: data, to: copy + "-2", replaces: false, secondsMax: 60)
+        } throws: { isDenied($0) }
+        #expect {
+            try Restoration(of: copy, into: data, replaces: true, signsOutDevices: false)
+        } throws: { isDenied($0) }
+        chown(data, 0, 0)
+        chown(credential, 65_534, 65_534)
+        try await expectStart(
+            in: folder,
+            toThrow: { "\($0)".contains("operator-credential") && "\($0)".contains("belongs") })
+    }
+
+    @Test func `a folder that others may write to is refused, whatever is to be done there`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let (data, copy) = (folder.file("data"), folder.file("copy"))
+        try await withServer(in: folder) { _ in
+            _ = try Backup(of: data, to: copy, replaces: false, secondsMax: 60)
+        }
+        chmod(data, 0o770)
+        func isRefused(_ error: any Error) -> Bool { "\(error)".contains("chmod go-w \(data)") }
+        try await expectStart(in: folder, toThrow: isRefused)
+        #expect { try Administration(dataFolder: data) } throws: { isRefused($0) }
+        #expect {
+            try Backup(of: data, to: copy, replaces: true, secondsMax: 60)
+        } throws: { isRefused($0) }
+        #expect {
+            try Restoration(of: copy, into: data, replaces: true, signsOutDevices: false)
+        } throws: { isRefused($0) }
+    }
+
+    @Test func `a link in the place of the lock leads nowhere`() async throws {
+        let folder = try TemporaryFolder()
+        try await withServer(in: folder) { _ in }
+        let (lock, other) = (folder.file("data/lock"), folder.file("other"))
+        try FileManager.default.removeItem(atPath: lock)
+        try FileManager.default.createSymbolicLink(atPath: lock, withDestinationPath: other)
+        try await expectStart(
+            in: folder, toThrow: { if case .fileUnusable(lock, _) = $0 { true } else { false } })
+        #expect(!FileManager.default.fileExists(atPath: other))
+        #expect(DataFolderInspection(dataFolder: folder.file("data")).isRunning == nil)
     }
 
     @Test func `what was stored is there after a restart, and cursors hold`() async throws {

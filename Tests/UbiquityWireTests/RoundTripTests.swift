@@ -90,7 +90,7 @@ import UbiquityWire
         let stamp = Stamp(
             HybridTimestamp(milliseconds: 1_800_000_000_000, counter: 65_535), device,
             digest: .max)
-        let record = Record(key: try Key("k"), content: .value(.integer(1)), stamp: stamp)
+        let record = Record(key: try Key("k\0k"), content: .value(.integer(1)), stamp: stamp)
         let other = Record(
             key: try Key("d"), content: .deleted,
             stamp: Stamp(stamp.timestamp, DeviceID(rawValue: .max)))

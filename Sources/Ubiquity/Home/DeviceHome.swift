@@ -23,8 +23,15 @@ package struct DeviceHome: Hashable, Sendable {
             let path = Self.resolve(path, environment: ProcessInfo.processInfo.environment)
         else { throw .noPlace }
         self.path = path
-        do { try PrivateFiles.makeFolder(path) } catch {
-            throw .unwritable("The folder \(path)", cause: "\(error)")
+        do {
+            try PrivateFiles.makeFolder(path)
+            try PrivateFiles.requireOwnFolder(path)
+        } catch {
+            switch error {
+            case .writableByOthers: throw .writableByOthers(path)
+            case .ofAnotherUser: throw .ofAnotherUser(path)
+            default: throw .unwritable("The folder \(path)", cause: "\(error)")
+            }
         }
     }
 
@@ -114,10 +121,11 @@ package struct DeviceHome: Hashable, Sendable {
     private static func read(_ file: String) throws(HomeError) -> Data? {
         let bytes: Data
         do {
-            guard let content = try PrivateFiles.read(file) else { return nil }
+            guard let content = try PrivateFiles.read(file, isOwn: true) else { return nil }
             bytes = content
         } catch {
             if error == .readableByOthers { throw .credentialReadableByOthers(file) }
+            if error == .ofAnotherUser { throw .ofAnotherUser(file) }
             throw .unreadable(file, cause: "\(error)")
         }
         return bytes

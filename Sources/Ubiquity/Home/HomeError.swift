@@ -6,6 +6,10 @@ package enum HomeError: Error, Hashable, Sendable {
     case noPlace
     /// Other users of the machine could use the credential.
     case credentialReadableByOthers(_ path: String)
+    /// Other users of the machine could put files into the folder.
+    case writableByOthers(_ path: String)
+    /// The folder, or the file with the credential.
+    case ofAnotherUser(_ path: String)
     case damaged(_ path: String, cause: String)
     case unreadable(_ path: String, cause: String)
     case unwritable(_ path: String, cause: String)
@@ -20,6 +24,12 @@ extension HomeError: CustomStringConvertible {
             "The file \(path) has this device's credential and can be read by other users. Make "
                 + "it readable for you alone (chmod 600), and sign in again if others may have "
                 + "read it."
+        case .writableByOthers(let path):
+            "The folder \(path) has this device's credential, and other users can put files into it. "
+                + "Make it writable for you alone (chmod go-w)."
+        case .ofAnotherUser(let path):
+            "\(path) belongs to another user. Run the program as that user, or name another folder "
+                + "with UBIQUITY_HOME."
         case .damaged(let path, let cause):
             "The file \(path) is damaged (\(cause)). Nothing was changed; move it elsewhere and "
                 + "sign in again."

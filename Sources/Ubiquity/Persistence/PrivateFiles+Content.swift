@@ -16,8 +16,10 @@ internal import ucrt
 
 extension PrivateFiles {
     /// - Returns: Nil if there is no file.
-    /// - Throws: ``SystemError``, ``SystemError/readableByOthers`` included.
-    package static func read(_ path: String) throws(SystemError) -> Data? {
+    /// - Parameter isOwn: Whether the file must be this process's user's, or root's.
+    /// - Throws: ``SystemError``, ``SystemError/readableByOthers`` and ``SystemError/ofAnotherUser``
+    ///   included.
+    package static func read(_ path: String, isOwn: Bool = false) throws(SystemError) -> Data? {
         #if os(Windows)
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         #else
@@ -26,6 +28,7 @@ extension PrivateFiles {
             if errno == ENOENT { return nil }
             throw SystemError(errno)
         }
+        guard !isOwn || Self.isOwn(status) else { throw .ofAnotherUser }
         guard status.st_mode & 0o077 == 0 else { throw .readableByOthers }
         #endif
         do { return try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
@@ -79,4 +82,6 @@ private func systemWrite(_ file: CInt, _ bytes: UnsafeRawPointer, _ count: Int) 
 extension SystemError {
     /// The file's rights let users read it whom it does not belong to.
     package static let readableByOthers = SystemError("other users can read it")
+    static let writableByOthers = SystemError("other users can write to it")
+    static let ofAnotherUser = SystemError("it belongs to another user")
 }

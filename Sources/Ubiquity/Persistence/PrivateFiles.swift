@@ -38,6 +38,21 @@ package enum PrivateFiles {
         #endif
     }
 
+    /// - Throws: ``SystemError/ofAnotherUser`` where the folder is another user's than this process's
+    ///   or root, ``SystemError/writableByOthers`` where others may put files into it.
+    package static func requireOwnFolder(_ path: String) throws(SystemError) {
+        #if !os(Windows)
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw SystemError(errno) }
+        guard isOwn(status) else { throw .ofAnotherUser }
+        guard status.st_mode & 0o022 == 0 else { throw .writableByOthers }
+        #endif
+    }
+
+    #if !os(Windows)
+    static func isOwn(_ status: stat) -> Bool { status.st_uid == geteuid() || status.st_uid == 0 }
+    #endif
+
     /// Makes an empty file unless there is one, which is not opened: it may be a database's
     /// (``SQLiteFile``).
     /// - Throws: ``SystemError``.

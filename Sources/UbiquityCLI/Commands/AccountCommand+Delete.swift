@@ -75,7 +75,7 @@ extension AccountCommand {
             if json.isOn {
                 return Output.print(.object([("account", .string(account))]))
             }
-            Output.print(sentence)
+            Output.print(TerminalText(sentence))
         }
     }
 }

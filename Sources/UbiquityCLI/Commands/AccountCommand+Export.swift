@@ -56,8 +56,12 @@ extension AccountCommand {
         }
 
         func run() async throws {
+            // First, for whoever works in a data folder may become another user.
+            let authority = try name.map { _ in try operation.authority() }
             let draft = try FileDraft(path: output, replaces: force)
-            let bytes = try await Progress.showing("Exporting") { try await write(to: draft) }
+            let bytes = try await Progress.showing("Exporting") {
+                try await write(to: draft, authority)
+            }
             try draft.finish()
             guard json.isOn else {
                 return Output.print("Exported \(Phrase.bytes(bytes)) to \(draft.path).")
@@ -66,14 +70,16 @@ extension AccountCommand {
                 .object([("file", .string(draft.path)), ("bytes", .integer(bytes))]))
         }
 
-        private func write(to draft: FileDraft) async throws -> Int {
+        private func write(
+            to draft: FileDraft, _ authority: OperatorAuthority?
+        ) async throws -> Int {
             let received = Received()
             let take: @Sendable ([UInt8]) throws -> Void = { piece in
                 try draft.write(piece)
                 received.end.withLock { $0.take(piece) }
             }
-            if let name {
-                try await operation.authority().export(name, take: take)
+            if let name, let authority {
+                try await authority.export(name, take: take)
             } else {
                 try await AccountClient.export(of: OwnSignIn(home).account, take: take)
             }

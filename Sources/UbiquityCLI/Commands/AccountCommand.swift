@@ -25,11 +25,15 @@ struct AccountCommand: AsyncParsableCommand {
             discussion: "JSON: {\"account\", \"code\", \"expires\", \"signIn\"}.")
 
         @Argument(help: "What people call the account.", transform: notEmpty) var name: String
+        @OptionGroup var validity: CodeOptions
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
+        func validate() throws { try validity.check(operation) }
+
         func run() async throws {
-            let code = try await operation.authority().createAccount(name)
+            let authority = try operation.authority(codeMinutes: validity.codeMinutes)
+            let code = try await authority.createAccount(name)
             print(code, for: name, operation, json)
         }
     }
@@ -58,15 +62,18 @@ struct AccountCommand: AsyncParsableCommand {
                 "Days after which the device is signed out. Default: never.", valueName: "number"))
         var credentialDays: Int?
 
+        @OptionGroup var validity: CodeOptions
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let code = try await operation.authority().newCode(name, try terms())
+            let authority = try operation.authority(codeMinutes: validity.codeMinutes)
+            let code = try await authority.newCode(name, try terms())
             print(code, for: name, operation, json)
         }
 
         func validate() throws {
+            try validity.check(operation)
             guard credentialDays.map({ (1...36_500).contains($0) }) ?? true else {
                 throw ValidationError("--credential-days needs a number from 1 to 36500.")
             }
@@ -105,12 +112,12 @@ struct AccountCommand: AsyncParsableCommand {
             if accounts.isEmpty { return Output.note("There is no account yet.") }
             let rows = accounts.map { account in
                 [
-                    account.name, account.id,
-                    account.devices.map(\.name).joined(separator: ", "),
+                    account.name.listed, account.id,
+                    account.devices.map(\.name.listed).joined(separator: ", "),
                 ]
             }
             let table = Table(header: ["NAME", "ID", "DEVICES"], rows: rows)
-            Output.print(table.lines.joined(separator: "\n"))
+            Output.print(TerminalText(lines: table.lines))
         }
     }
 
@@ -153,7 +160,7 @@ private func print(
     }
     Output.print(
         """
-        Code for a device of \(name): \(Output.styled(code.code, .bold))
+        Code for a device of \(name): \(Output.styled(TerminalText(code.code), .bold))
         Valid until \(Phrase.time(code.expires)), for one device. On that device:
 
             \(command)

@@ -51,7 +51,7 @@ struct AppCommand: AsyncParsableCommand {
             if apps.apps.isEmpty { return Output.note("No app is registered.") }
             let rows = apps.apps.map { [$0.identifier, Phrase.time($0.registered)] }
             let table = Table(header: ["IDENTIFIER", "REGISTERED"], rows: rows)
-            Output.print(table.lines.joined(separator: "\n"))
+            Output.print(TerminalText(lines: table.lines))
         }
     }
 

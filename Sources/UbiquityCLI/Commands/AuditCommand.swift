@@ -38,7 +38,7 @@ struct AuditCommand: AsyncParsableCommand {
             ]
         }
         let table = Table(header: ["TIME", "WHAT", "ACCOUNT", "DEVICE", "BY"], rows: rows)
-        Output.print(table.lines.joined(separator: "\n"))
+        Output.print(TerminalText(lines: table.lines))
     }
 }
 

@@ -40,9 +40,10 @@ struct BackupCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        let folder = try data.enter()
         let backup = try await Progress.showing("Copying the database") {
             try Backup(
-                of: data.folder, to: output, replaces: force, secondsMax: secondsMax)
+                of: folder, to: output, replaces: force, secondsMax: secondsMax)
         }
         guard json.isOn else {
             return Output.print(

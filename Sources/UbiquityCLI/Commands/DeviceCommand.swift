@@ -36,13 +36,13 @@ struct DeviceCommand: AsyncParsableCommand {
             if devices.isEmpty { return Output.note("No device is signed in.") }
             let rows = devices.map { device in
                 [
-                    device.name + (device.id == own ? " (this one)" : ""), device.id,
+                    device.name.listed + (device.id == own ? " (this one)" : ""), device.id,
                     Phrase.time(device.created), Phrase.time(device.seen), device.limits,
                 ]
             }
             let table = Table(
                 header: ["NAME", "ID", "SIGNED IN", "LAST SEEN", "LIMITS"], rows: rows)
-            Output.print(table.lines.joined(separator: "\n"))
+            Output.print(TerminalText(lines: table.lines))
         }
     }
 

@@ -36,29 +36,34 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let findings = await findings()
+        let findings = try await findings()
         if json.isOn {
             Output.print(.array(findings.map(\.json)))
         } else {
-            Output.print(findings.map(Self.line).joined(separator: "\n"))
+            Output.print(TerminalText(lines: findings.map(Self.line)))
         }
         if findings.contains(where: { $0.verdict == .problem }) { Output.end(.no) }
     }
 
-    private func findings() async -> [Finding] {
-        if let data { return ServerFacts(dataFolder: data).findings }
+    private func findings() async throws -> [Finding] {
+        if let data {
+            try FolderOwner.become(of: DataOptions.expanded(data))
+            return ServerFacts(dataFolder: data).findings
+        }
         return await Progress.showing("Looking") {
             await DeviceFacts.gather(
                 home: store.home.home, configuration: store.configuration, isLocal: local)
         }.findings
     }
 
-    private static func line(_ finding: Finding) -> String {
+    private static func line(_ finding: Finding) -> TerminalText {
         let word = finding.verdict.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
-        return switch finding.verdict {
-        case .ok: Output.styled(word, .green) + finding.sentence
-        case .note: Output.styled(word, .bold) + finding.sentence
-        case .problem: Output.styled(word, .red) + finding.sentence
-        }
+        let style: Output.Style =
+            switch finding.verdict {
+            case .ok: .green
+            case .note: .bold
+            case .problem: .red
+            }
+        return Output.styled("\(word)", style) + TerminalText(finding.sentence)
     }
 }

@@ -5,6 +5,7 @@ import Foundation
 import Ubiquity
 import UbiquityArchive
 import UbiquityCore
+import UbiquityServer
 
 struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -12,8 +13,8 @@ struct ExportCommand: AsyncParsableCommand {
         abstract: "Export the store as a property list.",
         discussion: """
             What is new on the server is fetched first, where that is possible. The XML form cannot \
-            hold control characters, and loses fractions of a second: --binary keeps all. A file is replaced as \
-            a whole, or not at all.
+            hold control characters, and loses fractions of a second: --binary keeps all. A file is for its \
+            owner alone, and replaced as a whole, or not at all.
 
             JSON, with a file: {"exported", "file"}. Without one, the values themselves, as `list \
             --json` prints them.
@@ -44,7 +45,9 @@ struct ExportCommand: AsyncParsableCommand {
         if !binary { try checkXML(values) }
         let data = try PropertyListFile.data(of: values, form: binary ? .binary : .xml)
         guard let file else { return Output.write([UInt8](data)) }
-        try write(data, to: file)
+        let draft = try FileDraft(path: file, replaces: true)
+        try draft.write([UInt8](data))
+        try draft.finish()
         report(values.count, file)
     }
 
@@ -59,25 +62,7 @@ struct ExportCommand: AsyncParsableCommand {
         if !fitness.lossy.isEmpty {
             Output.note(
                 "XML has no fractions of a second, carriage returns and negative zeros; --binary "
-                    + "keeps them: "
-                    + XMLFitness.names(fitness.lossy))
-        }
-    }
-
-    private func write(_ data: Data, to file: String) throws {
-        let url = URL(fileURLWithPath: file)
-        let folder = url.deletingLastPathComponent().path
-        guard FileManager.default.fileExists(atPath: folder) else {
-            throw Failure(
-                .cannotCreate, "the export cannot be written: there is no folder \(folder)")
-        }
-        guard access(folder, W_OK | X_OK) == 0 else {
-            let reason = String(cString: strerror(errno))
-            throw Failure(.cannotCreate, "the export cannot be written: \(folder): \(reason)")
-        }
-        do { try data.write(to: url, options: .atomic) } catch {
-            let reason = (error as? CocoaError)?.sentence(about: file) ?? "\(error)"
-            throw Failure(.cannotCreate, "the export cannot be written: \(reason)")
+                    + "keeps them: \(XMLFitness.names(fitness.lossy))")
         }
     }
 

@@ -43,7 +43,7 @@ struct GetCommand: AsyncParsableCommand {
 
     private func print(_ value: PropertyListValue) throws {
         if json.isOn { return Output.print(.value(value)) }
-        if !raw { return Output.print(value.text) }
+        if !raw { return Output.write(Array((value.text + "\n").utf8)) }
         switch value {
         case .data(let bytes): Output.write(bytes)
         case .string(let string): Output.write(Array(string.string.utf8))

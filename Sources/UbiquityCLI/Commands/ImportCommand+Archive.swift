@@ -49,15 +49,14 @@ extension ImportCommand {
 
     private func report(_ stores: [ImportedStore], of archive: ArchiveImport) {
         let notes = Set(stores.compactMap { $0.outcome?.note })
-        for note in notes.sorted() { Output.note(note) }
+        for note in notes.sorted() { Output.note(TerminalText(note)) }
         if json.isOn { return Output.print(.array(stores.map(\.json))) }
         let count = stores.reduce(0) { $0 + $1.imported }
         let verb = dryRun ? "Would import" : "Imported"
-        let heading =
+        let heading: TerminalText =
             "\(verb) \(Phrase.keys(count)) of the account \(JSON.escaped(archive.accountName)) "
             + "into \(Phrase.counted(stores.count, "store"))"
-        let lines = stores.map(\.line)
-        Output.print(
-            lines.isEmpty ? heading + "." : ([heading + ":"] + lines).joined(separator: "\n"))
+        let lines = stores.map { TerminalText($0.line) }
+        Output.print(lines.isEmpty ? heading + "." : TerminalText(lines: [heading + ":"] + lines))
     }
 }

@@ -69,7 +69,7 @@ struct ImportCommand: AsyncParsableCommand {
                 "\(entries) cannot be imported, and nothing was; --skip-invalid imports the rest:\n"
                     + list)
         }
-        Output.note("Skipped \(entries):\n\(list)")
+        Output.note(TerminalText(lines: "Skipped \(entries):\n\(list)"))
     }
 
     /// - Parameter store: What an error calls the store; nil: nothing, there is one.
@@ -86,7 +86,7 @@ struct ImportCommand: AsyncParsableCommand {
     }
 
     private func report(_ plan: ImportPlan, _ outcome: WriteOutcome) {
-        if let note = outcome.note { Output.note(note) }
+        if let note = outcome.note { Output.note(TerminalText(note)) }
         guard json.isOn else {
             let verb = dryRun ? "Would import" : "Imported"
             return Output.print("\(verb) \(Phrase.keys(plan.accepted.count)).")

@@ -30,10 +30,10 @@ struct ListCommand: AsyncParsableCommand {
         }
         if json.isOn { return Output.print(.values(values)) }
         if values.isEmpty { return Output.note("The store is empty.") }
-        Output.print(Self.table(of: values, columns: Output.columns).joined(separator: "\n"))
+        Output.print(TerminalText(lines: Self.table(of: values, columns: Output.columns)))
     }
 
-    static func table(of values: [Key: PropertyListValue], columns: Int?) -> [String] {
+    static func table(of values: [Key: PropertyListValue], columns: Int?) -> [TerminalText] {
         let sorted = values.sorted { $0.key < $1.key }
         let keys = sorted.map { JSON.escaped($0.key.string) }
         let others = (keys.map(Table.width).max() ?? 0) + "dictionary".count + 4

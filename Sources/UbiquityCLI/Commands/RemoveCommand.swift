@@ -35,7 +35,7 @@ struct RemoveCommand: AsyncParsableCommand {
 
     private func report(removed: [Key], missing: [Key], _ outcome: WriteOutcome) {
         for key in missing { Output.note("There is no key \"\(key)\".") }
-        if let note = outcome.note { Output.note(note) }
+        if let note = outcome.note { Output.note(TerminalText(note)) }
         guard json.isOn else { return }
         let fields: [(String, JSON)] = [
             ("removed", .array(removed.map { .string($0.string) })),

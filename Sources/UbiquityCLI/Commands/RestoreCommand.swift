@@ -38,29 +38,30 @@ struct RestoreCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
+        let folder = try data.enter()
         let restoration = try await Progress.showing("Restoring") {
             try Restoration(
-                of: file, into: data.folder, replaces: replace, signsOutDevices: signOutDevices)
+                of: file, into: folder, replaces: replace, signsOutDevices: signOutDevices)
         }
-        guard !json.isOn else { return Output.print(restoration.json(data.folder)) }
+        guard !json.isOn else { return Output.print(restoration.json(folder)) }
         Output.print(
             "Restored \(Phrase.counted(restoration.accounts, "account")) with "
-                + "\(Phrase.counted(restoration.devices, "signed-in device")) to \(data.folder).")
+                + "\(Phrase.counted(restoration.devices, "signed-in device")) to \(folder).")
         if let old = restoration.oldDatabase { Output.note("The old database is \(old).") }
         if let missing = restoration.missingCredential { Output.note(Self.noCredential(missing)) }
         Output.note(signOutDevices ? Self.everybodyOut : Self.comesBack)
     }
 
-    private static let everybodyOut =
+    private static let everybodyOut: TerminalText =
         "Every device is signed out, and needs a code of `ubiquity account code` to sign in again."
-    private static func noCredential(_ path: String) -> String {
+    private static func noCredential(_ path: String) -> TerminalText {
         """
         There is no operator's credential: put the file that you kept back as \(path), or write a new \
         one there (`ubo_` and a long random text, chmod 600) before the server starts. Without it the \
         server is administered with --data on its machine.
         """
     }
-    private static let comesBack = """
+    private static let comesBack: TerminalText = """
         Devices that were signed out since the backup was made are signed in again, and accounts that \
         were removed are back: sign out and remove them anew, or restore with --sign-out-devices.
         """

@@ -80,7 +80,7 @@ struct ServeCommand: AsyncParsableCommand {
     private var logger: Logger {
         var logger = Logger(label: "ubiquity.server") { label in
             switch logFormat {
-            case .text: StreamLogHandler.standardError(label: label)
+            case .text: TerminalLogHandler(StreamLogHandler.standardError(label: label))
             case .json: JSONLogHandler()
             }
         }
@@ -103,8 +103,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func settings() throws -> ServerSettings {
-        let folder = URL(fileURLWithPath: (data.folder as NSString).expandingTildeInPath)
-        var settings = ServerSettings(dataFolder: folder.standardizedFileURL.path)
+        var settings = ServerSettings(dataFolder: try data.enter())
         settings.host = host
         settings.port = port
         settings.apps = apps

@@ -33,7 +33,7 @@ struct SetCommand: AsyncParsableCommand {
         let outcome = try await OpenStore.with(store, sync.policy) { open in
             try await open.write([key: .value(value)])
         }
-        if let note = outcome.note { Output.note(note) }
+        if let note = outcome.note { Output.note(TerminalText(note)) }
         guard json.isOn else { return }
         Output.print(
             .object([("key", .string(key.string)), ("value", .value(value))] + outcome.fields))

@@ -4,7 +4,9 @@
 enum DemoScreen {
     private static let textColumns = 70
 
-    static func chapter(_ text: String) { Output.print("\n" + Output.styled(text, .bold)) }
+    static func chapter(_ text: String) {
+        Output.print("\n\(Output.styled(TerminalText(text), .bold))")
+    }
 
     /// A step that happened, and how long it took.
     static func done(_ text: String, _ duration: Duration) {
@@ -13,12 +15,14 @@ enum DemoScreen {
         let alignment = String(repeating: " ", count: max(8 - time.count, 0))
         Output.print(
             "  \(Output.styled("✓", .green)) \(text)\(padding)"
-                + Output.styled(alignment + time, .dim))
+                + Output.styled("\(alignment)\(time)", .dim))
     }
 
     static func failed(_ text: String) {
         Output.print("  \(Output.styled("✗", .red)) \(text)")
     }
 
-    static func remark(_ text: String) { Output.print("    " + Output.styled(text, .dim)) }
+    static func remark(_ text: String) {
+        Output.print("    \(Output.styled(TerminalText(text), .dim))")
+    }
 }

@@ -6,7 +6,7 @@ package struct IdentityClaims: Hashable, Sendable {
     package var audiences: [String]
     /// Seconds since 1970; nil: it says nothing.
     package var expires: Double?
-    /// Seconds since 1970; nil: it says nothing.
+    /// Seconds since 1970; nil: it says nothing; no number: it says what is none.
     package var notBefore: Double?
     /// The claims that are texts, by their names.
     package var texts: [String: String]

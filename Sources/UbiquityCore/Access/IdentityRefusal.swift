@@ -8,6 +8,7 @@ package enum IdentityRefusal: Error, Hashable, Sendable, CaseIterable {
     case endless
     case expired
     case notYetValid
-    /// The claim that names the account is missing, empty, too long, or no text.
+    /// The claim that names the account is missing, empty, too long, no text, or has control
+    /// characters.
     case noSubject
 }

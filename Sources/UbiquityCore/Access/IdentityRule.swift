@@ -27,8 +27,8 @@ package struct IdentityRule: Hashable, Sendable {
         guard claims.issuer == issuer else { throw .otherIssuer }
         guard !audiences.isDisjoint(with: claims.audiences) else { throw .otherAudience }
         try check(claims, seconds: Double(now) / 1_000)
-        guard let subject = claims.texts[subjectClaim], !subject.isEmpty,
-            subject.utf8.count <= Self.subjectBytesMax
+        guard let subject = claims.texts[subjectClaim],
+            (1...Self.subjectBytesMax).contains(subject.utf8.count), !subject.hasControls
         else { throw .noSubject }
         return IdentityProof(
             identity: Identity(issuer: issuer, subject: subject),

@@ -24,14 +24,14 @@ package struct LinkFailure: Error, Hashable, Sendable {
     }
 
     package var kind: Kind
-    /// A sentence for people, without a final point.
+    /// A sentence for people, on one line and without a final point; a server may have written it.
     package var detail: String
     /// The keys whose writes a round trip covered and the server refused.
     package var refusedKeys: Set<Key>
 
     package init(_ kind: Kind, _ detail: String, refusedKeys: Set<Key> = []) {
         self.kind = kind
-        self.detail = detail
+        self.detail = detail.visible()
         self.refusedKeys = refusedKeys
     }
 }

@@ -115,7 +115,7 @@ package struct Refusal: Error, Hashable, Sendable {
 
     package init(code: String, detail: String) {
         self.code = code
-        self.detail = detail
+        self.detail = detail.visible()
     }
 
     package init(_ violation: LimitViolation) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import UbiquityCore
 
 /// What people call an account, unique on a server: 1 to 128 bytes without control characters,
 /// and without blanks at its ends.
@@ -10,9 +11,8 @@ package struct AccountName: Hashable, Sendable, CustomStringConvertible {
 
     /// Nil for any other text.
     package init?(_ text: String) {
-        let isControl = CharacterSet.controlCharacters.contains
         guard (1...Self.bytesMax).contains(text.utf8.count),
-            !text.unicodeScalars.contains(where: isControl),
+            !text.hasControls,
             text.trimmingCharacters(in: .whitespaces) == text
         else { return nil }
         string = text

@@ -21,6 +21,7 @@ package final class FileDraft: Sendable {
         self.path = url.path
         self.replaces = replaces
         draftPath = Self.draftPrefix(of: self.path) + UUID().uuidString.prefix(Self.numberDigits)
+        try Self.checkFolder(of: self.path)
         if !replaces { try Self.checkFree(self.path) }
         file = open(draftPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw FileDraftError(self.path, errno) }
@@ -97,6 +98,14 @@ package final class FileDraft: Sendable {
             .appendingPathComponent(".\(path.lastPathComponent).")
     }
 
+    /// Root writes where nobody else can put a link in the place of its file.
+    private static func checkFolder(of path: String) throws(FileDraftError) {
+        let folder = (path as NSString).deletingLastPathComponent
+        guard geteuid() == 0, let status = FileStatus(path: folder) else { return }
+        guard status.isForeign || status.isWritableForOthers && !status.isSticky else { return }
+        throw FileDraftError(path, sharedFolder: folder)
+    }
+
     private static func checkFree(_ path: String) throws(FileDraftError) {
         if FileManager.default.fileExists(atPath: path) { throw FileDraftError(path, EEXIST) }
     }
@@ -114,6 +123,14 @@ package final class FileDraft: Sendable {
 package struct FileDraftError: Error, Hashable, Sendable, CustomStringConvertible {
     package let path: String
     package let description: String
+
+    init(_ path: String, sharedFolder folder: String) {
+        self.path = path
+        description =
+            "\(path) is not written by root: another user could put a link there, for the folder "
+            + "\(folder) is that user's, or open to others; run the command as that user, or choose "
+            + "another folder"
+    }
 
     init(_ path: String, _ code: Int32) {
         self.path = path

@@ -42,7 +42,6 @@ package struct Restoration: Sendable {
         try Backup.copy(backup.path, to: draft, secondsMax: Self.copyingSecondsMax)
         devices = try Self.prepare(draft.draftPath, signsOutDevices: signsOutDevices)
         accounts = try BackupFile(draft.draftPath).accounts
-        try Self.inheritOwner(of: folder, [draft.draftPath, folder.lockPath])
         oldDatabase = try Self.setAside(folder)
         try draft.finish()
         let credential = folder.operatorCredentialPath
@@ -74,17 +73,6 @@ package struct Restoration: Sendable {
             return devices
         } catch let error as DatabaseError {
             throw BackupError.notMade(path: path, reason: error.message ?? "SQLite refused")
-        }
-    }
-
-    /// Who restores is often root, and the server is not.
-    private static func inheritOwner(of folder: DataFolder, _ paths: [String]) throws {
-        guard geteuid() == 0 else { return }
-        guard let status = FileStatus(path: folder.path) else { return }
-        for path in paths {
-            guard chown(path, status.owner, status.group) == 0 else {
-                throw BackupError.notMade(path: path, reason: DataFolder.systemReason())
-            }
         }
     }
 

@@ -5,6 +5,7 @@ internal import Hummingbird
 internal import HummingbirdCore
 internal import Logging
 internal import NIOCore
+internal import NIOHTTP1
 internal import NIOHTTPTypes
 internal import NIOSSL
 internal import UbiquityCore
@@ -36,8 +37,13 @@ struct EdgeChannel: ServerChildChannel {
             try addHandlers(to: channel, requests)
             return http(requests, on: channel.eventLoop)
         }.flatMap { http in
-            let parts = http.setup(channel: channel, logger: logger)
-            return parts.map { @Sendable in Connection(parts: $0, http: http, entry: entry) }
+            http.setup(channel: channel, logger: logger).flatMapThrowing { @Sendable parts in
+                let pipeline = channel.pipeline.syncOperations
+                let decoder = try pipeline.handler(
+                    type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+                try pipeline.addHandler(HeadWatch(), position: .after(decoder))
+                return Connection(parts: parts, http: http, entry: entry)
+            }
         }
     }
 

@@ -22,7 +22,8 @@ struct EdgeMiddleware: RouterMiddleware {
         let response = try await next(request, context)
         let elapsed = NIODeadline.now() - start
         record(request, response, context, seconds: Double(elapsed.nanoseconds) / 1e9)
-        return response
+        // Errors as well: a client reads no body after HEAD, and would take it for the next answer.
+        return request.method == .head ? response.createHeadResponse() : response
     }
 
     private func origin(of request: Request, _ context: ServerContext) -> IPAddress? {

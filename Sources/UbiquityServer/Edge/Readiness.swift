@@ -5,14 +5,17 @@ internal import Synchronization
 /// Whether the server does its work: the last round of its housekeeping, which reads the database
 /// on both kinds of threads, was not long ago.
 ///
-/// State: `round` and `full`, guarded by being atomic. Who asks costs the storage nothing.
+/// State: `round`, `full` and `told`, guarded by being atomic. Who asks costs the storage nothing.
 final class Readiness: Sendable {
     private let round = Atomic<Int64>(.min)
     private let full = Atomic(false)
+    /// When the log was told that it is not.
+    private let told = Atomic<Int64>(.min)
     private let clock: ServerClock
 
     /// A round comes each second; a flush of the disk may take a few.
     private static let milliseconds: Int64 = 5_000
+    private static let tellingMilliseconds: Int64 = 60_000
 
     init(clock: ServerClock) { self.clock = clock }
 
@@ -23,6 +26,13 @@ final class Readiness: Sendable {
     var isFull: Bool {
         get { full.load(ordering: .relaxed) }
         set { full.store(newValue, ordering: .relaxed) }
+    }
+
+    /// Whether the log is to be told that it is not ready: once a minute, however often it is asked.
+    func shouldTell() -> Bool {
+        let (last, now) = (told.load(ordering: .relaxed), clock.uptime())
+        guard last == .min || now - last >= Self.tellingMilliseconds else { return false }
+        return told.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
     }
 
     var isReady: Bool {

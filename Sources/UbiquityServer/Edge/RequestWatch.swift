@@ -80,6 +80,7 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
         switch error {
         case HTTPParserError.headerOverflow: refuse(.headerTooLarge, .headerTooLarge)
         case is HTTPParserError: refuse(.notHTTP, .malformedRequest)
+        case is HeadWatch.HostError: refuse(.hostInvalid, .malformedRequest)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             if !hasBytes { edge.note(.handshake) }
             context.close(promise: nil)

@@ -20,11 +20,13 @@ struct DataFolder: Sendable {
     var hasServerData: Bool { FileManager.default.fileExists(atPath: databasePath) }
 
     /// - Parameter rights: What must be allowed with the database, as `access` takes it.
-    /// - Throws: ``ServerStartError/noServerData(path:)``, or
-    ///   ``ServerStartError/notPermitted(path:owner:)`` where it cannot be told or used.
+    /// - Throws: ``ServerStartError/noServerData(path:)``,
+    ///   ``ServerStartError/notPermitted(path:owner:)`` where it cannot be told or used, or as
+    ///   ``requireOwn()``.
     func requireServerData(_ rights: Int32 = R_OK | W_OK) throws(ServerStartError) {
         try Self.requirePermission(databasePath, F_OK, toEnter: path)
         guard hasServerData else { throw .noServerData(path: path) }
+        try requireOwn()
         try Self.requirePermission(databasePath, rights, toEnter: path)
     }
 
@@ -51,10 +53,19 @@ struct DataFolder: Sendable {
         guard access(path, R_OK | W_OK | X_OK) == 0 else {
             throw .folderUnusable(path: path, reason: "it is not writable")
         }
-        if FileStatus(path: path)?.isWritableForOthers ?? false {
-            throw .folderUnusable(
-                path: path, reason: "other users can write to it; run `chmod go-w \(path)`")
-        }
+        try requireOwn()
+    }
+
+    /// Whoever can put files or links into the folder decides what is done there, and to which files.
+    /// - Throws: ``ServerStartError/notPermitted(path:owner:)`` where the folder belongs to another
+    ///   user than this process's or root, ``ServerStartError/folderUnusable(path:reason:)`` where
+    ///   others may write to it.
+    private func requireOwn() throws(ServerStartError) {
+        guard let status = FileStatus(path: path) else { return }
+        guard !status.isForeign else { throw .notPermitted(path: path, owner: status.ownerName) }
+        guard status.isWritableForOthers else { return }
+        throw .folderUnusable(
+            path: path, reason: "other users can write to it; run `chmod go-w \(path)`")
     }
 
     /// Makes the database's file, empty and for its owner alone, unless it is there. The files

@@ -9,7 +9,7 @@ final class FolderLock: Sendable {
 
     /// - Throws: ``ServerStartError/folderInUse(path:)`` while another server has it.
     init(_ folder: DataFolder) throws(ServerStartError) {
-        file = open(folder.lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        file = open(folder.lockPath, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else {
             throw .fileUnusable(path: folder.lockPath, reason: DataFolder.systemReason())
         }

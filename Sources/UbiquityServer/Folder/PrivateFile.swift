@@ -2,13 +2,25 @@
 
 internal import Foundation
 
-/// Files that have a secret.
+/// Files that decide who is let in: secrets, and keys that are trusted. Who may change them is the
+/// server's user or root, and nobody else.
 enum PrivateFile {
     /// - Returns: Nil if there is no such file.
     /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` where others can use it too.
     static func read(_ path: String) throws(ServerStartError) -> [UInt8]? {
+        try read(path, requirePrivate)
+    }
+
+    /// The same for what everybody may read.
+    static func readPublic(_ path: String) throws(ServerStartError) -> [UInt8]? {
+        try read(path, requireTrusted)
+    }
+
+    private static func read(
+        _ path: String, _ check: (String) throws(ServerStartError) -> Void
+    ) throws(ServerStartError) -> [UInt8]? {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
-        try requirePrivate(path)
+        try check(path)
         guard let bytes = FileManager.default.contents(atPath: path) else {
             throw .fileUnusable(path: path, reason: "it cannot be read")
         }
@@ -17,8 +29,20 @@ enum PrivateFile {
 
     /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` where others can use the file.
     static func requirePrivate(_ path: String) throws(ServerStartError) {
+        try requireTrusted(path)
         guard FileStatus(path: path)?.isOpenToOthers ?? false else { return }
         throw .fileUnusable(
             path: path, reason: "other users can read it; run `chmod 600 \(path)`")
+    }
+
+    /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` where others can change the file.
+    private static func requireTrusted(_ path: String) throws(ServerStartError) {
+        guard let status = FileStatus(path: path) else { return }
+        guard !status.isForeign else {
+            throw .fileUnusable(path: path, reason: "it belongs to \(status.ownerName)")
+        }
+        guard status.isWritableForOthers else { return }
+        throw .fileUnusable(
+            path: path, reason: "other users can write to it; run `chmod go-w \(path)`")
     }
 }

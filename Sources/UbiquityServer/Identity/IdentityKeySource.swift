@@ -29,9 +29,10 @@ struct IdentityKeySource: Sendable {
     struct Failure: Error { var reason: String }
 
     private static func read(_ path: String) throws -> Data {
-        do { return try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
-            throw Failure(reason: "the file \(path) cannot be read")
+        guard let bytes = try PrivateFile.readPublic(path) else {
+            throw Failure(reason: "there is no file \(path)")
         }
+        return Data(bytes)
     }
 
     private static func fetch(_ url: String) async throws -> Data {

@@ -8,10 +8,10 @@ extension IdentitySettings {
     /// - Throws: ``ServerStartError/fileUnusable(path:reason:)``.
     func checkFile() throws(ServerStartError) {
         guard case .file(let path) = keys else { return }
-        guard let bytes = FileManager.default.contents(atPath: path) else {
-            throw .fileUnusable(path: path, reason: "it cannot be read")
+        guard let bytes = try PrivateFile.readPublic(path) else {
+            throw .fileUnusable(path: path, reason: "there is no such file")
         }
-        do { _ = try JSONWebKeys(parsing: bytes) } catch {
+        do { _ = try JSONWebKeys(parsing: Data(bytes)) } catch {
             throw .fileUnusable(path: path, reason: "\(error)")
         }
     }

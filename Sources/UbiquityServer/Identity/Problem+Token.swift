@@ -30,7 +30,11 @@ extension Problem {
             case .expired: ("token-expired", "The token has expired. Get a new one.")
             case .notYetValid: ("token-invalid", "The token is not valid yet.")
             case .noSubject:
-                ("token-invalid", "The token has no text in the claim that names the account.")
+                (
+                    "token-invalid",
+                    "The claim that names the account must be a text of 1 to "
+                        + "\(IdentityRule.subjectBytesMax) bytes without control characters."
+                )
             }
         self.init(.unauthorized, code, detail)
     }

@@ -15,7 +15,8 @@ struct TokenClaims: JWTPayload {
             issuer: try? members.decode(String.self, forKey: "iss"),
             audiences: Self.audiences(members),
             expires: try? members.decode(Double.self, forKey: "exp"),
-            notBefore: try? members.decode(Double.self, forKey: "nbf"))
+            notBefore: members.contains("nbf")
+                ? (try? members.decode(Double.self, forKey: "nbf")) ?? .nan : nil)
         for name in members.allKeys {
             claims.texts[name.stringValue] = try? members.decode(String.self, forKey: name)
         }

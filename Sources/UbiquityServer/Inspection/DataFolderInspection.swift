@@ -67,7 +67,7 @@ package struct DataFolderInspection: Sendable {
 
     /// A shared lock for a moment: a server has an exclusive one.
     private static func isLocked(_ path: String) -> Bool? {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        let file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
         guard file >= 0 else { return errno == ENOENT ? false : nil }
         defer { close(file) }
         if flock(file, LOCK_SH | LOCK_NB) == 0 { return false }

@@ -2,6 +2,7 @@
 
 internal import HTTPTypes
 internal import Hummingbird
+internal import Logging
 internal import NIOCore
 
 /// For whoever watches the server: whether it lives, and whether it can work. Strangers may ask,
@@ -15,8 +16,9 @@ struct HealthRoutes: Sendable {
     }
 
     @Sendable func ready(_ request: Request, _ context: ServerContext) async throws -> Response {
-        guard readiness.isReady else { throw Problem.notReady }
-        return Self.fine
+        guard !readiness.isReady else { return Self.fine }
+        if readiness.shouldTell() { context.logger.error("The server is not ready.") }
+        throw Problem.notReady
     }
 
     private static var fine: Response {

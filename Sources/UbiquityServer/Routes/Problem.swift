@@ -20,6 +20,8 @@ struct Problem: Error, Sendable {
     var allow: String?
     /// The limit that this is the answer to; nil: it is another matter.
     var limit: EdgeLimit?
+    /// False: whoever found it has it logged, less often than it is answered.
+    var isLogged = true
 
     init(_ status: HTTPResponse.Status, _ code: String, _ detail: String) {
         self.status = status
@@ -124,6 +126,8 @@ extension Problem {
         HTTPResponse.Status(code: 431, reasonPhrase: "Request Header Fields Too Large"),
         "header-too-large", "The request's address and headers are too large, or too many.")
     static let notHTTP = malformed("The request is no HTTP/1.1.")
+    static let hostInvalid = malformed(
+        "A request names the server that it is for, once, in the header Host.")
     static let requestTooSlow = Problem(
         .requestTimeout, "request-too-slow",
         "The request came too slowly. Send it again over a better connection.")
@@ -131,7 +135,11 @@ extension Problem {
         "The server has as many connections as it may have. Try again soon.", seconds: 5)
     static let tooManyConnectionsFromThere = Problem(
         tooMany: "There are too many connections from this address. Close some.", 5)
-    static let notReady = unavailable("The server is not ready. Try again soon.")
+    static let notReady: Problem = {
+        var problem = unavailable("The server is not ready. Try again soon.")
+        problem.isLogged = false
+        return problem
+    }()
     static let answersInMemory = unavailable(
         "The server has too many answers under way. Try again soon."
     ).at(.answersInMemory)

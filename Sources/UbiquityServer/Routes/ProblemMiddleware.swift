@@ -19,7 +19,7 @@ struct ProblemMiddleware: RouterMiddleware {
             // Of the answers that ask to wait, only that to a sign-in does not say its limit.
             let isSignIn = problem.status == .tooManyRequests && problem.limit == nil
             if let limit = isSignIn ? .signInAttempts : problem.limit { edge.note(limit) }
-            if problem.status.kind == .serverError, problem.limit == nil {
+            if problem.status.kind == .serverError, problem.limit == nil, problem.isLogged {
                 context.logger.error(
                     "A request failed.",
                     metadata: ["route": "\(context.endpointPath ?? "")", "code": "\(problem.code)"])

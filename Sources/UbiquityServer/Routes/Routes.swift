@@ -83,15 +83,31 @@ struct Routes: Sendable {
             : try await stores.changes(request, context, rights, store)
     }
 
-    /// Methods that the path does not have get 405 rather than 404.
+    /// Methods that the path does not have get 405 rather than 404. HEAD is answered as GET, and
+    /// OPTIONS tells anybody which methods there are.
     private func on(_ router: Router<ServerContext>, _ path: String, _ routes: [Route]) {
-        let allow = routes.map(\.method.rawValue).sorted().joined(separator: ", ")
+        var names = Set(routes.map(\.method.rawValue)).union(["OPTIONS"])
+        if names.contains("GET") { names.insert("HEAD") }
+        let allow = names.sorted().joined(separator: ", ")
         for method in Self.methods {
-            let route = routes.first { $0.method == method }
+            let sought = method == .head ? .get : method
+            let route = routes.first { $0.method == sought }
             router.on(RouterPath(path), method: method) { [gate] request, context in
+                // The router passes over what is empty between two slashes.
+                guard request.head.path?.hasEmptyPart != true else { throw Problem.notFound }
+                if method == .options {
+                    return Response(status: .noContent, headers: [.allow: allow])
+                }
                 guard let route else { throw Problem.methodNotAllowed(allow) }
                 return try await route.answer(request, context, gate)
             }
         }
+    }
+}
+
+extension String {
+    /// Of an address without a machine's name: whether there are two slashes before the query.
+    fileprivate var hasEmptyPart: Bool {
+        hasPrefix("/") && prefix { $0 != "?" }.contains("//")
     }
 }

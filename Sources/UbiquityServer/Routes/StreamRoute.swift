@@ -17,6 +17,7 @@ struct StreamRoute: Sendable {
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
     ) async throws -> Response {
         let since = try request.position(orLastEvent: true)
+        guard request.method != .head else { return Response(status: .ok, headers: Self.headers) }
         // First the subscription, then the reading: see StreamStart.
         let subscription = Subscription(try hub.subscribe(rights, to: store), hub)
         // A device revoked just before it subscribed was not there to be ended.

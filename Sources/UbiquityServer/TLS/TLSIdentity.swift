@@ -86,6 +86,7 @@ final class TLSIdentity: Sendable {
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
         configuration.minimumTLSVersion = .tlsv12
+        configuration.cipherSuiteValues = ciphers
         configuration.applicationProtocols = ["http/1.1"]
         do {
             return Loaded(
@@ -97,6 +98,14 @@ final class TLSIdentity: Sendable {
                 reason: "it is not the key of the certificate in \(files.certificatePath)")
         }
     }
+
+    /// Of TLS 1.2, where 1.3 is not spoken: with forward secrecy, and with authenticated encryption.
+    private static let ciphers: [NIOTLSCipher] = [
+        .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+        .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+    ]
 
     private static func certificates(
         _ path: String

@@ -59,6 +59,9 @@ struct IdentityRuleTests {
         #expect(refusal { $0.texts["sub"] = "" } == .noSubject)
         #expect(refusal { $0.texts["sub"] = String(repeating: "x", count: 255) } == nil)
         #expect(refusal { $0.texts["sub"] = String(repeating: "x", count: 256) } == .noSubject)
+        for control in ["\0", "\n", "\u{7F}", "\u{9B}", "\u{202E}", "\u{200B}"] {
+            #expect(refusal { $0.texts["sub"] = "u-1\(control)x" } == .noSubject)
+        }
     }
 
     @Test func `other claims may name the account, or nothing what it is called`() throws {

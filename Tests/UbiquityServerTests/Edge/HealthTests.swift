@@ -48,6 +48,15 @@ struct HealthTests {
         #expect(!readiness.isReady)
     }
 
+    @Test func `that it is not ready is in the log once a minute, however often it is asked`() {
+        let moved = MovedClock()
+        let readiness = Readiness(clock: moved.clock)
+        #expect((0..<100).count { _ in readiness.shouldTell() } == 1)
+        moved.ahead.store(61_000, ordering: .relaxed)
+        #expect((0..<100).count { _ in readiness.shouldTell() } == 1)
+        #expect(!Problem.notReady.isLogged && Problem.answersInMemory.isLogged)
+    }
+
     @Test func `every answer has the headers that browsers heed`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()

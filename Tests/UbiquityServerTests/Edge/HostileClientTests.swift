@@ -202,7 +202,7 @@ internal import UbiquityWire
             let connection = try await RawConnection.open(server.port)
             await connection.send(
                 Self.config + "GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n"
-                    + "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n")
+                    + "GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             let answers = try await connection.end().components(separatedBy: "HTTP/1.1 ")
                 .dropFirst()
             #expect(answers.map { $0.prefix(3) } == ["200", "404", "200"])
@@ -227,7 +227,7 @@ internal import UbiquityWire
             for connection in held { connection.close() }
             try await until("room") {
                 let next = try await RawConnection.open(server.port)
-                await next.send("GET /v1/config HTTP/1.1\r\nConnection: close\r\n\r\n")
+                await next.send("GET /v1/config HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
                 return try await next.end().hasPrefix("HTTP/1.1 200")
             }
             #expect(try await server.count(of: "connections") >= 1)

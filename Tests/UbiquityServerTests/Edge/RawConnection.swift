@@ -25,8 +25,9 @@ final class RawConnection: Sendable {
     /// - Parameters:
     ///   - reads: False: nothing that comes is ever read.
     ///   - authority: Whose certificates are trusted, in PEM; nil: no TLS.
+    ///   - ciphers: To speak TLS 1.2 with; nil: 1.3 as well.
     static func open(
-        _ port: Int, reads: Bool = true, authority: String? = nil
+        _ port: Int, reads: Bool = true, authority: String? = nil, ciphers: String? = nil
     ) async throws -> RawConnection {
         let text = Text()
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -36,7 +37,8 @@ final class RawConnection: Sendable {
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let authority {
-                        try channel.pipeline.syncOperations.addHandler(handshake(authority))
+                        try channel.pipeline.syncOperations.addHandler(
+                            handshake(authority, ciphers))
                     }
                     try channel.pipeline.syncOperations.addHandler(Collector(text))
                 }
@@ -45,8 +47,14 @@ final class RawConnection: Sendable {
         return RawConnection(channel, text)
     }
 
-    private static func handshake(_ authority: String) throws -> NIOSSLClientHandler {
+    private static func handshake(
+        _ authority: String, _ ciphers: String?
+    ) throws -> NIOSSLClientHandler {
         var configuration = TLSConfiguration.makeClientConfiguration()
+        if let ciphers {
+            configuration.maximumTLSVersion = .tlsv12
+            configuration.cipherSuites = ciphers
+        }
         configuration.trustRoots = .certificates(
             try NIOSSLCertificate.fromPEMBytes(Array(authority.utf8)))
         return try NIOSSLClientHandler(

@@ -7,7 +7,7 @@ internal import Testing
 internal import UbiquityServer
 
 @Suite(.serialized) struct TLSTests {
-    private static let config = "GET /v1/config HTTP/1.1\r\nConnection: close\r\n\r\n"
+    private static let config = "GET /v1/config HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
     /// A server with an identity in files of its own.
     private func withTLS(
@@ -42,6 +42,23 @@ internal import UbiquityServer
             let answer = try await ask(server)
             #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
             #expect(answer.contains("Strict-Transport-Security: max-age=31536000\r\n"))
+        }
+    }
+
+    @Test(arguments: [
+        ("ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256", true),
+        ("ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305", true),
+        ("ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA", false),
+        ("AES128-GCM-SHA256:AES256-GCM-SHA384", false), ("AES128-SHA:AES256-SHA", false),
+    ])
+    func `TLS 1.2 is spoken with forward secrecy and authenticated encryption, or not at all`(
+        ciphers: String, isSpoken: Bool
+    ) async throws {
+        try await withTLS { server, _, _ in
+            let connection = try await RawConnection.open(
+                server.port, authority: TestIdentity.authority, ciphers: ciphers)
+            await connection.send(Self.config)
+            #expect(try await connection.end().hasPrefix("HTTP/1.1 200 OK") == isSpoken)
         }
     }
 

@@ -103,16 +103,67 @@ struct IdentityProviderTests {
         }
     }
 
+    @Test func `a subject with control characters signs in as nobody, and nobody after it`()
+        async throws
+    {
+        try await withProvider { server in
+            // Whoever comes first would have had the account of the one whom they look like.
+            for subject in ["user-17\0x", "user-17\0", "\0user-17", "user-17\u{200B}"] {
+                try await expectRefused(provider.token(provider.claims(subject)), by: server)
+            }
+            let one = try await server.signIn(token: provider.token(provider.claims("user-17")))
+            #expect(one.status == 200)
+            try await expectRefused(provider.token(provider.claims("user-17\0x")), by: server)
+            let account = try one.message(WireSignInAnswer.self)
+            let devices = try await server.send(
+                "GET", "/v1/account", credential: account.credential
+            ).message(WireAccount.self).devices
+            #expect(devices.count == 1)
+        }
+    }
+
+    @Test func `a file of keys that others can write is refused, at the start and later`()
+        async throws
+    {
+        try await withProvider { server in
+            let path = server.folder.file("keys.json")
+            chmod(path, 0o666)
+            let answer = try await server.signIn(token: provider.token(provider.claims("u1")))
+            #expect(answer.status == 503)
+        }
+        let folder = try TemporaryFolder()
+        let path = folder.file("keys.json")
+        try provider.keySet.write(toFile: path, atomically: true, encoding: .utf8)
+        chmod(path, 0o664)
+        let error = await #expect(throws: ServerStartError.self) {
+            try await withServer(in: folder, { $0.identity = settings(path) }) { _ in }
+        }
+        #expect(error.map { "\($0)" }?.contains("other users can write to it") == true)
+        guard geteuid() == 0 else { return }
+        chmod(path, 0o644)
+        chown(path, 65_534, 65_534)
+        let other = await #expect(throws: ServerStartError.self) {
+            try await withServer(in: folder, { $0.identity = settings(path) }) { _ in }
+        }
+        #expect(other.map { "\($0)" }?.contains("it belongs to") == true)
+    }
+
+    private func settings(_ path: String) -> IdentitySettings {
+        IdentitySettings(
+            rule: IdentityRule(issuer: provider.issuer, audiences: ["app"]), keys: .file(path))
+    }
+
     @Test func `a token leads to no account that the operator has made, nor to its name`()
         async throws
     {
         try await withProvider { server in
             let ada = try await server.newDevice(account: "ada")
             _ = try await server.newDevice(account: "eve (id.example)")
-            for name in [
+            let names = [
                 "ada", "eve", ada.account, "", "a\u{7}", String(repeating: "x", count: 200),
-            ] {
-                var claims = provider.claims("subject of \(name)".prefix(60).description)
+            ]
+            for (number, name) in names.enumerated() {
+                var claims = provider.claims("subject \(number)")
                 claims["preferred_username"] = name
                 let device = try await server.signIn(token: provider.token(claims))
                     .message(WireSignInAnswer.self)
@@ -189,6 +240,7 @@ struct IdentityProviderTests {
                 ("exp", 1_000, "token-expired"), ("exp", nil, "token-invalid"),
                 ("exp", "soon", "token-invalid"),
                 ("nbf", Date().timeIntervalSince1970 + 3_600, "token-invalid"),
+                ("nbf", "soon", "token-invalid"), ("nbf", NSNull(), "token-invalid"),
                 ("sub", nil, "token-invalid"), ("sub", 7, "token-invalid"),
             ]
             for (name, value, code) in changes {

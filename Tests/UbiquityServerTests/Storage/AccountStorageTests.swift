@@ -170,6 +170,32 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
+    func `texts that differ after a zero byte are two, and are read as they were written`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let subjects = ["user-17", "user-17\0x", "user-17\0", "\0"]
+        let accounts = try subjects.map { subject in
+            try storage.signIn(
+                Identity(issuer: "i\0\(subject)", subject: subject), preferredName: nil,
+                accountsMax: 9, by: Sample.newDevice("of \(subject)", title: "a\0\(subject)"),
+                now: 5
+            ).account.id
+        }
+        #expect(Set(accounts).count == subjects.count)
+        for (account, subject) in zip(accounts, subjects) {
+            let identity = Identity(issuer: "i\0\(subject)", subject: subject)
+            #expect(try storage.account(of: identity)?.id == account)
+            #expect(try storage.identities(of: account) == [identity])
+            let devices = try storage.devices(of: account)
+            #expect(devices.map(\.title) == ["a\0\(subject)"])
+            #expect(
+                try storage.rename(devices[0].name, title: "b\0c", now: 6, by: .operatorLocally))
+            #expect(try storage.devices(of: account).map(\.title) == ["b\0c"])
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
     func `an identity whose preferred name is taken gets an account of its own`(
         backend: Backend
     ) throws {

@@ -55,6 +55,30 @@ struct DeviceHomeTests {
         #expect(try TemporaryFolder.permissions(home.path) == 0o700)
     }
 
+    @Test func `a folder that others can put files into is no device's home`() throws {
+        try home.update { $0.signIn(account) }
+        for mode in [0o770, 0o707, 0o777] {
+            chmod(home.path, mode_t(mode))
+            #expect(throws: HomeError.writableByOthers(home.path)) {
+                try DeviceHome(path: home.path)
+            }
+        }
+        chmod(home.path, 0o755)
+        #expect(try DeviceHome(path: home.path).load().signedIn == account)
+    }
+
+    /// Only root can make another user's files.
+    @Test(.enabled(if: geteuid() == 0))
+    func `a folder or a sign-in of another user's is not used`() throws {
+        try home.update { $0.signIn(account) }
+        chown(file, 65_534, 65_534)
+        #expect(throws: HomeError.ofAnotherUser(file)) { try home.load() }
+        #expect(throws: HomeError.ofAnotherUser(file)) { try home.update { $0.signOut() } }
+        chown(file, 0, 0)
+        chown(home.path, 65_534, 65_534)
+        #expect(throws: HomeError.ofAnotherUser(home.path)) { try DeviceHome(path: home.path) }
+    }
+
     @Test func `a credential that others can read is not used, nor written over`() throws {
         try home.update { $0.signIn(account) }
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file)

@@ -5,7 +5,8 @@ internal import GRDB
 internal import UbiquityCore
 
 extension SQLiteServerStorage {
-    private static let columns = "account, id, title, created, seen, stores, expires"
+    private static let columns =
+        "account, id, \(SQLiteText.read("title")), created, seen, stores, expires"
 
     func device(credential: SecretHash) throws(StorageError) -> Device? {
         try reading { db in
@@ -35,8 +36,10 @@ extension SQLiteServerStorage {
     ) throws(StorageError) -> Bool {
         try writing { db in
             try db.execute(
-                sql: "UPDATE device SET title = ? WHERE account = ? AND id = ?",
-                arguments: [title, device.account.string, device.id.bits])
+                sql: """
+                    UPDATE device SET title = \(SQLiteText.bound) WHERE account = ? AND id = ?
+                    """,
+                arguments: [SQLiteText.bytes(title), device.account.string, device.id.bits])
             guard db.changesCount == 1 else { return false }
             try record(.deviceRenamed, of: device, now: now, by: actor, db)
             return true
@@ -136,11 +139,12 @@ extension SQLiteServerStorage {
         try db.execute(
             sql: """
                 INSERT INTO device (account, id, title, credential, created, seen, stores, expires)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                VALUES (?, ?, \(SQLiteText.bound), ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                account.string, id.bits, device.title, device.credential.bytes, now,
-                now, rights.stores.map(SQLiteStores.text), rights.expires,
+                account.string, id.bits, SQLiteText.bytes(device.title),
+                device.credential.bytes, now, now, rights.stores.map(SQLiteStores.text),
+                rights.expires,
             ])
         try record(.deviceSignedIn, of: rights.name, now: now, by: .device(id), db)
         return Device(rights: rights, title: device.title, created: now, seen: now)
@@ -160,7 +164,8 @@ extension Device {
         let name = DeviceName(account: AccountID(row[0]), id: DeviceID(bits: row[1]))
         let stores = try (row[5] as String?).map(SQLiteStores.set)
         self.init(
-            rights: DeviceRights(name: name, stores: stores, expires: row[6]), title: row[2],
+            rights: DeviceRights(name: name, stores: stores, expires: row[6]),
+            title: SQLiteText.text(row[2]),
             created: row[3], seen: row[4])
     }
 }

@@ -72,17 +72,24 @@ extension SQLiteServerStorage {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT issuer, subject FROM identity WHERE account = ?
-                    ORDER BY issuer, subject
+                    SELECT \(SQLiteText.read("issuer")), \(SQLiteText.read("subject"))
+                    FROM identity WHERE account = ? ORDER BY issuer, subject
                     """, arguments: [account.string]
-            ).map { Identity(issuer: $0[0], subject: $0[1]) }
+            ).map { row in
+                Identity(issuer: SQLiteText.text(row[0]), subject: SQLiteText.text(row[1]))
+            }
         }
     }
 
     private func fetchAccount(of identity: Identity, _ db: Database) throws -> Account? {
-        try fetchAccount(
-            db, "id = (SELECT account FROM identity WHERE issuer = ? AND subject = ?)",
-            identity.issuer, identity.subject)
+        let account = try String.fetchOne(
+            db,
+            sql: """
+                SELECT account FROM identity
+                WHERE issuer = \(SQLiteText.bound) AND subject = \(SQLiteText.bound)
+                """,
+            arguments: [SQLiteText.bytes(identity.issuer), SQLiteText.bytes(identity.subject)])
+        return try account.flatMap { try fetchAccount(db, "id = ?", $0) }
     }
 
     private func makeAccount(
@@ -96,8 +103,13 @@ extension SQLiteServerStorage {
         let account = Account(id: id, name: free ?? AccountName(id.string)!, created: now)
         try insert(account, accountsMax: accountsMax, by: actor, db)
         try db.execute(
-            sql: "INSERT INTO identity (issuer, subject, account) VALUES (?, ?, ?)",
-            arguments: [identity.issuer, identity.subject, id.string])
+            sql: """
+                INSERT INTO identity (issuer, subject, account)
+                VALUES (\(SQLiteText.bound), \(SQLiteText.bound), ?)
+                """,
+            arguments: [
+                SQLiteText.bytes(identity.issuer), SQLiteText.bytes(identity.subject), id.string,
+            ])
         return account
     }
 }
@@ -111,4 +123,16 @@ enum SQLiteStores {
     static func set(_ text: String) throws -> Set<StoreIdentifier> {
         Set(try text.split(separator: "\n").map { try StoreIdentifier(String($0)) })
     }
+}
+
+/// A text of somebody else's, which SQLite takes with its length: GRDB binds and reads a text up to its
+/// first zero byte, and two that differ after one would be the same.
+enum SQLiteText {
+    /// Stands in a statement for ``bytes(_:)``.
+    static let bound = "CAST(? AS TEXT)"
+    static func bytes(_ text: String) -> Data { Data(text.utf8) }
+
+    /// A column, to be read by ``text(_:)``.
+    static func read(_ column: String) -> String { "CAST(\(column) AS BLOB)" }
+    static func text(_ bytes: Data) -> String { String(decoding: bytes, as: UTF8.self) }
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+#if os(Linux)
+/// A terminal that a program thinks it writes to.
+enum PseudoTerminal {
+    /// Runs a command to its end.
+    /// - Returns: All that came to the terminal.
+    static func run(_ arguments: [String], on stage: Stage) async throws -> String {
+        let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+        guard master >= 0 else {
+            throw Trouble("there is no terminal: \(String(cString: strerror(errno)))")
+        }
+        defer { close(master) }
+        var (isLocked, number): (Int32, Int32) = (0, 0)
+        guard ioctl(master, unlock, &isLocked) == 0, ioctl(master, tellNumber, &number) == 0 else {
+            throw Trouble("the terminal is locked: \(String(cString: strerror(errno)))")
+        }
+        let slave = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
+        guard slave >= 0 else { throw Trouble("the terminal cannot be opened") }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: try ProgramFile.ubiquity.path())
+        process.arguments = arguments
+        process.environment = ["PATH": "/usr/bin:/bin", "HOME": stage.folder, "NO_COLOR": "1"]
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle(fileDescriptor: slave)
+        process.standardError = FileHandle(fileDescriptor: slave)
+        try process.run()
+        close(slave)
+        return await Task.detached { text(from: master) }.value
+    }
+
+    /// `TIOCSPTLCK` and `TIOCGPTN` of Linux, whose functions for it the system's module hides.
+    private static let unlock: UInt = 0x4004_5431
+    private static let tellNumber: UInt = 0x8004_5430
+
+    /// Until nobody has the terminal open any more.
+    private static func text(from master: Int32) -> String {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        while true {
+            let count = read(master, &buffer, buffer.count)
+            guard count > 0 else { break }
+            bytes += buffer[..<count]
+        }
+        // The terminal makes line ends of its own.
+        return String(decoding: bytes, as: UTF8.self).replacing("\r\n", with: "\n")
+    }
+}
+#endif

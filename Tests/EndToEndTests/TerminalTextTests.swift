@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+internal import Ubiquity
+internal import UbiquityCore
+internal import UbiquityWire
+
+extension EndToEndTests {
+    /// What others have written acts on no terminal.
+    @Suite struct TerminalTextTests {
+        /// Clears the screen in two ways, turns the writing round, hides, and begins another line.
+        private static let evil = "a\u{1B}[2J\u{9B}2Jb\u{202E}c\u{200B}d\nubiquity: all is well"
+        private static let json = #"a\u001b[2J\u009b2Jb\u202ec\u200bd\nubiquity: all is well"#
+
+        private func expectSafe(
+            _ text: String, lines: Int? = nil, at location: SourceLocation = #_sourceLocation
+        ) {
+            let acting = text.unicodeScalars.filter { $0.isControl && $0 != "\n" }
+            #expect(acting.isEmpty, "\(text.debugDescription)", sourceLocation: location)
+            if let lines {
+                let found = text.split(separator: "\n").count
+                #expect(found == lines, "\(text.debugDescription)", sourceLocation: location)
+            }
+        }
+
+        private func signIn(_ home: String, at server: String) throws {
+            let account = SignedInAccount(
+                server: server, account: "1", accountName: Self.evil, device: "00000000000000ff",
+                deviceName: Self.evil, credential: "ubd_secret", certificates: nil)
+            try DeviceHome(path: home).update { $0.signIn(account) }
+        }
+
+        @Test func `what a server says of a problem acts on no terminal`() async throws {
+            let server = try await CannedServer(
+                status: "403 Forbidden", type: "application/problem+json",
+                body: Array(#"{"code":"not-yours","status":403,"detail":"\#(Self.json)"}"#.utf8))
+            try await onStage { stage in
+                let home = ["--home", stage.path("home")]
+                let store = ["--store", Device.identifier]
+                try signIn(stage.path("home"), at: server.url)
+                for arguments in [
+                    ["device", "list"], ["sync"] + store, ["set", "k", "1"] + store,
+                ] {
+                    let run = try await stage.run(arguments + home)
+                    #expect(run.errors.contains(#"a\u001b[2J"#), "\(arguments): \(run)")
+                    expectSafe(run.output + run.errors, lines: 1)
+                }
+                for arguments in [["status"] + store, ["doctor"] + store, ["status", "--json"]] {
+                    let run = try await stage.run(arguments + home)
+                    expectSafe(run.output + run.errors)
+                    #expect(!(run.output + run.errors).contains("\nubiquity: all is well"))
+                }
+                let out = try await stage.run(["sign-out"] + home)
+                expectSafe(out.output + out.errors, lines: 2)
+            }
+            try await server.stop()
+        }
+
+        @Test func `what a server lists acts on no terminal`() async throws {
+            var (list, trail) = (WireDeviceList(), WireAuditTrail())
+            list.devices = [.init()]
+            list.devices[0].id = Self.evil
+            list.devices[0].name = Self.evil
+            list.devices[0].stores = [Self.evil]
+            trail.entries = [.init()]
+            trail.entries[0].number = 1
+            trail.entries[0].deed = Self.evil
+            trail.entries[0].account = Self.evil
+            trail.entries[0].actor = Self.evil
+            let type = WireFormat.protobuf.rawValue
+            let devices = try await CannedServer(
+                status: "200 OK", type: type, body: WireFormat.protobuf.encode(list))
+            let audit = try await CannedServer(
+                status: "200 OK", type: type, body: WireFormat.protobuf.encode(trail))
+            try await onStage { stage in
+                let home = ["--home", stage.path("home")]
+                try signIn(stage.path("home"), at: devices.url)
+                let shown = try await stage.run(["device", "list"] + home)
+                #expect(shown.status == 0)
+                expectSafe(shown.output, lines: 2)
+                expectSafe(
+                    try await stage.run(["device", "list", "--json"] + home).output, lines: 1)
+                let credential = stage.path("credential")
+                try "ubo_\(String(repeating: "a", count: 43))".write(
+                    toFile: credential, atomically: true, encoding: .utf8)
+                chmod(credential, 0o600)
+                let printed = try await stage.run(
+                    "audit", "--limit", "1", "--server", audit.url, "--operator-credential",
+                    credential)
+                #expect(printed.status == 0, "\(printed)")
+                expectSafe(printed.output, lines: 2)
+            }
+            try await devices.stop()
+            try await audit.stop()
+        }
+
+        #if os(Linux)
+        @Test func `a value is raw to a program and a file, and never to a terminal`() async throws
+        {
+            try await onStage { stage in
+                let device = try Device(home: stage.path("home"))
+                let bytes = Data(Self.evil.utf8)
+                device.store.set(Self.evil, forKey: Self.evil.prefix(20).description)
+                device.store.set(Self.evil, forKey: "text")
+                device.store.set(bytes, forKey: "data")
+                #expect(device.store.synchronize())
+                device.close()
+                let options = ["--local", "--home", device.home, "--store", Device.identifier]
+                for (arguments, raw) in [
+                    (["get", "text"], Self.evil + "\n"), (["get", "text", "--raw"], Self.evil),
+                    (["get", "data", "--raw"], Self.evil),
+                ] {
+                    let run = try await stage.run(arguments + options)
+                    #expect(run.output == raw)
+                    let shown = try await PseudoTerminal.run(arguments + options, on: stage)
+                    expectSafe(shown)
+                    #expect(shown.contains(#"a\u001b[2J\u009b2Jb\u202ec\u200bd"#))
+                }
+                for arguments in [
+                    ["list"], ["list", "--json"], ["export", "--binary"], ["export", "--json"],
+                    ["get", "text", "--json"],
+                ] {
+                    expectSafe(try await PseudoTerminal.run(arguments + options, on: stage))
+                }
+                for arguments in [["list"], ["list", "--json"]] {
+                    expectSafe(try await stage.run(arguments + options).output)
+                }
+            }
+        }
+        #endif
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+internal import UbiquityServer
+internal import UbiquityWire
+
+/// What HTTP asks of every server, whatever it serves.
+@Suite(.serialized) struct HTTPTests {
+    /// - Returns: All that came until the server closed the connection.
+    private func answer(_ request: String, by server: TestServer) async throws -> String {
+        let connection = try await RawConnection.open(server.port)
+        await connection.send(request)
+        return try await connection.end()
+    }
+
+    private static let last = "GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+
+    @Test func `HEAD is answered wherever GET is, and never with a body`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let credential = "Authorization: Bearer \(device.credential)\r\n"
+            for (path, header, status) in [
+                ("/v1/config", "", "200"), ("/health/live", "", "200"),
+                ("/v1/stores", credential, "200"),
+                ("/v1/account/export", credential, "200"),
+                ("/v1/stores/notes/changes", credential, "200"),
+                ("/v1/stores/notes/changes", credential + "Accept: text/event-stream\r\n", "200"),
+                ("/v1/account", "", "401"), ("/v1/nothing", "", "404"), ("/v1/sign-in", "", "405"),
+                ("/v1/config", "Accept: text/plain\r\n", "406"),
+            ] {
+                let head = "HEAD \(path) HTTP/1.1\r\nHost: a\r\n\(header)\r\n"
+                let text = try await answer(head + Self.last, by: server)
+                let answers = text.components(separatedBy: "HTTP/1.1 ").dropFirst()
+                #expect(answers.count == 2, "\(path): \(text)")
+                #expect(answers.first?.hasPrefix(status) == true, "\(path): \(text)")
+                #expect(answers.first?.hasSuffix("\r\n\r\n") == true, "\(path): \(text)")
+                #expect(answers.last?.hasSuffix("{\"status\":\"ok\"}") == true)
+            }
+            let get = try await server.send("GET", "/v1/account", credential: device.credential)
+            let head = try await server.send("HEAD", "/v1/account", credential: device.credential)
+            #expect(head.status == 200 && head.body.isEmpty)
+            #expect(head.headers["content-length"] == get.headers["content-length"])
+            // Neither the stream nor the export is still there.
+            #expect(
+                try await server.send("GET", "/v1/account/export", credential: device.credential)
+                    .status == 200)
+        }
+    }
+
+    @Test(arguments: ["", "Host: a\r\nHost: a\r\n", "Host: a\r\nhost: b\r\n"])
+    func `a request that names no server, or two, is none of ours`(hosts: String) async throws {
+        try await withServer { server in
+            let text = try await answer("GET /v1/config HTTP/1.1\r\n\(hosts)\r\n", by: server)
+            #expect(text.hasPrefix("HTTP/1.1 400 "))
+            #expect(text.contains("in the header Host"))
+            #expect(try await server.send("GET", "/health/live").status == 200)
+        }
+    }
+
+    @Test(arguments: [
+        ("1.1", "Host: a\r\nConnection: close"), ("1.1", "Host: a\r\nConnection: Close"),
+        ("1.1", "Host: a\r\nconnection: TE, close"), ("1.0", "Host: a"), ("1.0", "X: a"),
+        ("1.0", "Connection: keep-alive"),
+    ])
+    func `an answer that is the last says so, and the connection ends`(
+        version: String, header: String
+    ) async throws {
+        try await withServer { server in
+            let request = "GET /health/live HTTP/\(version)\r\n\(header)\r\n\r\n"
+            let text = try await answer(request + Self.last, by: server)
+            #expect(text.hasPrefix("HTTP/\(version) 200 OK\r\n"), "\(text)")
+            #expect(text.lowercased().components(separatedBy: "connection: close\r\n").count == 2)
+            #expect(text.hasSuffix("\r\n\r\n{\"status\":\"ok\"}"), "\(text)")
+        }
+    }
+
+    @Test func `an answer without a length comes whole to HTTP 1.0`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            try await device.set("a", "1")
+            let text = try await answer(
+                "GET /v1/account/export HTTP/1.0\r\n"
+                    + "Authorization: Bearer \(device.credential)\r\n\r\n", by: server)
+            #expect(text.hasPrefix("HTTP/1.0 200 OK\r\n"))
+            #expect(!text.lowercased().contains("transfer-encoding"))
+            #expect(text.hasSuffix(String(repeating: "\0", count: 1_024)))
+        }
+    }
+
+    @Test func `an address with an empty part is nobody's`() async throws {
+        try await withServer { server in
+            for path in ["//v1//config", "//v1/config", "/v1//config", "/v1/config//"] {
+                let text = try await answer(
+                    "GET \(path) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", by: server)
+                #expect(text.hasPrefix("HTTP/1.1 404 "), "\(path)")
+            }
+            #expect(try await server.send("GET", "/v1/config?a=b//c").status == 200)
+        }
+    }
+
+    @Test func `OPTIONS tells which methods there are`() async throws {
+        try await withServer { server in
+            let config = try await server.send("OPTIONS", "/v1/config")
+            #expect(config.status == 204 && config.body.isEmpty)
+            #expect(config.headers["allow"] == "GET, HEAD, OPTIONS")
+            let changes = try await server.send("OPTIONS", "/v1/stores/notes/changes")
+            #expect(changes.headers["allow"] == "GET, HEAD, OPTIONS, POST")
+            #expect(try await server.send("OPTIONS", "/v1/nothing").status == 404)
+            let other = try await server.send("PUT", "/v1/config")
+            #expect(other.status == 405 && other.headers["allow"] == "GET, HEAD, OPTIONS")
+        }
+    }
+}
