@@ -98,7 +98,7 @@ extension SyncEngine {
         for (key, entry) in entries.all {
             guard let mine = entry.confirmed else { continue }
             let theirs = listed[key]
-            let isOffered = theirs.map { mine.wins(over: $0) } ?? true
+            let isOffered = !mine.isOfServer && (theirs.map { mine.wins(over: $0) } ?? true)
             let transaction = transactions[mine.stamp] ?? random.next()
             transactions[mine.stamp] = transaction
             let isChanged = entries.update(key) {
@@ -137,6 +137,13 @@ extension SyncEngine {
             if entries.update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
         }
         return changed.union(entries.refreshViews())
+    }
+}
+
+extension Record {
+    /// Only a server makes it: a counter's fold, and the deletion of what is in there.
+    fileprivate var isOfServer: Bool {
+        key.part == .fold || key.isCount && content == .deleted
     }
 }
 

@@ -109,7 +109,9 @@ extension App {
         let amount: PropertyListValue =
             world.chance.perMille(200)
             ? .real(Double(world.chance.int64(1...9)) / 4) : .integer(world.chance.int64(1...9))
-        let kept = world.chance.perMille(300) ? keptCount(amount, key, process) : nil
+        // Who says again what it has kept, must be remembered: see decision 0023.
+        let keeps = world.chance.perMille(300) && world.scenario.foldedMax == nil
+        let kept = keeps ? keptCount(amount, key, process) : nil
         let proposal =
             kept.map { Proposal(count: $0) } ?? Proposal(.counter, from: .integer(0), to: amount)
         let isDone = propose(proposal, key, number, process) { changes in

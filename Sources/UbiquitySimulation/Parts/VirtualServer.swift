@@ -22,6 +22,10 @@ package final class VirtualServer {
     package var allowance: Allowance
     /// Streams that an account may have.
     package var streamsMax = Int.max
+    /// See ``PushAdmission/partsMax``.
+    package var partsMax = 60
+    /// Of what it has folded of counters.
+    package var foldsForgetting = ForgettingRule.folded
     /// How long a flush takes at most, in milliseconds.
     private let flushMax: Int64
     /// Milliseconds that each commit takes in addition.
@@ -239,7 +243,7 @@ package final class VirtualServer {
             var store = stores[waiting.store] ?? VirtualStore()
             let (before, newest) = (store.records, store.state.newest)
             do throws(ClockAhead) {
-                let admission = PushAdmission(limits: limits, now: now)
+                let admission = PushAdmission(limits: limits, now: now, partsMax: partsMax)
                 let admitted = try store.admit(
                     waiting.push, by: admission, in: epoch(of: waiting.store), running: running)
                 stores[waiting.store] = store
@@ -250,7 +254,8 @@ package final class VirtualServer {
                             position: admitted.position, push: waiting.push,
                             results: admitted.results, writes: admitted.writes, limits: limits,
                             serverMilliseconds: now, newestForgotten: store.state.newestForgotten,
-                            newest: newest, device: waiting.device)))
+                            newest: newest, device: waiting.device, folded: admitted.folded,
+                            partsMax: partsMax)))
                 let horizon = store.state.horizon
                 return { [self] in publish(admitted, horizon, of: waiting) }
             } catch {
@@ -335,6 +340,7 @@ package final class VirtualServer {
                 let seen = seen[Client(account: name.account, device: device)]
                 return seen.map { $0 >= now - rule.liveMilliseconds } ?? false
             }
+            stores[name]?.forgetFolded(foldsForgetting, running: running)
             guard let forgotten, !forgotten.isEmpty else { continue }
             let left = stores[name]?.state.deletions ?? 0
             world.note(.forgot(name, forgotten, left: left, rule))
