@@ -5,7 +5,13 @@ extension SyncEngine {
     /// - Parameter stamped: The keys of which the app was shown something else by the same event, before.
     mutating func receive(_ changes: ChangeSet, stamped: Shown, at now: ClockReading) {
         let reason: Notice.Reason
-        let changed: Set<Key>
+        var changed: Set<Key>
+        // What was counted may come to be in the sum, and then be no part of its own.
+        var shown = stamped
+        for key in Set(changes.records.lazy.filter(\.key.isPart).map(\.key.whole))
+        where shown.values[key] == nil {
+            shown.values[key] = .some(self[key])
+        }
         if changes.isWhole {
             reason = meta.hasCompletedFirstSync ? .serverChange : .initialSync
             changed = takeWhole(changes)
@@ -17,8 +23,8 @@ extension SyncEngine {
         meta.cursor = changes.cursor
         meta.link.lastSync = clock.milliseconds(at: now)
         isMetaUnsaved = true
-        post(Notice(reason, stamped.changed(besides: changed, in: self)))
-        pass(changes.cursor)
+        changed.formUnion(pass(changes.cursor))
+        post(Notice(reason, shown.changed(besides: changed, in: self)))
     }
 
     /// What an event showed the app of some keys, before and while it was handled.
