@@ -186,6 +186,14 @@ import Testing
 
     // MARK: - Other histories
 
+    /// Its run after that is another one.
+    private func restore(_ backup: TestServer) {
+        var restored = backup
+        restored.epoch = cloud.server.epoch + 1
+        cloud.replaceServer(by: restored)
+        cloud.pass(milliseconds: Backoff.maxMilliseconds)
+    }
+
     @Test func `a restored server is not told of a fold that it does not have`() throws {
         cloud.setPartsMax(60)
         let (a, b) = (cloud.device(), cloud.device())
@@ -196,9 +204,7 @@ import Testing
         cloud.setPartsMax(0)
         try a.count(key, by: 1)
         expect(.integer(8), on: a, b)
-        var restored = backup
-        restored.epoch = 9
-        cloud.replaceServer(by: restored)
+        restore(backup)
         // What was counted and folded after the copy is lost.
         expect(.integer(7), on: a, b)
         cloud.setPartsMax(0)
@@ -215,11 +221,10 @@ import Testing
         cloud.setPartsMax(0)
         try b.count(key, by: 4)
         cloud.settle()
-        var restored = cloud.server
+        let backup = cloud.server
         b["x"] = .integer(1)
         cloud.settle()
-        restored.epoch = 9
-        cloud.replaceServer(by: restored)
+        restore(backup)
         a.goOnline()
         expect(.integer(7), on: a, b)
     }
@@ -233,9 +238,7 @@ import Testing
         cloud.settle()
         b.goOffline()
         b["k"] = nil
-        var restored = backup
-        restored.epoch = 9
-        cloud.replaceServer(by: restored)
+        restore(backup)
         cloud.settle()
         try a.count(key, by: 10)
         cloud.settle()
@@ -243,7 +246,7 @@ import Testing
         b.goOnline()
         expect(.integer(10), on: a, b)
         // It was removed for good.
-        cloud.replaceServer(by: restored)
+        restore(backup)
         expect(nil, on: a, b)
     }
 
