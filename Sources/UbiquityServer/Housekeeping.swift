@@ -167,5 +167,6 @@ final class Housekeeping: Service {
             deletionsMax: settings.deletionsPerStoreMax)
         let count = try storage.forget(rule, now: settings.clock.now())
         if count > 0 { logger.info("Deletions were forgotten.", metadata: ["count": "\(count)"]) }
+        _ = try storage.forgetFolded(.folded)
     }
 }

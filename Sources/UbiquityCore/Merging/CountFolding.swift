@@ -195,7 +195,9 @@ struct CountFolding {
 
     /// A count that comes when its run is folded.
     private mutating func add(_ late: Late, of run: Key, _ change: inout Change) {
-        guard let last = increments[run]?.last, late.count.times > last.times else { return }
+        guard let last = increments[run]?.last, late.count.times > last.times,
+            late.count.total.real.isFinite
+        else { return }
         let amount = late.count.total - last.total
         append(
             FoldedIncrement(
@@ -211,7 +213,8 @@ struct CountFolding {
     private mutating func remove(
         _ late: Late, of run: Key, after mark: FoldMark, _ change: inout Change
     ) -> Bool {
-        guard let rows = increments[run], let last = rows.last else { return false }
+        guard let rows = increments[run], let last = rows.last, late.count.total.real.isFinite
+        else { return false }
         let (times, total) = (late.count.times, .zero - late.count.total)
         for (index, row) in rows.enumerated() where !row.isRemoved && row.mark > mark {
             if row.times <= times {

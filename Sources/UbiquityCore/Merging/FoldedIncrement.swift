@@ -57,7 +57,7 @@ package struct FoldMark: Hashable, Comparable, Sendable {
 
     package init(rawValue: Int64) { self.rawValue = rawValue }
 
-    init(revision: Int64, epoch: UInt64) {
+    package init(revision: Int64, epoch: UInt64) {
         rawValue = revision << Self.tagBits | Self.tag(epoch)
     }
 
@@ -148,6 +148,12 @@ extension PartID {
 }
 
 extension Key {
+    /// Between these are the bytes of all of the key's counts.
+    package var boundsOfCounts: (lower: [UInt8], upper: [UInt8]) {
+        let kind = part(PartID(String(MergePolicy.counter.rawValue))!).bytes
+        return (kind, kind.dropLast() + [kind.last! + 1])
+    }
+
     /// Whether it is a counter's fold or says how far that was removed.
     var isOfFold: Bool { part == .fold || part == PartID.fold.removal }
 

@@ -7,7 +7,7 @@ package import UbiquityCore
 /// The contract of every backend:
 /// * Each call happens wholly or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it; never call from a thread that must not.
-/// * ``commit(_:rules:)``, ``addRunningTime(_:)`` and ``forget(_:now:)`` come from one caller at a time, and only the
+/// * ``commit(_:rules:)``, ``addRunningTime(_:)``, ``forget(_:now:)`` and ``forgetFolded(_:)`` come from one caller at a time, and only the
 ///   server makes them. Everything else may also be done by another process meanwhile; where the
 ///   server erases and scrubs, it is the same caller that does it.
 /// * A read sees one moment: of a push all or nothing.
@@ -145,6 +145,9 @@ package protocol ServerStorage: Sendable {
     /// Forgets deletions as far as the rule lets; of every store.
     /// - Returns: How many.
     func forget(_ rule: ForgettingRule, now: Int64) throws(StorageError) -> Int
+
+    /// Forgets increments of counts that were folded, likewise.
+    func forgetFolded(_ rule: ForgettingRule) throws(StorageError) -> Int
 
     /// Whether another process wrote since this was last asked.
     func hasForeignWrites() throws(StorageError) -> Bool

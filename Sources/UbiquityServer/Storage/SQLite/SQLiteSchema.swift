@@ -8,7 +8,7 @@ enum SQLiteSchema {
     static let applicationID: Int64 = 0x5562_5376
 
     /// One step a format; the first makes format 1 of an empty file.
-    private static let migrations = [format1, format2, format3]
+    private static let migrations = [format1, format2, format3, format4]
     static var version: Int { migrations.count }
 
     /// Brings the file to this program's format.
@@ -125,5 +125,20 @@ enum SQLiteSchema {
         CREATE TABLE running (
             id INTEGER PRIMARY KEY CHECK (id = 1), milliseconds INTEGER NOT NULL);
         INSERT INTO running SELECT 1, coalesce(max(committed), 0) FROM record;
+        """
+
+    /// `folded` is what counters have in their folds, see `FoldedIncrement`: `key` without the part, `run`
+    /// the part's name, `amount` and `total` integers or reals, `committed` as of records.
+    private static let format4 = """
+        ALTER TABLE store ADD COLUMN folded INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE store ADD COLUMN folds_forgotten INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE store ADD COLUMN folds_forgotten_revision INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE folded (
+            store INTEGER NOT NULL, key BLOB NOT NULL, run BLOB NOT NULL, times INTEGER NOT NULL,
+            since INTEGER NOT NULL, amount, total, mark INTEGER NOT NULL, removed INTEGER NOT NULL,
+            time INTEGER NOT NULL, committed INTEGER NOT NULL,
+            PRIMARY KEY (store, key, run, times)) WITHOUT ROWID;
+        CREATE INDEX folded_mark ON folded (store, mark, committed, time);
+        CREATE INDEX folded_shown ON folded (store, key, mark) WHERE removed = 0;
         """
 }

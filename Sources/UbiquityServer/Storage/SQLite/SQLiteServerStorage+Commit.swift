@@ -35,11 +35,18 @@ private struct SQLiteBatch {
     mutating func commit(_ waiting: WaitingPush) throws -> PushOutcome {
         var store = try known(waiting.store)
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
-        let records = try store.id.map { try SQLiteRecord.fetch(keys, of: $0, db) } ?? [:]
+        let counted = waiting.push.countedKeys
+        var records = try store.id.map { try SQLiteRecord.fetch(keys, of: $0, db) } ?? [:]
+        var folded: [FoldedIncrement] = []
+        if let id = store.id, !counted.isEmpty {
+            records.merge(try SQLiteRecord.fetchCounts(of: counted, of: id, db)) { $1 }
+            let queries = waiting.push.foldedQueries(records)
+            folded = try SQLiteFolded.fetch(queries, of: id, db)
+        }
         let admitted: StoreState.Admitted
         do {
             admitted = try store.state.admit(
-                waiting.push, records: records, by: rules.admission,
+                waiting.push, records: records, folded: folded, by: rules.admission,
                 in: rules.epoch(of: waiting.store))
         } catch { return .clockAhead(error) }
         if !admitted.writes.isEmpty {
@@ -51,7 +58,7 @@ private struct SQLiteBatch {
             CommittedPush(
                 position: admitted.position, results: admitted.results, writes: admitted.writes,
                 serverMilliseconds: rules.admission.now, deletions: store.state.deletions,
-                horizon: store.state.horizon))
+                folded: store.state.folded, horizon: store.state.horizon))
     }
 
     mutating func finish() throws {
@@ -82,6 +89,9 @@ private struct SQLiteBatch {
             try SQLiteRecord.write(
                 record, of: store, revision: admitted.position.revision,
                 running: storage.running, db)
+        }
+        for increment in admitted.folded {
+            try SQLiteFolded.write(increment, of: store, running: storage.running, db)
         }
         guard let span = admitted.span else { return }
         try db.execute(

@@ -45,7 +45,7 @@ extension SQLiteServerStorage {
 
     func forget(_ rule: ForgettingRule, now: Int64) throws(StorageError) -> Int {
         let count = try writing { db in
-            try SQLiteStore.fetchRemembering(db).reduce(0) { sum, store in
+            try SQLiteStore.fetchAll("deletions > 0", db).reduce(0) { sum, store in
                 sum + (try forget(rule, in: store, now: now, db))
             }
         }
@@ -79,6 +79,32 @@ extension SQLiteServerStorage {
         let oldest = deletions.filter { $0.revision > horizon }.map(\.timestamp).min()
         var store = store
         store.state.forget(forgotten, through: horizon, oldest: oldest)
+        try store.update(db)
+        return forgotten.count
+    }
+
+    func forgetFolded(_ rule: ForgettingRule) throws(StorageError) -> Int {
+        let count = try writing { db in
+            try SQLiteStore.fetchAll("folded > 0", db).reduce(0) { sum, store in
+                sum + (try forgetFolded(rule, in: store, db))
+            }
+        }
+        if count > 0 { forgetStates() }
+        return count
+    }
+
+    private func forgetFolded(
+        _ rule: ForgettingRule, in store: SQLiteStore, _ db: Database
+    ) throws -> Int {
+        guard let id = store.id else { return 0 }
+        let all = try SQLiteFolded.ages(of: id, db)
+        let horizon = rule.horizon(
+            of: all, passed: nil, running: running, newest: store.state.newest)
+        guard let horizon else { return 0 }
+        let forgotten = all.filter { $0.revision <= horizon }
+        try SQLiteFolded.forget(through: horizon, of: id, db)
+        var store = store
+        store.state.forgetFolded(forgotten.map(\.timestamp), through: horizon)
         try store.update(db)
         return forgotten.count
     }

@@ -18,9 +18,8 @@ struct SQLiteStore: Sendable {
             "account = ? AND identifier = ?", [store.account.string, store.identifier.string], db)
     }
 
-    /// Those that remember deletions.
-    static func fetchRemembering(_ db: Database) throws -> [SQLiteStore] {
-        try Int64.fetchAll(db, sql: "SELECT id FROM store WHERE deletions > 0").compactMap {
+    static func fetchAll(_ condition: String, _ db: Database) throws -> [SQLiteStore] {
+        try Int64.fetchAll(db, sql: "SELECT id FROM store WHERE \(condition)").compactMap {
             try fetch("id = ?", [$0], db)
         }
     }
@@ -31,7 +30,8 @@ struct SQLiteStore: Sendable {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT id, revision, bytes, keys, deletions, newest, newest_forgotten,
-                    forgotten_revision, accepted_floor, horizon
+                    forgotten_revision, accepted_floor, horizon, folded, folds_forgotten,
+                    folds_forgotten_revision
                 FROM store WHERE \(condition)
                 """)
         guard let row = try Row.fetchOne(statement, arguments: arguments) else { return nil }
@@ -50,7 +50,10 @@ struct SQLiteStore: Sendable {
             accepted: AcceptedTimes(
                 times: try accepted(row[0], db),
                 floor: HybridTimestamp(rawValue: UInt64(bitPattern: row[8]))),
-            horizon: HybridTimestamp(rawValue: UInt64(bitPattern: row[9])))
+            horizon: HybridTimestamp(rawValue: UInt64(bitPattern: row[9])), folded: row[10],
+            foldsForgotten: FoldHorizon(
+                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[11])),
+                revision: row[12]))
     }
 
     private static func accepted(
@@ -92,7 +95,8 @@ struct SQLiteStore: Sendable {
         let statement = try db.cachedStatement(
             sql: """
                 UPDATE store SET revision = ?, bytes = ?, keys = ?, deletions = ?, newest = ?,
-                    newest_forgotten = ?, forgotten_revision = ?, accepted_floor = ?, horizon = ?
+                    newest_forgotten = ?, forgotten_revision = ?, accepted_floor = ?, horizon = ?,
+                    folded = ?, folds_forgotten = ?, folds_forgotten_revision = ?
                 WHERE id = ?
                 """)
         statement.setUncheckedArguments([
@@ -100,7 +104,9 @@ struct SQLiteStore: Sendable {
             Int64(bitPattern: state.newest.rawValue),
             Int64(bitPattern: state.newestForgotten.rawValue), state.lineage.forgottenRevision,
             Int64(bitPattern: state.accepted.floor.rawValue),
-            Int64(bitPattern: state.horizon.rawValue), id,
+            Int64(bitPattern: state.horizon.rawValue), state.folded,
+            Int64(bitPattern: state.foldsForgotten.timestamp.rawValue),
+            state.foldsForgotten.revision, id,
         ])
         try statement.execute()
     }
