@@ -25,7 +25,9 @@ import Testing
                 #expect(store.shown(key) == nil)
             }
             if hour % 50 == 0 { seenLongAgo = (store, model) }
-            if hour % 50 == 9 { try remove(as: seenLongAgo.store, seenLongAgo.model, &store, &model) }
+            if hour % 50 == 9 {
+                try remove(as: seenLongAgo.store, seenLongAgo.model, &store, &model)
+            }
             if hour % 60 == 0 { store.epoch += 1 }
             if hour % 200 == 0 { backup = (store, model) }
             if hour % 200 == 20 {

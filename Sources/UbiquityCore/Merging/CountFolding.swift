@@ -42,7 +42,9 @@ struct CountFolding {
         let folds = stored.folds
         (lineage, forgotten) = (folds.lineage, folds.forgotten)
         mark = FoldMark(revision: lineage.revision + 1, epoch: folds.epoch)
-        for increment in folds.increments { increments[increment.run, default: []].append(increment) }
+        for increment in folds.increments {
+            increments[increment.run, default: []].append(increment)
+        }
         for run in increments.keys { increments[run]?.sort { $0.times < $1.times } }
     }
 
@@ -57,13 +59,25 @@ struct CountFolding {
 
     /// Whether what a write counts, or removes, may be among the increments that are forgotten: it could be
     /// counted twice, or stay though it was removed.
-    /// - Parameter before: What was stored before the push.
+    /// - Parameters:
+    ///   - before: What was stored before the push.
+    ///   - records: What is by now.
     func isTooOld(
-        _ write: Record, of transaction: Transaction, _ before: PushAdmission.Stored,
-        _ records: [Key: Record], tellsHad: Bool
+        _ transaction: Transaction, _ before: PushAdmission.Stored, _ records: [Key: Record],
+        tellsHad: Bool
     ) -> Bool {
-        guard forgotten.revision > 0, write.key.isCount, let count = Count(write.content.value)
-        else { return false }
+        guard forgotten.revision > 0 else { return false }
+        let keys = Set(transaction.writes.lazy.filter { $0.key.isCount }.map(\.key))
+        return transaction.writes.contains { write in
+            isTooOld(write, transaction, keys, before, records, tellsHad)
+        }
+    }
+
+    private func isTooOld(
+        _ write: Record, _ transaction: Transaction, _ keys: Set<Key>,
+        _ before: PushAdmission.Stored, _ records: [Key: Record], _ tellsHad: Bool
+    ) -> Bool {
+        guard write.key.isCount, let count = Count(write.content.value) else { return false }
         let removed = Count.removedFold(of: write.key.whole, in: records)
         let hasForgotten = removed.revision < forgotten.revision
         if write.key.isOfFold {
@@ -78,10 +92,10 @@ struct CountFolding {
         if write.key.isRemoval {
             let run = write.key.run
             return hasForgotten && records[write.key.whole.part(.fold)] != nil
-                && records[run]?.content.value == nil
-                && !transaction.writes.contains { $0.key == run }
+                && records[run]?.content.value == nil && !keys.contains(run)
         }
-        let isRepeated = write.stamp.timestamp <= forgotten.timestamp
+        let isRepeated =
+            write.stamp.timestamp <= forgotten.timestamp
             && (!tellsHad || before.accepted.mayContain(write.stamp))
         return isRepeated
             || transaction.had[write.key].map {
@@ -90,7 +104,7 @@ struct CountFolding {
     }
 
     /// Takes a write that it ``absorbs(_:)``, or another one of a count.
-    mutating func take(_ write: Record, _ stored: PushAdmission.Stored) {
+    mutating func take(_ write: Record) {
         guard write.key.isCount else { return }
         let whole = write.key.whole
         var counter = counters.removeValue(forKey: whole) ?? Counter()
@@ -98,8 +112,8 @@ struct CountFolding {
         guard absorbs(write) else { return }
         if write.key.isOfFold {
             counter.ofFold.append(write)
-            guard write.key.isRemoval || write.content == .deleted,
-                let place = place(ofRemoval: write, stored.records)
+            // A deletion would not say up to where, and more when it is repeated.
+            guard write.key.isRemoval, let place = Count(write.content.value).flatMap(place)
             else { return }
             if counter.removal.map({ $0.mark < place }) ?? true { counter.removal = (place, write) }
         } else if let count = Count(write.content.value) {
@@ -119,14 +133,6 @@ struct CountFolding {
     }
 
     /// Up to where the author of a removal of the fold has seen it; nil: nothing that is here.
-    private func place(ofRemoval write: Record, _ records: [Key: Record]) -> FoldMark? {
-        guard let count = Count(write.content.value) else {
-            // A client without policies deletes what it sees.
-            return write.key.isRemoval ? nil : fold(of: write.key.whole, records).mark
-        }
-        return place(of: count)
-    }
-
     private func place(of removal: Count) -> FoldMark? {
         lineage.place(of: FoldMark(rawValue: removal.times))
     }
@@ -281,7 +287,9 @@ extension CountFolding {
     ) {
         var count = listed.values.reduce(0) { $0 + $1.parts }
         guard count > partsMax else { return }
-        for (run, parts) in listed.sorted(by: { ($0.value.stamp, $0.key) < ($1.value.stamp, $1.key) }) {
+        for (run, parts) in listed.sorted(by: {
+            ($0.value.stamp, $0.key) < ($1.value.stamp, $1.key)
+        }) {
             guard count > partsMax / 2 else { return }
             count -= parts.parts
             fold(run, parts, &change)

@@ -160,7 +160,9 @@ extension Key {
     /// Of a run's count, or of its removal: the count.
     package var run: Key {
         guard let part, part.isRemoval else { return self }
-        return PartID("\(MergePolicy.counter.rawValue)\(part.name.dropFirst())").map { whole.part($0) }
+        return PartID("\(MergePolicy.counter.rawValue)\(part.name.dropFirst())").map {
+            whole.part($0)
+        }
             ?? self
     }
 

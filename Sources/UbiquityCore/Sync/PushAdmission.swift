@@ -90,12 +90,8 @@ package struct PushAdmission: Sendable {
         var counts = CountFolding(push, on: stored, partsMax: partsMax)
         let results = push.transactions.map { transaction in
             // By what was accepted before this push: its transactions are in no order of times.
-            let isRefused = transaction.writes.contains { write in
-                mayBringBack(write, of: transaction, before, stored.records, push.tellsHad)
-                    || counts.isTooOld(
-                        write, of: transaction, before, stored.records, tellsHad: push.tellsHad)
-            }
-            return isRefused
+            mayBringBack(transaction, before, stored.records, push.tellsHad)
+                || counts.isTooOld(transaction, before, stored.records, tellsHad: push.tellsHad)
                 ? .refused(.olderThanForgotten) : apply(transaction, to: &stored, &counts)
         }
         let folded = counts.finish(&stored)
@@ -106,22 +102,24 @@ package struct PushAdmission: Sendable {
             results: zip(push.transactions, results).map { counted($0, $1, stored.records) })
     }
 
-    /// Whether a write could bring back what was deleted, for the tombstone would have been
+    /// Whether a transaction could bring back what was deleted, for the tombstone would have been
     /// dropped: a value from before the horizon, of what the store does not have, that its author had
     /// from here, or that may have been here itself.
     ///
     /// What was here has a timestamp that the store has decided about. A server that was restored from an
     /// older copy has not decided about what it lacks since. And what it never had is taken, however old.
     private func mayBringBack(
-        _ write: Record, of transaction: Transaction, _ stored: Stored, _ records: [Key: Record],
-        _ tellsHad: Bool
+        _ transaction: Transaction, _ stored: Stored, _ records: [Key: Record], _ tellsHad: Bool
     ) -> Bool {
-        // Of counts, those are remembered that were folded.
-        guard write.stamp.timestamp <= stored.newestForgotten, records[write.key] == nil,
-            write.content != .deleted, !write.key.isCount
-        else { return false }
-        return !tellsHad || stored.accepted.mayContain(write.stamp)
-            || transaction.had[write.key].map(stored.accepted.mayContain) ?? false
+        guard stored.newestForgotten > .zero else { return false }
+        return transaction.writes.contains { write in
+            // Of counts, what was folded is remembered in another way.
+            guard records[write.key] == nil, write.content != .deleted, !write.key.isCount,
+                write.stamp.timestamp <= stored.newestForgotten
+            else { return false }
+            return !tellsHad || stored.accepted.mayContain(write.stamp)
+                || transaction.had[write.key].map(stored.accepted.mayContain) ?? false
+        }
     }
 
     private func checkClock(of push: Push, newest: HybridTimestamp) throws(ClockAhead) {
@@ -159,7 +157,7 @@ package struct PushAdmission: Sendable {
             (stored.usage, stored.newest, stored.accepted) = before
             return .refused(Refusal(error))
         }
-        for write in transaction.writes { counts.take(write, stored) }
+        for write in transaction.writes { counts.take(write) }
         return .committed(results)
     }
 
@@ -167,7 +165,8 @@ package struct PushAdmission: Sendable {
     private func counted(
         _ transaction: Transaction, _ result: TransactionResult, _ records: [Key: Record]
     ) -> TransactionResult {
-        guard case .committed(let results) = result, transaction.writes.contains(where: \.key.isCount)
+        guard case .committed(let results) = result,
+            transaction.writes.contains(where: \.key.isCount)
         else { return result }
         return .committed(
             zip(transaction.writes, results).map { write, result in

@@ -15,6 +15,20 @@ extension App {
         }
     }
 
+    /// Counts once for each counter.
+    func countAll(_ process: VirtualProcess) {
+        for (key, policy) in world.mergedKeys where policy == .counter {
+            merge(key, policy, process)
+        }
+    }
+
+    /// Removes all counters.
+    func eraseCounts(_ process: VirtualProcess) {
+        for (key, policy) in world.mergedKeys where policy == .counter {
+            erase(key, policy, process)
+        }
+    }
+
     private func merge(_ key: Key, _ policy: MergePolicy, _ process: VirtualProcess) {
         let number = world.newWriteNumber()
         // An app may go on from what it saw when it last wrote, as a mirror of preferences does.

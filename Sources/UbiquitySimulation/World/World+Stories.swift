@@ -23,6 +23,7 @@ extension World {
         if faults.contains(.forgetDeletions), faults.contains(.duplicate) {
             stories.append(repeatForgotten)
         }
+        if !faults.isEmpty, mergedKeys.values.contains(.counter) { stories.append(eraseApart) }
         if faults.contains(.limitsChange) { stories.append(lowerLimitsUnheard) }
         if faults.contains(.slowAnswer) { stories.append(measureLate) }
         if faults.contains(.serverClockJump) {
@@ -104,6 +105,31 @@ extension World {
             for process in running(device) { process.app.write(each: [key], process) }
         }
         after(2 * spreading) { [self] in server.forgetDeletions() }
+    }
+
+    /// A machine is away, and removes counters as it knows them. Others count meanwhile, so that the server
+    /// folds that, remove it as well, and count again.
+    private func eraseApart(_ device: SimulatedDevice) {
+        for process in others(than: device) { process.app.countAll(process) }
+        after(spreading) { [self] in
+            if isPeaceful { return }
+            device.goOffline()
+            for process in running(device) { process.app.eraseCounts(process) }
+            for process in others(than: device) { process.app.countAll(process) }
+        }
+        after(2 * spreading) { [self] in
+            guard chance.coin() else { return }
+            for process in others(than: device) { process.app.eraseCounts(process) }
+        }
+        for round in 3...4 {
+            after(Int64(round) * spreading) { [self] in
+                for process in others(than: device) { process.app.countAll(process) }
+            }
+        }
+        after(5 * spreading) { [self] in
+            for process in running(device) where chance.coin() { process.app.countAll(process) }
+            device.goOnline()
+        }
     }
 
     // MARK: - What a device has not heard

@@ -97,7 +97,7 @@ struct OlderFormatTests {
                 )
             }
             #expect(rows.0 == 1)
-            #expect(rows.1 == 3)
+            #expect(rows.1 == 4)
             try storage.close()
         }
         let storage = try SQLiteServerStorage.openForServer(path)
