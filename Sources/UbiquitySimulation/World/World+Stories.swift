@@ -110,23 +110,21 @@ extension World {
     /// A machine is away, and removes counters as it knows them. Others count meanwhile, so that the server
     /// folds that, remove it as well, and count again.
     private func eraseApart(_ device: SimulatedDevice) {
-        for process in others(than: device) { process.app.countAll(process) }
+        for process in others(than: device).prefix(1) { process.app.countAll(process) }
         after(spreading) { [self] in
             if isPeaceful { return }
             device.goOffline()
             for process in running(device) { process.app.eraseCounts(process) }
-            for process in others(than: device) { process.app.countAll(process) }
         }
-        after(2 * spreading) { [self] in
-            guard chance.coin() else { return }
-            for process in others(than: device) { process.app.eraseCounts(process) }
-        }
-        for round in 3...4 {
+        for round in [2, 3, 5, 6] {
             after(Int64(round) * spreading) { [self] in
                 for process in others(than: device) { process.app.countAll(process) }
             }
         }
-        after(5 * spreading) { [self] in
+        after(4 * spreading) { [self] in
+            for process in others(than: device) { process.app.eraseCounts(process) }
+        }
+        after(7 * spreading) { [self] in
             for process in running(device) where chance.coin() { process.app.countAll(process) }
             device.goOnline()
         }
