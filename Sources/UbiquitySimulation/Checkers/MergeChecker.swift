@@ -41,9 +41,10 @@ package final class MergeChecker: Checker {
         switch observation {
         case .proposed(let act): note(act)
         case .committed(let commit):
-            for write in commit.writes { ledger.note(numbers(in: write), in: commit) }
-            for increment in commit.folded {
-                ledger.note(numbers(in: increment).filter { !isThere($0, commit) }, in: commit)
+            let folded = commit.folded.flatMap(numbers(in:))
+            for number in commit.writes.flatMap(numbers(in:)) + folded
+            where !ledger.isCommitted(number, to: commit.store) {
+                ledger.note([number], in: commit)
             }
             folds.note(commit) { [self] in numbers(in: $0) }
         case .withdrawn(let disk, let records): excuse(records, on: disk)
@@ -63,10 +64,6 @@ package final class MergeChecker: Checker {
         default: break
         }
         return nil
-    }
-
-    private func isThere(_ number: Int, _ commit: Commit) -> Bool {
-        ledger.isCommitted(number, to: commit.store)
     }
 
     // MARK: - What became of each act

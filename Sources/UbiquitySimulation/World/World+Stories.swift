@@ -23,7 +23,10 @@ extension World {
         if faults.contains(.forgetDeletions), faults.contains(.duplicate) {
             stories.append(repeatForgotten)
         }
-        if !faults.isEmpty, mergedKeys.values.contains(.counter) { stories.append(eraseApart) }
+        if !faults.isEmpty, mergedKeys.values.contains(.counter) {
+            stories.append(eraseApart)
+            if faults.contains(.serverRestore) { stories.append(restoreUnfolded) }
+        }
         if faults.contains(.limitsChange) { stories.append(lowerLimitsUnheard) }
         if faults.contains(.slowAnswer) { stories.append(measureLate) }
         if faults.contains(.serverClockJump) {
@@ -127,6 +130,24 @@ extension World {
         after(7 * spreading) { [self] in
             for process in running(device) where chance.coin() { process.app.countAll(process) }
             device.goOnline()
+        }
+    }
+
+    /// A server becomes what it was before it folded what was counted.
+    private func restoreUnfolded(_ device: SimulatedDevice) {
+        for process in running(device).prefix(1) { process.app.countAll(process) }
+        after(spreading) { [self] in
+            if !isPeaceful { server.makeBackup() }
+        }
+        for round in 2...3 {
+            after(Int64(round) * spreading) { [self] in
+                for process in others(than: device) { process.app.countAll(process) }
+            }
+        }
+        after(4 * spreading) { [self] in
+            if isPeaceful { return }
+            server.restore()
+            server.start()
         }
     }
 
