@@ -161,6 +161,28 @@ import Testing
         expect(nil, on: a, b)
     }
 
+    @Test func `an earlier removal of more is taken after a later one is folded`() throws {
+        cloud.setPartsMax(60)
+        let (a, b, c) = (cloud.device(), cloud.device(), cloud.device())
+        try a.count(key, by: 3)
+        cloud.settle()
+        c.goOffline()
+        try a.count(key, by: 4)
+        cloud.settle()
+        b.goOffline()
+        b["k"] = nil
+        cloud.pass(milliseconds: 1_000)
+        c["k"] = nil
+        c.goOnline()
+        cloud.settle()
+        #expect(a[key] == .integer(4))
+        cloud.setPartsMax(0)
+        try c.count(key, by: 10)
+        cloud.settle()
+        b.goOnline()
+        expect(.integer(10), on: a, b, c)
+    }
+
     @Test func `a fold of which all was removed run by run is nothing`() throws {
         cloud.setPartsMax(60)
         let (a, b) = (cloud.device(), cloud.device())

@@ -340,11 +340,15 @@ package final class VirtualServer {
                 let seen = seen[Client(account: name.account, device: device)]
                 return seen.map { $0 >= now - rule.liveMilliseconds } ?? false
             }
-            stores[name]?.forgetFolded(foldsForgetting, running: running)
             guard let forgotten, !forgotten.isEmpty else { continue }
             let left = stores[name]?.state.deletions ?? 0
             world.note(.forgot(name, forgotten, left: left, rule))
         }
+        forgetFolded(by: foldsForgetting)
+    }
+
+    func forgetFolded(by rule: ForgettingRule) {
+        for name in stores.keys { stores[name]?.forgetFolded(rule, running: running) }
     }
 
     /// Its clock shows what it would if it never had been set back: nobody has to wait for that time.

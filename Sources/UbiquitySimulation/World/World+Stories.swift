@@ -23,10 +23,7 @@ extension World {
         if faults.contains(.forgetDeletions), faults.contains(.duplicate) {
             stories.append(repeatForgotten)
         }
-        if !faults.isEmpty, mergedKeys.values.contains(.counter) {
-            stories.append(eraseApart)
-            if faults.contains(.serverRestore) { stories.append(restoreUnfolded) }
-        }
+        if mergedKeys.values.contains(.counter) { stories += storiesOfCounters }
         if faults.contains(.limitsChange) { stories.append(lowerLimitsUnheard) }
         if faults.contains(.slowAnswer) { stories.append(measureLate) }
         if faults.contains(.serverClockJump) {
@@ -42,16 +39,16 @@ extension World {
     }
 
     /// How long a write takes to be everywhere, at most, where nothing goes wrong.
-    private var spreading: Int64 {
+    var spreading: Int64 {
         scenario.delayMax(.there) + 2 * scenario.delayMax(.back) + 6 * scenario.flushMax
             + 2 * server.slowness + Int64(2_000 / scenario.allowance.perSecond) + 10
     }
 
-    private func running(_ device: SimulatedDevice) -> [VirtualProcess] {
+    func running(_ device: SimulatedDevice) -> [VirtualProcess] {
         isPeaceful ? [] : device.processes.filter { !$0.isStopped }
     }
 
-    private func others(than device: SimulatedDevice) -> [VirtualProcess] {
+    func others(than device: SimulatedDevice) -> [VirtualProcess] {
         devices.filter { $0 !== device && $0.account == device.account }.flatMap(running)
     }
 
@@ -108,47 +105,6 @@ extension World {
             for process in running(device) { process.app.write(each: [key], process) }
         }
         after(2 * spreading) { [self] in server.forgetDeletions() }
-    }
-
-    /// A machine is away, and removes counters as it knows them. Others count meanwhile, so that the server
-    /// folds that, remove it as well, and count again.
-    private func eraseApart(_ device: SimulatedDevice) {
-        for process in others(than: device).prefix(1) { process.app.countAll(process) }
-        after(spreading) { [self] in
-            if isPeaceful { return }
-            device.goOffline()
-            for process in running(device) { process.app.eraseCounts(process) }
-        }
-        for round in [2, 3, 5, 6] {
-            after(Int64(round) * spreading) { [self] in
-                for process in others(than: device) { process.app.countAll(process) }
-            }
-        }
-        after(4 * spreading) { [self] in
-            for process in others(than: device) { process.app.eraseCounts(process) }
-        }
-        after(7 * spreading) { [self] in
-            for process in running(device) where chance.coin() { process.app.countAll(process) }
-            device.goOnline()
-        }
-    }
-
-    /// A server becomes what it was before it folded what was counted.
-    private func restoreUnfolded(_ device: SimulatedDevice) {
-        for process in running(device).prefix(1) { process.app.countAll(process) }
-        after(spreading) { [self] in
-            if !isPeaceful { server.makeBackup() }
-        }
-        for round in 2...3 {
-            after(Int64(round) * spreading) { [self] in
-                for process in others(than: device) { process.app.countAll(process) }
-            }
-        }
-        after(4 * spreading) { [self] in
-            if isPeaceful { return }
-            server.restore()
-            server.start()
-        }
     }
 
     // MARK: - What a device has not heard
