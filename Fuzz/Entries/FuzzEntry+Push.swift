@@ -51,7 +51,9 @@ extension FuzzEntry {
         guard !decision.results.contains(where: \.isRefused) else { return }
         let stored = PushAdmission.Stored(
             records: Dictionary(uniqueKeysWithValues: decision.writes.map { ($0.key, $0) }),
-            usage: decision.usage, newest: decision.newest)
+            usage: decision.usage, newest: decision.newest,
+            folds: PushAdmission.Folds(
+                increments: decision.folded, lineage: Lineage(revision: 1)))
         let again = try rule.decide(push, on: stored)
         try must(again.writes.isEmpty, "a push that came twice changed something")
     }

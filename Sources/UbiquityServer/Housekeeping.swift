@@ -202,6 +202,7 @@ final class Housekeeping: Service {
         repeat {
             guard let store = forgetting.withLock({ $0.stores.popFirst() }) else { break }
             count += try storage.forget(rule, in: store, now: settings.clock.now())
+            _ = try storage.forgetFolded(.folded, in: store)
         } while settings.clock.uptime() < end
         if count > 0 { logger.info("Deletions were forgotten.", metadata: ["count": "\(count)"]) }
     }

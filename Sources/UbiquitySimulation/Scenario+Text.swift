@@ -7,7 +7,8 @@ extension Scenario: CustomStringConvertible {
         """
         \(accounts) accounts, \(devices) devices with \(processes) processes, \(stores) stores, \
         \(keys) keys and \(groups) groups of \(groupSize), \
-        policies \(policies.map { "\($0)" }.joined(separator: " ")), first sync \(firstSync.rawValue), \
+        policies \(policies.map { "\($0)" }.joined(separator: " ")), \(partsMax) parts of a counter, \
+        \(foldedMax.map { "\($0)" } ?? "all") remembered that are folded, first sync \(firstSync.rawValue), \
         at most \(limits.keysMax) keys and \(limits.storeBytesMax) bytes, \
         \(allowance.burst) pushes at once and \(allowance.perSecond) a second, \
         work every \(workInterval) ms, faults every \(faultInterval) ms, \

@@ -33,6 +33,10 @@ package struct Scenario: Sendable {
     package var qualities: [LineQuality] = []
     /// Streams that the server grants an account.
     package var streamsMax = Int.max
+    /// Parts of a counter that the server lists before it folds some.
+    package var partsMax = 60
+    /// Increments that it remembers of those; nil: hardly ever are there too many.
+    package var foldedMax: Int?
     /// Milliseconds after which the server waits no longer for a request.
     package var requestMillisecondsMax: Int64 = 120_000
     /// Milliseconds of a flush of a disk, at most.
@@ -47,10 +51,13 @@ package struct Scenario: Sendable {
     /// - Parameters:
     ///   - merging: For the policies, so that whether there are any changes nothing else.
     ///   - lines: For what is the matter with lines, likewise.
-    init(_ chance: Chance, merging: Chance?, lines: Chance) {
+    ///   - folding: For how soon counters are folded, likewise.
+    init(_ chance: Chance, merging: Chance?, lines: Chance, folding: Chance) {
         if let merging, merging.perMille(400) {
             policies = MergePolicy.allCases.filter { _ in merging.coin() }
         }
+        partsMax = folding.pick([60, 0, 1, 2, 4, 8])
+        foldedMax = folding.pick([nil, nil, nil, 4, 12])
         accounts = chance.pick([1, 1, 2, 3])
         devices = chance.pick([1, 2, 2, 3, 3, 4, 5, 8])
         stores = chance.pick([1, 1, 1, 2])

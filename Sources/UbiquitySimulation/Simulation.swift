@@ -39,7 +39,8 @@ package struct Simulation: Sendable {
             scenario
             ?? Scenario(
                 chance, merging: hasPolicies ? Chance(seed: ~seed) : nil,
-                lines: Chance(seed: seed &* 0x9E37_79B9))
+                lines: Chance(seed: seed &* 0x9E37_79B9),
+                folding: Chance(seed: seed &* 0xC2B2_AE35))
         let clock = TrueTime()
         let journal = Journal(
             checkers: Self.checkers(scenario, clock), clock: clock, watching: watching)

@@ -29,6 +29,11 @@ final class TestCloud {
         return device
     }
 
+    /// How many parts of a counter are listed before some are folded.
+    func setPartsMax(_ max: Int) { server.partsMax = max }
+
+    func forgetFolded() { server.forgetFolded() }
+
     func setLimits(_ change: (inout StoreLimits) -> Void) { change(&server.limits) }
 
     func pass(milliseconds: Int64) { now += milliseconds }
@@ -75,6 +80,8 @@ struct TestServer {
     var allowance = Allowance(burst: 1_000, perSecond: 1_000)
     private(set) var stored = PushAdmission.Stored()
     private var lineage = Lineage()
+    var partsMax = 60
+    private var folded: [FoldedIncrement.ID: FoldedIncrement] = [:]
     private(set) var revisions: [Key: Int64] = [:]
     private(set) var pushes = 0
     var horizon = HybridTimestamp.zero
@@ -85,8 +92,12 @@ struct TestServer {
 
     mutating func push(_ push: Push, now: Int64) throws(ClockAhead) -> PushAnswer {
         pushes += 1
-        let decision = try PushAdmission(limits: limits, now: now).decide(push, on: stored)
+        (stored.folds.lineage, stored.folds.epoch) = (lineage, epoch)
+        stored.folds.increments = Array(folded.values)
+        let decision = try PushAdmission(limits: limits, now: now, partsMax: partsMax)
+            .decide(push, on: stored)
         if !decision.writes.isEmpty { _ = lineage.advance(in: epoch) }
+        for increment in decision.folded { folded[increment.id] = increment }
         for write in decision.writes {
             stored.records[write.key] = write
             revisions[write.key] = lineage.revision
@@ -117,6 +128,13 @@ struct TestServer {
 
     /// Has it forget a deletion of that time.
     mutating func setHorizon(_ timestamp: HybridTimestamp) { stored.newestForgotten = timestamp }
+
+    /// Has it forget all that it has folded so far.
+    mutating func forgetFolded() {
+        stored.folds.forgotten = FoldHorizon(
+            timestamp: folded.values.map(\.timestamp).max() ?? .zero, revision: lineage.revision)
+        folded = [:]
+    }
 
     mutating func forgetDeletions() {
         for record in stored.records.values where record.content == .deleted {

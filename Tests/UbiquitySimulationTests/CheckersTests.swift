@@ -138,6 +138,20 @@ struct CheckersTests {
         #expect(complaint(CommitChecker(), [try commit([later], [greater])]) == nil)
     }
 
+    @Test func `a counter has only so many parts, and its fold`() throws {
+        func counts(_ runs: Int) throws -> [Record] {
+            let names = (0..<runs).map { "c\($0)" } + ["c+", "c-+"]
+            return try names.map { name in
+                var record = record(1, at: 10)
+                record.key = record.key.part(try #require(PartID(name)))
+                record.content = .value(.array([.integer(1), .integer(1)]))
+                return record
+            }
+        }
+        #expect(try complaint(CommitChecker(), [commit([], counts(60))]) == nil)
+        #expect(try complaint(CommitChecker(), [commit([], counts(61))]) != nil)
+    }
+
     @Test func `a write of a refused transaction, a made-up one, and one from the future`() throws {
         let refused = TransactionResult.refused(Refusal(code: "quota-bytes", detail: ""))
         let written = record(1, at: 10)

@@ -18,7 +18,8 @@ struct MergeCheckerTests {
     private func complaint(
         _ policy: MergePolicy, _ acts: [(number: Int, act: AppProposal.Act)],
         parts: [String: PropertyListValue], plain: PropertyListValue? = nil,
-        shown: PropertyListValue?, besides more: [Observation] = []
+        shown: PropertyListValue?, folded: [FoldedIncrement] = [],
+        besides more: [Observation] = []
     ) throws -> String? {
         let done = acts.map { number, act in
             Observation.proposed(
@@ -31,12 +32,14 @@ struct MergeCheckerTests {
         ]
         return UbiquitySimulationTests.complaint(
             MergeChecker(policies: [key: policy]),
-            start + done + more + [.synchronized(process: 1), try settled(parts, plain, shown)])
+            start + done + more + [
+                .synchronized(process: 1), try settled(parts, plain, shown, folded),
+            ])
     }
 
     private func settled(
         _ parts: [String: PropertyListValue], _ plain: PropertyListValue?,
-        _ shown: PropertyListValue?
+        _ shown: PropertyListValue?, _ folded: [FoldedIncrement]
     ) throws -> Observation {
         var records: [Key: Record] = [:]
         func put(_ value: PropertyListValue, under key: Key) {
@@ -50,7 +53,7 @@ struct MergeCheckerTests {
         merged[key] = shown
         return .settled(
             Settlement(
-                server: [store: records],
+                server: [store: records], folded: [store: folded],
                 processes: [
                     Settlement.Process(
                         number: 1, disk: disk, account: 1, values: [:], waiting: [],
@@ -96,6 +99,38 @@ struct MergeCheckerTests {
         #expect(try shown(3, undone: count(1, -2)) == nil)
         #expect(try shown(5, undone: nil) != nil)
         #expect(try shown(0, undone: count(2, -5)) != nil)
+    }
+
+    @Test func `what was folded of a counter is there once, unless it was removed`() throws {
+        let run = try #require(PartID("c1"))
+        let acts: [(Int, AppProposal.Act)] = [
+            (1, .count(part: run, times: 1, amount: 2)),
+            (2, .count(part: run, times: 2, amount: 3)),
+        ]
+        func number(_ value: Int64) throws -> Number { try #require(Number(.integer(value))) }
+        func increment(_ times: Int64, _ amount: Int64, isRemoved: Bool = false) throws
+            -> FoldedIncrement
+        {
+            FoldedIncrement(
+                run: key.part(run), after: times - 1, times: times, amount: try number(amount),
+                total: .zero, mark: FoldMark(rawValue: 7), isRemoved: isRemoved, timestamp: .zero)
+        }
+        let rows = [try increment(1, 2), try increment(2, 3)]
+        func shown(
+            _ shown: Int64, _ parts: [String: PropertyListValue], _ folded: [FoldedIncrement]
+        ) throws -> Bool {
+            try complaint(.counter, acts, parts: parts, shown: .integer(shown), folded: folded)
+                == nil
+        }
+        #expect(try shown(5, ["c+": count(7, 5)], rows))
+        // Lost, added twice, listed beside the fold.
+        #expect(try !shown(2, ["c+": count(7, 2)], [rows[0]]))
+        #expect(try !shown(8, ["c+": count(7, 8)], rows))
+        #expect(try !shown(10, ["c+": count(7, 5), "c1": count(2, 5)], rows))
+        // Gone, and nobody removed it.
+        #expect(try !shown(0, ["c+": count(7, 5), "c-+": count(7, -5)], rows))
+        #expect(
+            try !shown(3, ["c+": count(7, 5)], [try increment(1, 2, isRemoved: true), rows[1]]))
     }
 
     @Test func `a write without a policy is there, and counted once`() throws {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A number that can be added and taken away: whole as long as all that is added is whole.
-struct Number: Sendable {
-    private enum Kind {
+package struct Number: Hashable, Sendable {
+    private enum Kind: Hashable {
         case integer(Int64)
         case real(Double)
     }
 
     private let kind: Kind
 
-    static let zero = Number(kind: .integer(0))
+    package static let zero = Number(kind: .integer(0))
 
     private init(kind: Kind) { self.kind = kind }
 
     /// Nil for a value that is no number; a Bool is none.
-    init?(_ value: PropertyListValue) {
+    package init?(_ value: PropertyListValue) {
         switch value {
         case .integer(let number): kind = .integer(number)
         case .unsigned(let number): kind = .real(Double(number))
@@ -23,7 +23,7 @@ struct Number: Sendable {
         }
     }
 
-    var value: PropertyListValue {
+    package var value: PropertyListValue {
         switch kind {
         case .integer(let number): .integer(number)
         case .real(let number): .real(PropertyListValue.canonical(number))
@@ -37,7 +37,7 @@ struct Number: Sendable {
         }
     }
 
-    private var real: Double {
+    var real: Double {
         switch kind {
         case .integer(let number): Double(number)
         case .real(let number): number
@@ -45,7 +45,7 @@ struct Number: Sendable {
     }
 
     /// What does not fit into an integer stays at its end.
-    static func + (a: Number, b: Number) -> Number {
+    package static func + (a: Number, b: Number) -> Number {
         guard case .integer(let a) = a.kind, case .integer(let b) = b.kind else {
             return Number(kind: .real(a.real + b.real))
         }
@@ -53,7 +53,7 @@ struct Number: Sendable {
         return Number(kind: .integer(overflow ? (b < 0 ? .min : .max) : sum))
     }
 
-    static func - (a: Number, b: Number) -> Number {
+    package static func - (a: Number, b: Number) -> Number {
         guard case .integer(let a) = a.kind, case .integer(let b) = b.kind else {
             return Number(kind: .real(a.real - b.real))
         }

@@ -36,6 +36,13 @@ package struct Entry: Hashable, Sendable {
     package mutating func dropPendingIfBeaten() {
         guard let mine = pending?.record, let confirmed else { return }
         if pending?.provisional != nil, mine.isBehind(confirmed) == nil { return }
+        // The server has folded the run: it alone knows whether this is in the sum, and says so by
+        // a deletion that follows the write.
+        if mine.key.isCount, confirmed.content == .deleted, mine.content != .deleted,
+            confirmed.stamp != mine.stamp.following
+        {
+            return
+        }
         if mine.isOlder(than: confirmed) || mine == confirmed || mine.isWithoutDigest(confirmed) {
             dropPending()
         }

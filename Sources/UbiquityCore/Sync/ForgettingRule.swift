@@ -19,6 +19,10 @@ package struct ForgettingRule: Hashable, Sendable {
         self.deletionsMax = deletionsMax
     }
 
+    /// Of the increments of counts that a store has folded, which it remembers for what comes late of them.
+    package static let folded = ForgettingRule(
+        rememberedMilliseconds: 400 * 86_400_000, liveMilliseconds: 0, deletionsMax: 50_000)
+
     package struct Deletion: Hashable, Sendable {
         package var revision: Int64
         /// The server's running time when it was committed, in milliseconds.

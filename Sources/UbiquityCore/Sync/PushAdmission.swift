@@ -8,6 +8,8 @@ package struct PushAdmission: Sendable {
     package var limits: StoreLimits
     /// The server's milliseconds since 1970.
     package var now: Int64
+    /// So many parts of a counter may be listed, besides what the server folds them to.
+    package var partsMax: Int
 
     /// How far ahead of the server a write may be stamped, in milliseconds.
     package static let clockAheadMax: Int64 = 60_000
@@ -16,14 +18,16 @@ package struct PushAdmission: Sendable {
     /// after it. What is written so makes no newer one, so that nobody gets ahead step by step.
     package static let aheadOfNewestMax: Int64 = 1_000
 
-    package init(limits: StoreLimits, now: Int64) {
+    package init(limits: StoreLimits, now: Int64, partsMax: Int = 60) {
         self.limits = limits
         self.now = now
+        self.partsMax = partsMax
     }
 
     /// What the rule must know of a store.
     package struct Stored: Hashable, Sendable {
-        /// What the store has of the keys in the push, deletions included.
+        /// What the store has of the keys in the push, deletions included, and all counts of
+        /// ``Push/countedKeys``.
         package var records: [Key: Record]
         package var usage: Usage
         /// The greatest timestamp that the store ever accepted by its server's own time.
@@ -31,22 +35,47 @@ package struct PushAdmission: Sendable {
         /// The greatest timestamp of a deletion that is no longer remembered: the tombstone horizon.
         package var newestForgotten: HybridTimestamp
         package var accepted: AcceptedTimes
+        package var folds: Folds
 
         package init(
             records: [Key: Record] = [:], usage: Usage = Usage(), newest: HybridTimestamp = .zero,
-            newestForgotten: HybridTimestamp = .zero, accepted: AcceptedTimes = AcceptedTimes()
+            newestForgotten: HybridTimestamp = .zero, accepted: AcceptedTimes = AcceptedTimes(),
+            folds: Folds = Folds()
         ) {
             self.records = records
             self.usage = usage
             self.newest = newest
             self.newestForgotten = newestForgotten
             self.accepted = accepted
+            self.folds = folds
+        }
+    }
+
+    /// What the rule must know of folded counts.
+    package struct Folds: Hashable, Sendable {
+        /// Those that match ``Push/foldedQueries(_:)``.
+        package var increments: [FoldedIncrement]
+        package var forgotten: FoldHorizon
+        package var lineage: Lineage
+        /// In which the push is committed.
+        package var epoch: UInt64
+
+        package init(
+            increments: [FoldedIncrement] = [], forgotten: FoldHorizon = FoldHorizon(),
+            lineage: Lineage = Lineage(), epoch: UInt64 = 0
+        ) {
+            self.increments = increments
+            self.forgotten = forgotten
+            self.lineage = lineage
+            self.epoch = epoch
         }
     }
 
     package struct Decision: Hashable, Sendable {
         /// What to store, under one new revision; empty if the push changes nothing.
         package var writes: [Record]
+        /// To be stored with them; those of an ID replace one another.
+        package var folded: [FoldedIncrement]
         package var usage: Usage
         package var newest: HybridTimestamp
         package var accepted: AcceptedTimes
@@ -59,17 +88,21 @@ package struct PushAdmission: Sendable {
         try checkClock(of: push, newest: stored.newest)
         let before = stored
         var stored = stored
-        var changed = Set<Key>()
+        var counts = CountFolding(push, on: stored, partsMax: partsMax)
         let results = push.transactions.map { transaction in
             // By what was accepted before this push: its transactions are in no order of times.
             mayBringBack(transaction, before, stored.records, push.tellsHad)
-                ? .refused(.olderThanForgotten)
-                : apply(transaction, to: &stored, changed: &changed)
+                || counts.isTooOld(transaction, before, stored.records, tellsHad: push.tellsHad)
+                ? .refused(.olderThanForgotten) : apply(transaction, to: &stored, &counts)
         }
+        let folded = counts.finish(&stored)
         return Decision(
-            writes: changed.sorted().compactMap { stored.records[$0] },
-            usage: stored.usage, newest: stored.newest, accepted: stored.accepted,
-            results: results)
+            writes: stored.records.values.filter { before.records[$0.key] != $0 }
+                .sorted { $0.key < $1.key },
+            folded: folded, usage: stored.usage,
+            // By the server's own time: nobody gets ahead step by step.
+            newest: max(before.newest, min(stored.newest, latest)), accepted: stored.accepted,
+            results: zip(push.transactions, results).map { counted($0, $1, stored.records) })
     }
 
     /// Whether a transaction could bring back what was deleted, for the tombstone would have been
@@ -83,6 +116,7 @@ package struct PushAdmission: Sendable {
     ) -> Bool {
         guard stored.newestForgotten > .zero else { return false }
         return transaction.writes.contains { write in
+            // Of counts, what was folded is remembered in another way.
             guard records[write.key] == nil, write.content != .deleted, !write.key.isCount,
                 write.stamp.timestamp <= stored.newestForgotten
             else { return false }
@@ -108,7 +142,7 @@ package struct PushAdmission: Sendable {
     }
 
     private func apply(
-        _ transaction: Transaction, to stored: inout Stored, changed: inout Set<Key>
+        _ transaction: Transaction, to stored: inout Stored, _ counts: inout CountFolding
     ) -> TransactionResult {
         // A copy of all records for each transaction would cost the square of the push.
         let before = (stored.usage, stored.newest, stored.accepted)
@@ -117,8 +151,9 @@ package struct PushAdmission: Sendable {
         do {
             for write in transaction.writes {
                 let old = stored.records[write.key]
-                let result = merge(write, into: &stored)
-                results.append(result)
+                let isAbsorbed = counts.absorbs(write)
+                if isAbsorbed { stored.accepted.note(write.stamp) }
+                results.append(isAbsorbed ? .applied : merge(write, into: &stored))
                 if stored.records[write.key] != old {
                     replaced.append((write.key, old))
                     try limits.check(write.key, write.content)
@@ -132,8 +167,22 @@ package struct PushAdmission: Sendable {
             (stored.usage, stored.newest, stored.accepted) = before
             return .refused(Refusal(error))
         }
-        changed.formUnion(replaced.map(\.key))
+        for write in transaction.writes { counts.take(write) }
         return .committed(results)
+    }
+
+    /// What became of counts in the end: they may have been folded by the same push.
+    private func counted(
+        _ transaction: Transaction, _ result: TransactionResult, _ records: [Key: Record]
+    ) -> TransactionResult {
+        guard case .committed(let results) = result,
+            transaction.writes.contains(where: \.key.isCount)
+        else { return result }
+        return .committed(
+            zip(transaction.writes, results).map { write, result in
+                guard write.key.isCount, let held = records[write.key] else { return result }
+                return held == write ? .applied : .superseded(by: held)
+            })
     }
 
     private func merge(_ write: Record, into stored: inout Stored) -> WriteResult {
@@ -147,9 +196,7 @@ package struct PushAdmission: Sendable {
         } else if write.content == .deleted, write.stamp.timestamp <= stored.newestForgotten {
             return .olderThanForgotten
         }
-        stored.records[write.key] = write
-        stored.usage.replace(old?.content.value, by: write.content.value, of: write.key)
-        stored.newest = max(stored.newest, min(write.stamp.timestamp, latest))
+        stored.put(write)
         stored.accepted.note(write.stamp)
         return .applied
     }

@@ -15,10 +15,15 @@ package struct StoreState: Hashable, Sendable {
     /// All deletions up to this timestamp are forgotten. ``newestForgotten`` may be later: a deletion
     /// that was made offline comes late, and is remembered from then on.
     package var horizon = HybridTimestamp.zero
+    /// How many increments of counts are remembered that are folded.
+    package var folded = 0
+    package var foldsForgotten = FoldHorizon()
 
     package struct Admitted: Hashable, Sendable {
         /// To be stored under the revision of ``position``; empty: nothing is to be stored.
         package var writes: [Record]
+        /// Likewise; those of an ID replace one another.
+        package var folded: [FoldedIncrement]
         package var results: [TransactionResult]
         package var position: Position
         /// To be stored with them, if the revision begins one.
@@ -29,7 +34,8 @@ package struct StoreState: Hashable, Sendable {
 
     package init(
         lineage: Lineage, usage: Usage, newest: HybridTimestamp, newestForgotten: HybridTimestamp,
-        deletions: Int, accepted: AcceptedTimes, horizon: HybridTimestamp
+        deletions: Int, accepted: AcceptedTimes, horizon: HybridTimestamp, folded: Int,
+        foldsForgotten: FoldHorizon
     ) {
         self.lineage = lineage
         self.usage = usage
@@ -38,18 +44,25 @@ package struct StoreState: Hashable, Sendable {
         self.deletions = deletions
         self.accepted = accepted
         self.horizon = horizon
+        self.folded = folded
+        self.foldsForgotten = foldsForgotten
     }
 
     /// - Parameters:
-    ///   - records: What the store has of the keys in the push.
+    ///   - records: What the store has of the keys in the push, and all counts of
+    ///     ``Push/countedKeys``.
+    ///   - folded: The increments that match ``Push/foldedQueries(_:)``.
     ///   - epoch: This run of the server.
     /// - Throws: ``ClockAhead``; then nothing changed.
     package mutating func admit(
-        _ push: Push, records: [Key: Record], by admission: PushAdmission, in epoch: UInt64
+        _ push: Push, records: [Key: Record], folded known: [FoldedIncrement],
+        by admission: PushAdmission, in epoch: UInt64
     ) throws(ClockAhead) -> Admitted {
         let stored = PushAdmission.Stored(
             records: records, usage: usage, newest: newest, newestForgotten: newestForgotten,
-            accepted: accepted)
+            accepted: accepted,
+            folds: PushAdmission.Folds(
+                increments: known, forgotten: foldsForgotten, lineage: lineage, epoch: epoch))
         let decision = try admission.decide(push, on: stored)
         var span: Lineage.Span?
         accepted = decision.accepted
@@ -58,11 +71,12 @@ package struct StoreState: Hashable, Sendable {
             newest = decision.newest
             keepHorizon(below: decision.writes)
             deletions += Self.deletions(in: decision.writes, replacing: records)
+            folded += Set(decision.folded.map(\.id)).subtracting(known.lazy.map(\.id)).count
             span = lineage.advance(in: epoch)
         }
         return Admitted(
-            writes: decision.writes, results: decision.results, position: lineage.position,
-            span: span)
+            writes: decision.writes, folded: decision.folded, results: decision.results,
+            position: lineage.position, span: span)
     }
 
     /// Takes note that deletions up to a revision are remembered no longer.
@@ -77,6 +91,15 @@ package struct StoreState: Hashable, Sendable {
         lineage.forgottenRevision = max(lineage.forgottenRevision, revision)
         let oldest = kept.map(\.timestamp).min()
         horizon = oldest.map { min(newestForgotten, $0.previous) } ?? newestForgotten
+    }
+
+    /// Takes note that the increments up to a revision are remembered no longer.
+    /// - Parameter increments: Their timestamps.
+    package mutating func forgetFolded(_ increments: [HybridTimestamp], through revision: Int64) {
+        folded -= increments.count
+        foldsForgotten = FoldHorizon(
+            timestamp: increments.reduce(foldsForgotten.timestamp, max),
+            revision: max(foldsForgotten.revision, revision))
     }
 
     private mutating func keepHorizon(below writes: [Record]) {

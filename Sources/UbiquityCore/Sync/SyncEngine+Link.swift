@@ -168,7 +168,7 @@ extension SyncEngine {
         finishFetch(fetch)
         endPolling()
         meta.cursor = cursor
-        pass(cursor)
+        post(Notice(.serverChange, pass(cursor)))
         unsettle(before: .max)
         adopt(config, at: now)
         meta.link.lastSync = clock.milliseconds(at: now)

@@ -113,7 +113,7 @@ extension SyncEngine {
         post(Notice(.quotaViolation, withdrawn))
         post(Notice(.serverChange, views.union(forgotten.filter { !entries.hasParts($0) })))
         if passedCursors.contains(answer.cursor) {
-            finishSettled { $0.cursor == answer.cursor }
+            post(Notice(.serverChange, finishSettled { $0.cursor == answer.cursor }))
         }
         // A stream that is live since may be of a server which was restored after the answer.
         if isLive, inFlight.streamsOpened < streamsOpened { unsettle(before: .max) }
@@ -146,20 +146,22 @@ extension SyncEngine {
     }
 
     /// The stream has come to a cursor.
-    mutating func pass(_ cursor: Cursor) {
+    /// - Returns: The keys of which the app sees another value now.
+    mutating func pass(_ cursor: Cursor) -> Set<Key> {
         if pushInFlight == nil, pullInFlight == nil { passedCursors = [] }
         passedCursors.insert(cursor)
         if let lag = streamLag, lag.cursor == cursor {
             streamLag = nil
             fetchesFinished = max(fetchesFinished, lag.fetch)
         }
-        finishSettled { $0.cursor == cursor }
+        return finishSettled { $0.cursor == cursor }
     }
 
     /// Takes what the server holds in place of settled writes, where all that was committed before
     /// the answer is here. Mostly the stream has brought it; not a deletion, if it began with the
     /// whole store.
-    private mutating func finishSettled(where hasAll: (SettledWrite) -> Bool) {
+    /// - Returns: The keys of which the app sees another value now.
+    private mutating func finishSettled(where hasAll: (SettledWrite) -> Bool) -> Set<Key> {
         var changed: Set<Key> = []
         for (key, settled) in settledWrites where hasAll(settled) {
             settledWrites[key] = nil
@@ -171,7 +173,7 @@ extension SyncEngine {
             }
             if isChanged { changed.insert(key) }
         }
-        post(Notice(.serverChange, changed.union(entries.refreshViews())))
+        return changed.union(entries.refreshViews())
     }
 
     /// What was answered before a stream or poll was begun, and that did not bring, the server does

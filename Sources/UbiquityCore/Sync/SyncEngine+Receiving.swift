@@ -5,7 +5,13 @@ extension SyncEngine {
     /// - Parameter stamped: The keys of which the app was shown something else by the same event, before.
     mutating func receive(_ changes: ChangeSet, stamped: Shown, at now: ClockReading) {
         let reason: Notice.Reason
-        let changed: Set<Key>
+        var changed: Set<Key>
+        // What was counted may come to be in the sum, and then be no part of its own.
+        var shown = stamped
+        for key in Set(changes.records.lazy.filter(\.key.isPart).map(\.key.whole))
+        where shown.values[key] == nil {
+            shown.values[key] = .some(self[key])
+        }
         if changes.isWhole {
             reason = meta.hasCompletedFirstSync ? .serverChange : .initialSync
             changed = takeWhole(changes)
@@ -17,8 +23,8 @@ extension SyncEngine {
         meta.cursor = changes.cursor
         meta.link.lastSync = clock.milliseconds(at: now)
         isMetaUnsaved = true
-        post(Notice(reason, stamped.changed(besides: changed, in: self)))
-        pass(changes.cursor)
+        changed.formUnion(pass(changes.cursor))
+        post(Notice(reason, shown.changed(besides: changed, in: self)))
     }
 
     /// What an event showed the app of some keys, before and while it was handled.
@@ -98,7 +104,7 @@ extension SyncEngine {
         for (key, entry) in entries.all {
             guard let mine = entry.confirmed else { continue }
             let theirs = listed[key]
-            let isOffered = theirs.map { mine.wins(over: $0) } ?? true
+            let isOffered = !mine.isOfServer && (theirs.map { mine.wins(over: $0) } ?? true)
             let transaction = transactions[mine.stamp] ?? random.next()
             transactions[mine.stamp] = transaction
             let isChanged = entries.update(key) {
@@ -137,6 +143,13 @@ extension SyncEngine {
             if entries.update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
         }
         return changed.union(entries.refreshViews())
+    }
+}
+
+extension Record {
+    /// Only a server makes it: a counter's fold, and the deletion of what is in there.
+    fileprivate var isOfServer: Bool {
+        key.part == .fold || key.isCount && content == .deleted
     }
 }
 

@@ -147,7 +147,9 @@ final class CommitQueue: Sendable {
     private func publish(_ outcome: PushOutcome, of store: StoreKey) {
         guard case .committed(let commit) = outcome, !commit.writes.isEmpty else { return }
         hub.publish(commit, of: store)
-        if commit.deletions > settings.deletionsPerStoreMax {
+        if commit.deletions > settings.deletionsPerStoreMax
+            || commit.folded > ForgettingRule.folded.deletionsMax
+        {
             crowded.withLock { _ = $0.insert(store) }
         }
     }

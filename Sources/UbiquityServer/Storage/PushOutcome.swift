@@ -31,6 +31,8 @@ package struct CommittedPush: Hashable, Sendable {
     package var serverMilliseconds: Int64
     /// Deletions that the store remembers now.
     package var deletions: Int
+    /// Increments of counts that it remembers as folded.
+    package var folded: Int
     /// The store's tombstone horizon.
     package var horizon: HybridTimestamp
 }

@@ -7,7 +7,8 @@ package import UbiquityCore
 /// The contract of every backend:
 /// * Each call happens wholly or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it; never call from a thread that must not.
-/// * ``commit(_:rules:)``, ``addRunningTime(_:)`` and ``forget(_:in:now:)`` come from one caller at a time, and only the
+/// * ``commit(_:rules:)``, ``addRunningTime(_:)``, ``forget(_:in:now:)`` and ``forgetFolded(_:in:)`` come from
+///   one caller at a time, and only the
 ///   server makes them. Everything else may also be done by another process meanwhile; where the
 ///   server erases and scrubs, it is the same caller that does it.
 /// * A read sees one moment: of a push all or nothing.
@@ -153,13 +154,18 @@ package protocol ServerStorage: Sendable {
     /// Leaves nothing of what was deleted or replaced in a log beside the file; some seconds after it was.
     func emptyLog(pacedAt uptime: Int64) throws(StorageError)
 
-    /// The stores that remember deletions.
+    /// The stores that remember deletions, or counts that were folded.
     func storesWithDeletions() throws(StorageError) -> [StoreKey]
 
     /// Forgets deletions of a store as far as the rule lets.
     /// - Returns: How many.
     func forget(
         _ rule: ForgettingRule, in store: StoreKey, now: Int64
+    ) throws(StorageError) -> Int
+
+    /// Forgets increments of counts that were folded, likewise.
+    func forgetFolded(
+        _ rule: ForgettingRule, in store: StoreKey
     ) throws(StorageError) -> Int
 
     /// Whether another process wrote since this was last asked.

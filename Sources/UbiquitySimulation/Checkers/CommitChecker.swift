@@ -35,7 +35,7 @@ package final class CommitChecker: Checker {
             defer { note(commit) }
             return checkTransactions(of: commit) ?? checkChanges(in: commit)
                 ?? wonAtLast(in: commit) ?? revived(in: commit, history)
-                ?? wronglyRefused(in: commit, history)
+                ?? wronglyRefused(in: commit, history) ?? tooManyParts(in: commit)
         case .serverRestored:
             latest = [:]
             superseded = [:]
@@ -213,6 +213,8 @@ package final class CommitChecker: Checker {
                 return "\(commit.store) has \(write.key) of a transaction that it refused"
             }
         case .committed:
+            // What was seen of a fold in another history is less here.
+            if write.key.isOfFold { return nil }
             guard let after else {
                 return write.content == .deleted
                     && write.stamp.timestamp <= commit.newestForgotten
@@ -228,13 +230,41 @@ package final class CommitChecker: Checker {
     private func checkChanges(in commit: Commit) -> String? {
         let pushed = Set(commit.push.transactions.flatMap(\.writes))
         for (key, after) in commit.after where commit.before[key] != after {
-            if !pushed.contains(after) { return "\(commit.store) made up \(key)" }
+            if !pushed.contains(after), !isFolded(after, in: commit) {
+                return "\(commit.store) made up \(key)"
+            }
             if let before = commit.before[key], isLater(before, than: after) {
                 return "\(commit.store) replaced \(key) by an earlier write"
             }
         }
         for key in commit.before.keys where commit.after[key] == nil {
             return "\(commit.store) lost \(key)"
+        }
+        return nil
+    }
+
+    /// Whether a server may make it of the counts that were pushed.
+    private func isFolded(_ record: Record, in commit: Commit) -> Bool {
+        guard isCount(record), record.key.isOfFold || record.content == .deleted else {
+            return false
+        }
+        return commit.push.transactions.contains { transaction in
+            transaction.writes.contains { isCount($0) && $0.key.whole == record.key.whole }
+        }
+    }
+
+    /// So many parts of each counter are listed, however many runs have counted.
+    private func tooManyParts(in commit: Commit) -> String? {
+        let keys = Set(commit.writes.filter(isCount).map(\.key.whole)).sorted()
+        for key in keys {
+            let parts = commit.after.values.filter {
+                $0.key.whole == key && isCount($0) && !$0.key.isOfFold
+                    && AppProposal.count(in: $0.content.value) != nil
+            }
+            if parts.count > commit.partsMax {
+                return "\(commit.store) lists \(parts.count) parts of \(key), and at most "
+                    + "\(commit.partsMax) besides their fold are to be"
+            }
         }
         return nil
     }
@@ -263,4 +293,9 @@ package final class CommitChecker: Checker {
         let (time, other) = (a.timestamp.rawValue, b.timestamp.rawValue)
         return time != other ? time > other : a.device.rawValue > b.device.rawValue
     }
+}
+
+extension Key {
+    /// Whether it is what a server has made of a counter's runs, or of the removals of that.
+    var isOfFold: Bool { ["c+", "c-+"].contains(part?.text.string) }
 }

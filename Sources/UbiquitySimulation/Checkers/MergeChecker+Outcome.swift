@@ -18,6 +18,11 @@ extension MergeChecker {
         let shown: PropertyListValue?
         /// What the server has.
         let records: [Key: PropertyListValue]
+        /// What the server has folded of it, and the acts that are in there.
+        let folded: [(increment: FoldedIncrement, numbers: [Int])]
+        /// Acts of runs that were folded, or removed when they were, by a server that went back to before
+        /// that: they may be as they were.
+        let unsettled: Set<Int>
         let made: Made
         let hasGoneBack: Bool
         let clocks: ClockLedger?
@@ -59,7 +64,7 @@ extension MergeChecker {
             if let foreign = present.subtracting(kind.map(\.number)).min() {
                 return "act \(foreign) is there, and was never made"
             }
-            if !pardons, let risen = present.intersection(mustBeGone).min() {
+            if !pardons, let risen = present.intersection(mustBeGone).subtracting(unsettled).min() {
                 return "act \(risen) is there, and was undone by one who had seen it"
             }
             let lost = Set(made.sure.filter(isMeant).map(\.number))
@@ -92,7 +97,13 @@ extension MergeChecker {
             _ plain: PropertyListValue?, _ numbers: (Key, PropertyListValue) -> [Int]
         ) -> String? {
             var present: Set<Int> = []
-            for (key, value) in records where key.isPart && !key.isUndoing {
+            let mark = records.first { $0.key.part == PartID("c-+") }?.value
+            let undoneFold = AppProposal.count(in: mark)?.times ?? 0
+            for (increment, numbers) in folded
+            where !increment.isRemoved && increment.mark.rawValue > undoneFold {
+                present.formUnion(numbers)
+            }
+            for (key, value) in records where key.isPart && !key.isUndoing && !key.isOfFold {
                 let counted = Set(numbers(key, value))
                 let undone = records[key.undoing].map { Set(numbers(key, $0)) } ?? []
                 if counted.isEmpty { return "the part \(key) was never counted" }

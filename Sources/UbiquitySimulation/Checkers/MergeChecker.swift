@@ -23,6 +23,7 @@ package final class MergeChecker: Checker {
     /// others have forgotten, or sends once more what was removed, under a stamp of its own. That does not
     /// excuse what is removed up to where it had come, of counters, maxima and minima.
     private var hasGoneBack = false
+    private var folds = FoldLedger()
 
     /// Nil: times prove nothing.
     private var clocks: ClockLedger?
@@ -40,13 +41,25 @@ package final class MergeChecker: Checker {
         switch observation {
         case .proposed(let act): note(act)
         case .committed(let commit):
-            for write in commit.writes { ledger.note(numbers(in: write), in: commit) }
+            let folded = commit.folded.flatMap(numbers(in:))
+            for number in commit.writes.flatMap(numbers(in:)) + folded
+            where !ledger.isCommitted(number, to: commit.store) {
+                ledger.note([number], in: commit)
+            }
+            folds.note(commit) { [self] in numbers(in: $0) }
         case .withdrawn(let disk, let records): excuse(records, on: disk)
         case .discarded(let disk, let keys): excuse(keys, on: disk) { $0.seenRecords != nil }
         case .lost(let disk), .wiped(let disk):
             hasGoneBack = true
             ledger.excuse(unsent(on: disk) { _ in true })
-        case .cloned, .serverRestored: hasGoneBack = true
+        case .cloned: hasGoneBack = true
+        case .serverRestored(let positions):
+            hasGoneBack = true
+            // What was counted and folded after the copy was made, no device has as its own.
+            for (store, increment) in folds.goBack(to: positions) {
+                ledger.excuse(
+                    numbers(in: increment).filter { !ledger.isCommitted($0, to: store) })
+            }
         case .settled(let settlement): return judge(settlement, history)
         default: break
         }
@@ -77,10 +90,18 @@ package final class MergeChecker: Checker {
         guard let policy = policies[record.whole] else { return [] }
         guard record.isPart else { return list(AppProposal.number(inPlain: value, policy)) }
         switch policy {
-        case .counter: return counted(record, AppProposal.count(in: value)?.times ?? 0)
+        case .counter:
+            let times = AppProposal.count(in: value)?.times ?? 0
+            return record.isOfFold ? folds.numbers(record, times) : counted(record, times)
         case .maximum, .minimum:
             return offered(record, AppProposal.integer(in: value), policy)
         case .array, .dictionary, .register: return list(AppProposal.number(in: value))
+        }
+    }
+
+    private func numbers(in increment: FoldedIncrement) -> [Int] {
+        runs[increment.run, default: []].filter { number in
+            acts[number].map { $0.times > increment.after && $0.times <= increment.times } ?? false
         }
     }
 
@@ -144,6 +165,9 @@ package final class MergeChecker: Checker {
                     policy: policy, shown: shown,
                     records: records.filter { $0.key.whole == key && $0.value.content.value != nil }
                         .mapValues { $0.content.value! },
+                    folded: (settlement.folded[store] ?? []).filter { $0.run.whole == key }
+                        .map { ($0, numbers(in: $0)) },
+                    unsettled: Set(folds.unsettled.flatMap { runs[$0] ?? [] }),
                     made: made(key, store, history), hasGoneBack: hasGoneBack, clocks: clocks)
                 if let complaint = outcome.complaint(numbers) {
                     return "\(store) shows \(text(shown)) under \(key): \(complaint)"

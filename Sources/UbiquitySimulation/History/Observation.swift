@@ -97,10 +97,16 @@ package enum Observation {
 /// Everything, when it should have come to agree.
 package struct Settlement {
     package var server: [StoreName: [Key: Record]]
+    /// All that the server has ever folded of counts.
+    package var folded: [StoreName: [FoldedIncrement]]
     package var processes: [Process]
 
-    package init(server: [StoreName: [Key: Record]], processes: [Process]) {
+    package init(
+        server: [StoreName: [Key: Record]], folded: [StoreName: [FoldedIncrement]] = [:],
+        processes: [Process]
+    ) {
         self.server = server
+        self.folded = folded
         self.processes = processes
     }
 
@@ -156,12 +162,17 @@ package struct Commit {
     package var greatestMilliseconds: Int64
     /// Who sent it: the device's name at the server.
     package var device: DeviceID
+    /// What was folded of counts, or was so before and has changed.
+    package var folded: [FoldedIncrement]
+    /// See ``PushAdmission/partsMax``.
+    package var partsMax: Int
 
     package init(
         store: StoreName, before: [Key: Record], after: [Key: Record], position: Position,
         push: Push, results: [TransactionResult], writes: [Record], limits: StoreLimits,
         serverMilliseconds: Int64, newestForgotten: HybridTimestamp,
-        greatestMilliseconds: Int64, device: DeviceID
+        greatestMilliseconds: Int64, device: DeviceID, folded: [FoldedIncrement] = [],
+        partsMax: Int = 60
     ) {
         self.store = store
         self.before = before
@@ -175,5 +186,7 @@ package struct Commit {
         self.newestForgotten = newestForgotten
         self.greatestMilliseconds = greatestMilliseconds
         self.device = device
+        self.folded = folded
+        self.partsMax = partsMax
     }
 }

@@ -15,6 +15,20 @@ extension App {
         }
     }
 
+    /// Counts once for each counter.
+    func countAll(_ process: VirtualProcess) {
+        for (key, policy) in world.mergedKeys where policy == .counter {
+            merge(key, policy, process)
+        }
+    }
+
+    /// Removes all counters.
+    func eraseCounts(_ process: VirtualProcess) {
+        for (key, policy) in world.mergedKeys where policy == .counter {
+            erase(key, policy, process)
+        }
+    }
+
     private func merge(_ key: Key, _ policy: MergePolicy, _ process: VirtualProcess) {
         let number = world.newWriteNumber()
         // An app may go on from what it saw when it last wrote, as a mirror of preferences does.
@@ -128,7 +142,9 @@ extension App {
         let amount: PropertyListValue =
             world.chance.perMille(200)
             ? .real(Double(world.chance.int64(1...9)) / 4) : .integer(world.chance.int64(1...9))
-        let kept = world.chance.perMille(300) ? keptCount(amount, key, process) : nil
+        // Who says again what it has kept, must be remembered: see decision 0024.
+        let keeps = world.chance.perMille(300) && world.scenario.foldedMax == nil
+        let kept = keeps ? keptCount(amount, key, process) : nil
         let proposal =
             kept.map { Proposal(count: $0) } ?? Proposal(.counter, from: .integer(0), to: amount)
         let isDone = propose(proposal, key, number, process) { changes in

@@ -22,6 +22,10 @@ package final class VirtualServer {
     package var allowance: Allowance
     /// Streams that an account may have.
     package var streamsMax = Int.max
+    /// See ``PushAdmission/partsMax``.
+    package var partsMax = 60
+    /// Of what it has folded of counters.
+    package var foldsForgetting = ForgettingRule.folded
     /// How long a flush takes at most, in milliseconds.
     private let flushMax: Int64
     /// Milliseconds that each commit takes in addition.
@@ -240,7 +244,7 @@ package final class VirtualServer {
             var store = stores[waiting.store] ?? VirtualStore()
             let before = store.records
             do throws(ClockAhead) {
-                let admission = PushAdmission(limits: limits, now: now)
+                let admission = PushAdmission(limits: limits, now: now, partsMax: partsMax)
                 let admitted = try store.admit(
                     waiting.push, by: admission, in: epoch(of: waiting.store), running: running)
                 stores[waiting.store] = store
@@ -252,7 +256,8 @@ package final class VirtualServer {
                             results: admitted.results, writes: admitted.writes, limits: limits,
                             serverMilliseconds: now, newestForgotten: store.state.newestForgotten,
                             greatestMilliseconds: max(greatestNow, world.now),
-                            device: waiting.device)))
+                            device: waiting.device, folded: admitted.folded,
+                            partsMax: partsMax)))
                 let horizon = store.state.horizon
                 return { [self] in publish(admitted, horizon, of: waiting) }
             } catch {
@@ -341,6 +346,11 @@ package final class VirtualServer {
             let left = stores[name]?.state.deletions ?? 0
             world.note(.forgot(name, forgotten, left: left, rule))
         }
+        forgetFolded(by: foldsForgetting)
+    }
+
+    func forgetFolded(by rule: ForgettingRule) {
+        for name in stores.keys { stores[name]?.forgetFolded(rule, running: running) }
     }
 
     /// Its clock shows what it would if it never had been set back: nobody has to wait for that time.

@@ -11,20 +11,38 @@ package struct VirtualStore {
         var committed: Int64
     }
 
+    private struct KeptIncrement {
+        var increment: FoldedIncrement
+        var committed: Int64
+        var isForgotten = false
+    }
+
     package private(set) var state = StoreState()
     private var kept: [Key: Kept] = [:]
+    private var folded: [FoldedIncrement.ID: KeptIncrement] = [:]
     /// The newest revision that each device is known to have.
     private var passed: [DeviceID: Int64] = [:]
 
     package var records: [Key: Record] { kept.mapValues(\.record) }
 
+    /// All that were ever folded, for who checks.
+    package var increments: [FoldedIncrement] { folded.values.map(\.increment) }
+
     mutating func admit(
         _ push: Push, by admission: PushAdmission, in epoch: UInt64, running: Int64
     ) throws(ClockAhead) -> StoreState.Admitted {
-        let admitted = try state.admit(push, records: records, by: admission, in: epoch)
+        let queries = push.foldedQueries(records)
+        let known = folded.values.lazy.filter { kept in
+            !kept.isForgotten && queries.contains { $0.matches(kept.increment) }
+        }
+        let admitted = try state.admit(
+            push, records: records, folded: known.map(\.increment), by: admission, in: epoch)
         for write in admitted.writes {
             kept[write.key] = Kept(
                 record: write, revision: admitted.position.revision, committed: running)
+        }
+        for increment in admitted.folded {
+            folded[increment.id] = KeptIncrement(increment: increment, committed: running)
         }
         return admitted
     }
@@ -74,5 +92,21 @@ package struct VirtualStore {
         for entry in forgotten { kept[entry.record.key] = nil }
         state.forget(through: horizon, of: known)
         return forgotten.map(\.record)
+    }
+
+    /// Forgets what was folded long ago.
+    mutating func forgetFolded(_ rule: ForgettingRule, running: Int64) {
+        let known = folded.values.filter { !$0.isForgotten }
+            .sorted { $0.increment.mark < $1.increment.mark }
+        let horizon = rule.horizon(
+            of: known.map { kept in
+                ForgettingRule.Deletion(
+                    revision: kept.increment.mark.revision, committed: kept.committed,
+                    timestamp: kept.increment.timestamp)
+            }, passed: nil, running: running, newest: state.newest)
+        guard let horizon else { return }
+        let forgotten = known.map(\.increment).filter { $0.mark.revision <= horizon }
+        for increment in forgotten { folded[increment.id]?.isForgotten = true }
+        state.forgetFolded(forgotten.map(\.timestamp), through: horizon)
     }
 }

@@ -84,6 +84,7 @@ extension World {
             .settled(
                 Settlement(
                     server: server.stores.mapValues(\.records),
+                    folded: server.stores.mapValues(\.increments),
                     processes: devices.flatMap { device in
                         device.processes.map { Settlement.Process($0, on: device) }
                     })))

@@ -23,6 +23,7 @@ extension World {
         if faults.contains(.forgetDeletions), faults.contains(.duplicate) {
             stories.append(repeatForgotten)
         }
+        if mergedKeys.values.contains(.counter) { stories += storiesOfCounters }
         if faults.contains(.limitsChange) { stories.append(lowerLimitsUnheard) }
         if faults.contains(.slowAnswer) { stories.append(measureLate) }
         if faults.contains(.serverClockJump) {
@@ -38,16 +39,16 @@ extension World {
     }
 
     /// How long a write takes to be everywhere, at most, where nothing goes wrong.
-    private var spreading: Int64 {
+    var spreading: Int64 {
         scenario.delayMax(.there) + 2 * scenario.delayMax(.back) + 6 * scenario.flushMax
             + 2 * server.slowness + Int64(2_000 / scenario.allowance.perSecond) + 10
     }
 
-    private func running(_ device: SimulatedDevice) -> [VirtualProcess] {
+    func running(_ device: SimulatedDevice) -> [VirtualProcess] {
         isPeaceful ? [] : device.processes.filter { !$0.isStopped }
     }
 
-    private func others(than device: SimulatedDevice) -> [VirtualProcess] {
+    func others(than device: SimulatedDevice) -> [VirtualProcess] {
         devices.filter { $0 !== device && $0.account == device.account }.flatMap(running)
     }
 

@@ -45,6 +45,8 @@ final class World {
 
     private func populate() {
         server.streamsMax = scenario.streamsMax
+        server.partsMax = scenario.partsMax
+        if let max = scenario.foldedMax { server.foldsForgetting.deletionsMax = max }
         if scenario.faults.contains(.serverClockJump) {
             server.clockError = chance.int64(-86_400_000...86_400_000)
         }

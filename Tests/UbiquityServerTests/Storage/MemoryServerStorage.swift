@@ -11,6 +11,7 @@ final class MemoryServerStorage: ServerStorage {
         var state = StoreState()
         var records: [Key: Entry] = [:]
         var passed: [DeviceID: Int64] = [:]
+        var folded: [FoldedIncrement.ID: (increment: FoldedIncrement, committed: Int64)] = [:]
     }
 
     private struct Entry {
@@ -368,9 +369,13 @@ final class MemoryServerStorage: ServerStorage {
         let records = store.records.mapValues(\.record)
         guard rules.mayAnswer(waiting.push, over: records) else { return .tooLarge }
         let admitted: StoreState.Admitted
+        let queries = waiting.push.foldedQueries(records)
+        let folded = store.folded.values.map(\.increment).filter { increment in
+            queries.contains { $0.matches(increment) }
+        }
         do {
             admitted = try store.state.admit(
-                waiting.push, records: records, by: rules.admission,
+                waiting.push, records: records, folded: folded, by: rules.admission,
                 in: rules.epoch(of: waiting.store))
         } catch { return .clockAhead(error) }
         if !admitted.writes.isEmpty {
@@ -382,6 +387,9 @@ final class MemoryServerStorage: ServerStorage {
                     record: write, revision: admitted.position.revision,
                     committed: state.running)
             }
+            for increment in admitted.folded {
+                store.folded[increment.id] = (increment, state.running)
+            }
         }
         if state.accounts[waiting.store.account] != nil, !isNew || !admitted.writes.isEmpty {
             state.stores[waiting.store] = store
@@ -390,7 +398,7 @@ final class MemoryServerStorage: ServerStorage {
             CommittedPush(
                 position: admitted.position, results: admitted.results, writes: admitted.writes,
                 serverMilliseconds: rules.admission.now, deletions: store.state.deletions,
-                horizon: store.state.horizon))
+                folded: store.state.folded, horizon: store.state.horizon))
     }
 
     func addRunningTime(_ milliseconds: Int64) {
@@ -403,12 +411,35 @@ final class MemoryServerStorage: ServerStorage {
 
     func storesWithDeletions() -> [StoreKey] {
         state.withLock { state in
-            state.stores.filter { $0.value.state.deletions > 0 }.map(\.key)
+            state.stores.filter { $0.value.state.deletions > 0 || $0.value.state.folded > 0 }.map(\.key)
         }
     }
 
     func forget(_ rule: ForgettingRule, in store: StoreKey, now: Int64) -> Int {
         state.withLock { Self.forget(rule, in: store, now: now, &$0) }
+    }
+
+    func forgetFolded(_ rule: ForgettingRule, in store: StoreKey) -> Int {
+        state.withLock { Self.forgetFolded(rule, in: store, &$0) }
+    }
+
+    private static func forgetFolded(
+        _ rule: ForgettingRule, in key: StoreKey, _ state: inout State
+    ) -> Int {
+        guard var store = state.stores[key] else { return 0 }
+        let known = store.folded.values.sorted { $0.increment.mark < $1.increment.mark }
+        let horizon = rule.horizon(
+            of: known.map {
+                ForgettingRule.Deletion(
+                    revision: $0.increment.mark.revision, committed: $0.committed,
+                    timestamp: $0.increment.timestamp)
+            }, passed: nil, running: state.running, newest: store.state.newest)
+        guard let horizon else { return 0 }
+        let forgotten = known.map(\.increment).filter { $0.mark.revision <= horizon }
+        for increment in forgotten { store.folded[increment.id] = nil }
+        store.state.forgetFolded(forgotten.map(\.timestamp), through: horizon)
+        state.stores[key] = store
+        return forgotten.count
     }
 
     private static func forget(

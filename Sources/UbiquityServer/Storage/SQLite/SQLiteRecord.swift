@@ -26,6 +26,28 @@ enum SQLiteRecord {
         return records
     }
 
+    /// All counts of the keys that are not deleted.
+    static func fetchCounts(
+        of keys: some Sequence<Key>, of store: Int64, _ db: Database
+    ) throws -> [Key: UbiquityCore.Record] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT \(columns) FROM record
+                WHERE store = ? AND key >= ? AND key < ? AND value IS NOT NULL
+                """)
+        var records: [Key: UbiquityCore.Record] = [:]
+        for key in keys {
+            let bounds = key.boundsOfCounts
+            statement.setUncheckedArguments([store, Data(bounds.lower), Data(bounds.upper)])
+            let rows = try Row.fetchCursor(statement)
+            while let row = try rows.next() {
+                let record = try record(row)
+                records[record.key] = record
+            }
+        }
+        return records
+    }
+
     /// - Parameter revision: Nil: all, without deletions.
     static func fetch(
         of store: Int64, after revision: Int64?, _ db: Database

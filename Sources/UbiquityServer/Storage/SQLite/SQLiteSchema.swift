@@ -127,9 +127,22 @@ enum SQLiteSchema {
         INSERT INTO running SELECT 1, coalesce(max(committed), 0) FROM record;
         """
 
-    /// `store.bytes` counts elements and parts from now on. What was counted before is counted anew when
-    /// the store is written to: `parts` is null until then.
+    /// `folded` is what counters have in their folds, see `FoldedIncrement`: `key` without the part, `run`
+    /// the part's name, `amount` and `total` integers or reals, `committed` as of records.
+    ///
+    /// `store.bytes` counts elements and parts. What was counted before is counted anew when the store is
+    /// written to: `parts` is null until then.
     private static let format4 = """
         ALTER TABLE store ADD COLUMN parts INTEGER;
+        ALTER TABLE store ADD COLUMN folded INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE store ADD COLUMN folds_forgotten INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE store ADD COLUMN folds_forgotten_revision INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE folded (
+            store INTEGER NOT NULL, key BLOB NOT NULL, run BLOB NOT NULL, times INTEGER NOT NULL,
+            since INTEGER NOT NULL, amount, total, mark INTEGER NOT NULL, removed INTEGER NOT NULL,
+            time INTEGER NOT NULL, committed INTEGER NOT NULL,
+            PRIMARY KEY (store, key, run, times)) WITHOUT ROWID;
+        CREATE INDEX folded_mark ON folded (store, mark, committed, time);
+        CREATE INDEX folded_shown ON folded (store, key, mark) WHERE removed = 0;
         """
 }

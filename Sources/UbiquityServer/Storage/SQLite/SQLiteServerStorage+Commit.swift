@@ -39,15 +39,22 @@ private struct SQLiteBatch {
         if let refusal = try refusal(of: waiting) { return .notAllowed(refusal) }
         var store = try known(waiting.store)
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
-        let records: [Key: UbiquityCore.Record]
+        let counted = waiting.push.countedKeys
+        var records: [Key: UbiquityCore.Record] = [:]
+        var folded: [FoldedIncrement] = []
         do {
-            records = try store.id.map { try SQLiteRecord.fetch(keys, of: $0, db) } ?? [:]
+            if let id = store.id { records = try SQLiteRecord.fetch(keys, of: id, db) }
+            guard rules.mayAnswer(waiting.push, over: records) else { return .tooLarge }
+            if let id = store.id, !counted.isEmpty {
+                records.merge(try SQLiteRecord.fetchCounts(of: counted, of: id, db)) { $1 }
+                let queries = waiting.push.foldedQueries(records)
+                folded = try SQLiteFolded.fetch(queries, of: id, db)
+            }
         } catch is SQLiteRecord.Unreadable { return .unreadable }
-        guard rules.mayAnswer(waiting.push, over: records) else { return .tooLarge }
         let admitted: StoreState.Admitted
         do {
             admitted = try store.state.admit(
-                waiting.push, records: records, by: rules.admission,
+                waiting.push, records: records, folded: folded, by: rules.admission,
                 in: rules.epoch(of: waiting.store))
         } catch { return .clockAhead(error) }
         if !admitted.writes.isEmpty {
@@ -59,7 +66,7 @@ private struct SQLiteBatch {
             CommittedPush(
                 position: admitted.position, results: admitted.results, writes: admitted.writes,
                 serverMilliseconds: rules.admission.now, deletions: store.state.deletions,
-                horizon: store.state.horizon))
+                folded: store.state.folded, horizon: store.state.horizon))
     }
 
     mutating func finish() throws {
@@ -98,6 +105,9 @@ private struct SQLiteBatch {
             try SQLiteRecord.write(
                 record, of: store, revision: admitted.position.revision,
                 running: storage.running, db)
+        }
+        for increment in admitted.folded {
+            try SQLiteFolded.write(increment, of: store, running: storage.running, db)
         }
         guard let span = admitted.span else { return }
         try db.execute(

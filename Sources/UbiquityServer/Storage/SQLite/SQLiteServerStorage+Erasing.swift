@@ -32,7 +32,7 @@ extension SQLiteServerStorage {
     }
 
     private static let erasing =
-        ["record", "span", "passed", "accepted"].map { table in
+        ["record", "span", "passed", "accepted", "folded"].map { table in
             """
             DELETE FROM \(table) WHERE store IN (SELECT id FROM store WHERE account = :account)
             """

@@ -46,7 +46,7 @@ extension SQLiteServerStorage {
     func storesWithDeletions() throws(StorageError) -> [StoreKey] {
         try reading { db in
             try Row.fetchAll(
-                db, sql: "SELECT account, identifier FROM store WHERE deletions > 0"
+                db, sql: "SELECT account, identifier FROM store WHERE deletions > 0 OR folded > 0"
             ).map { row in
                 StoreKey(account: AccountID(row[0]), identifier: try StoreIdentifier(row[1]))
             }
@@ -90,6 +90,32 @@ extension SQLiteServerStorage {
         store.state.forget(through: horizon, of: deletions)
         try store.update(db)
         return deletions.lazy.filter { $0.revision <= horizon }.count
+    }
+
+    func forgetFolded(
+        _ rule: ForgettingRule, in store: StoreKey
+    ) throws(StorageError) -> Int {
+        let count = try writing { db in
+            try SQLiteStore.fetch(store, db).map { try forgetFolded(rule, in: $0, db) } ?? 0
+        }
+        if count > 0 { states.withLock { $0[store] = nil } }
+        return count
+    }
+
+    private func forgetFolded(
+        _ rule: ForgettingRule, in store: SQLiteStore, _ db: Database
+    ) throws -> Int {
+        guard let id = store.id else { return 0 }
+        let all = try SQLiteFolded.ages(of: id, db)
+        let horizon = rule.horizon(
+            of: all, passed: nil, running: running, newest: store.state.newest)
+        guard let horizon else { return 0 }
+        let forgotten = all.filter { $0.revision <= horizon }
+        try SQLiteFolded.forget(through: horizon, of: id, db)
+        var store = store
+        store.state.forgetFolded(forgotten.map(\.timestamp), through: horizon)
+        try store.update(db)
+        return forgotten.count
     }
 
     private func leastPassed(of store: Int64, liveSince: Int64, _ db: Database) throws -> Int64? {

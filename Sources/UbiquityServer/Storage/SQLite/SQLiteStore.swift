@@ -17,7 +17,8 @@ struct SQLiteStore: Sendable {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT id, revision, bytes, keys, deletions, newest, newest_forgotten,
-                    forgotten_revision, accepted_floor, horizon, parts
+                    forgotten_revision, accepted_floor, horizon, parts, folded,
+                    folds_forgotten, folds_forgotten_revision
                 FROM store WHERE account = ? AND identifier = ?
                 """)
         let arguments: StatementArguments = [store.account.string, store.identifier.string]
@@ -39,7 +40,10 @@ struct SQLiteStore: Sendable {
             accepted: AcceptedTimes(
                 times: try accepted(row[0], db),
                 floor: HybridTimestamp(rawValue: UInt64(bitPattern: row[8]))),
-            horizon: HybridTimestamp(rawValue: UInt64(bitPattern: row[9])))
+            horizon: HybridTimestamp(rawValue: UInt64(bitPattern: row[9])), folded: row[11],
+            foldsForgotten: FoldHorizon(
+                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[12])),
+                revision: row[13]))
     }
 
     private static func usage(_ row: Row, _ db: Database) throws -> Usage {
@@ -87,7 +91,7 @@ struct SQLiteStore: Sendable {
             sql: """
                 UPDATE store SET revision = ?, bytes = ?, keys = ?, deletions = ?, newest = ?,
                     newest_forgotten = ?, forgotten_revision = ?, accepted_floor = ?, horizon = ?,
-                    parts = ?
+                    parts = ?, folded = ?, folds_forgotten = ?, folds_forgotten_revision = ?
                 WHERE id = ?
                 """)
         statement.setUncheckedArguments([
@@ -95,7 +99,9 @@ struct SQLiteStore: Sendable {
             Int64(bitPattern: state.newest.rawValue),
             Int64(bitPattern: state.newestForgotten.rawValue), state.lineage.forgottenRevision,
             Int64(bitPattern: state.accepted.floor.rawValue),
-            Int64(bitPattern: state.horizon.rawValue), state.usage.parts, id,
+            Int64(bitPattern: state.horizon.rawValue), state.usage.parts, state.folded,
+            Int64(bitPattern: state.foldsForgotten.timestamp.rawValue),
+            state.foldsForgotten.revision, id,
         ])
         try statement.execute()
     }

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A step of a run's count that the server has folded: it is in the sum of ``PartID/fold``, and the run's
+/// part is listed no more.
+///
+/// The rows of one run follow one another, in the order of their times, and tell what comes late from
+/// what is there already.
+package struct FoldedIncrement: Hashable, Sendable {
+    package struct ID: Hashable, Sendable {
+        package var run: Key
+        package var times: Int64
+    }
+
+    /// The part in which the run counted.
+    package var run: Key
+    /// The number of times that the row before it goes up to; ``beginning``: it is the run's first.
+    package var after: Int64
+    /// The number of times up to which this one goes.
+    package var times: Int64
+    package var amount: Number
+    /// What the run has counted in all up to there.
+    package var total: Number
+    /// When it was folded.
+    package var mark: FoldMark
+    /// Whether somebody removed it who had seen it as the run's own, before or after it was folded.
+    package var isRemoved: Bool
+    /// Of the write that brought it.
+    package var timestamp: HybridTimestamp
+
+    package static let beginning = Int64.min
+
+    package init(
+        run: Key, after: Int64, times: Int64, amount: Number, total: Number, mark: FoldMark,
+        isRemoved: Bool, timestamp: HybridTimestamp
+    ) {
+        self.run = run
+        self.after = after
+        self.times = times
+        self.amount = amount
+        self.total = total
+        self.mark = mark
+        self.isRemoved = isRemoved
+        self.timestamp = timestamp
+    }
+
+    package var id: ID { ID(run: run, times: times) }
+}
+
+/// A moment of a counter's folding, the number of times of ``PartID/fold``: the revision, and 24 bits of
+/// the epoch in which it was committed. Of another history, such as that of a server which was
+/// restored since, it is told by these.
+package struct FoldMark: Hashable, Comparable, Sendable {
+    private static let tagBits: Int64 = 24
+    package static let zero = FoldMark(rawValue: 0)
+
+    package let rawValue: Int64
+
+    package init(rawValue: Int64) { self.rawValue = rawValue }
+
+    package init(revision: Int64, epoch: UInt64) {
+        rawValue = revision << Self.tagBits | Self.tag(epoch)
+    }
+
+    package var revision: Int64 { rawValue >> Self.tagBits }
+
+    fileprivate var tag: Int64 { rawValue & (1 << Self.tagBits - 1) }
+
+    fileprivate static func tag(_ epoch: UInt64) -> Int64 {
+        Int64(truncatingIfNeeded: epoch & (1 << UInt64(tagBits) - 1))
+    }
+
+    package static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
+}
+
+extension Lineage {
+    /// Up to where somebody has seen this history who has seen a mark, maybe of one that has branched off
+    /// from it; nil: nobody knows.
+    func place(of mark: FoldMark) -> FoldMark? {
+        guard mark.rawValue > 0 else { return nil }
+        let begun = spans.prefix { $0.firstRevision <= mark.revision }
+        if let last = begun.last, mark.revision <= revision, FoldMark.tag(last.epoch) == mark.tag {
+            return mark
+        }
+        guard let index = begun.lastIndex(where: { FoldMark.tag($0.epoch) == mark.tag }) else {
+            return nil
+        }
+        let end = index + 1 < spans.count ? spans[index + 1].firstRevision - 1 : revision
+        return FoldMark(revision: end, epoch: spans[index].epoch)
+    }
+}
+
+/// Up to where a store's folded increments are forgotten.
+package struct FoldHorizon: Hashable, Sendable {
+    /// The greatest timestamp of one that is.
+    package var timestamp: HybridTimestamp
+    /// All of revisions up to this one are; 0: none is.
+    package var revision: Int64
+
+    package init(timestamp: HybridTimestamp = .zero, revision: Int64 = 0) {
+        (self.timestamp, self.revision) = (timestamp, revision)
+    }
+}
+
+/// Which folded increments of a key a push makes the server look up.
+package struct FoldedQuery: Hashable, Sendable {
+    package var key: Key
+    /// All of these runs.
+    package var runs: Set<Key> = []
+    /// Those of any run that are not removed, from after this mark on; nil: only those of the runs.
+    package var after: FoldMark?
+
+    package func matches(_ increment: FoldedIncrement) -> Bool {
+        guard increment.run.whole == key else { return false }
+        return runs.contains(increment.run)
+            || after.map { !increment.isRemoved && increment.mark > $0 } ?? false
+    }
+}
+
+extension Push {
+    /// The keys of which it counts something. All listed counts of theirs decide what is folded.
+    package var countedKeys: Set<Key> {
+        transactions.reduce(into: []) { keys, transaction in
+            for write in transaction.writes where write.key.isCount { keys.insert(write.key.whole) }
+        }
+    }
+
+    /// - Parameter records: What the store has of the push's keys, and all counts of ``countedKeys``.
+    package func foldedQueries(_ records: [Key: Record]) -> [FoldedQuery] {
+        var queries: [Key: FoldedQuery] = [:]
+        for write in transactions.lazy.flatMap(\.writes) where write.key.isCount {
+            let whole = write.key.whole
+            if !write.key.isOfFold {
+                queries[whole, default: FoldedQuery(key: whole)].runs.insert(write.key.run)
+            }
+            if write.key.isTakenAway(by: write.content) {
+                queries[whole, default: FoldedQuery(key: whole)].after =
+                    Count.removedFold(of: whole, in: records)
+            }
+        }
+        return queries.values.sorted { $0.key < $1.key }
+    }
+}
+
+extension PartID {
+    /// What the server has made of runs that are no longer listed: the sum of all that it has ever folded.
+    /// Its removal is as any run's.
+    package static let fold = PartID("\(MergePolicy.counter.rawValue)+")!
+}
+
+extension Key {
+    /// Between these are the bytes of all of the key's counts.
+    package var boundsOfCounts: (lower: [UInt8], upper: [UInt8]) {
+        let kind = part(PartID(String(MergePolicy.counter.rawValue))!).bytes
+        return (kind, kind.dropLast() + [kind.last! + 1])
+    }
+
+    /// Whether it is a counter's fold or says how far that was removed.
+    var isOfFold: Bool { part == .fold || part == PartID.fold.removal }
+
+    /// Of a run's count, or of its removal: the count.
+    package var run: Key {
+        guard let part, part.isRemoval else { return self }
+        return PartID("\(MergePolicy.counter.rawValue)\(part.name.dropFirst())").map {
+            whole.part($0)
+        }
+            ?? self
+    }
+
+    /// Of a run's count: what says how far that was removed.
+    var removal: Key { part.map { whole.part($0.removal) } ?? self }
+}
+
+extension Count {
+    /// Up to where a key's fold is removed.
+    static func removedFold(of key: Key, in records: [Key: Record]) -> FoldMark {
+        let removal = Count(records[key.part(PartID.fold.removal)]?.content.value)
+        return FoldMark(rawValue: removal?.times ?? 0)
+    }
+
+    /// Greater ones would make the sum inexact for good; they stay as they are.
+    private static let foldedMax = 9_007_199_254_740_992.0
+
+    var canBeFolded: Bool { abs(total.real) <= Self.foldedMax }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import UbiquityCore
+
+/// How an increment of a count that is folded is stored as a row.
+enum SQLiteFolded {
+    private static let columns = "run, since, times, amount, total, mark, removed, time"
+
+    static func fetch(
+        _ queries: [FoldedQuery], of store: Int64, _ db: Database
+    ) throws -> [FoldedIncrement] {
+        let ofRun = try db.cachedStatement(
+            sql: "SELECT \(columns) FROM folded WHERE store = ? AND key = ? AND run = ?")
+        let since = try db.cachedStatement(
+            sql: """
+                SELECT \(columns) FROM folded
+                WHERE store = ? AND key = ? AND removed = 0 AND mark > ?
+                """)
+        var found: [FoldedIncrement.ID: FoldedIncrement] = [:]
+        for query in queries {
+            let key = Data(query.key.bytes)
+            func take(_ statement: Statement, _ argument: any DatabaseValueConvertible) throws {
+                let rows = try Row.fetchCursor(statement, arguments: [store, key, argument])
+                while let row = try rows.next() {
+                    let increment = increment(row, of: query.key)
+                    if let increment { found[increment.id] = increment }
+                }
+            }
+            for run in query.runs { try take(ofRun, data(run)) }
+            if let after = query.after { try take(since, after.rawValue) }
+        }
+        return Array(found.values)
+    }
+
+    static func write(
+        _ increment: FoldedIncrement, of store: Int64, running: Int64, _ db: Database
+    ) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT OR REPLACE INTO folded (store, key, \(columns), committed)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try statement.execute(arguments: [
+            store, Data(increment.run.whole.bytes), data(increment.run), increment.after,
+            increment.times, value(increment.amount), value(increment.total),
+            increment.mark.rawValue, increment.isRemoved,
+            Int64(bitPattern: increment.timestamp.rawValue), running,
+        ])
+    }
+
+    /// In the order in which they were folded.
+    static func ages(
+        of store: Int64, _ db: Database
+    ) throws -> [ForgettingRule.Deletion] {
+        let statement = try db.cachedStatement(
+            sql: "SELECT mark, committed, time FROM folded WHERE store = ? ORDER BY mark")
+        return try Row.fetchAll(statement, arguments: [store]).map { row in
+            ForgettingRule.Deletion(
+                revision: FoldMark(rawValue: row[0]).revision, committed: row[1],
+                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[2])))
+        }
+    }
+
+    static func forget(through revision: Int64, of store: Int64, _ db: Database) throws {
+        let after = FoldMark(revision: revision + 1, epoch: 0)
+        try db.execute(
+            sql: "DELETE FROM folded WHERE store = ? AND mark < ?",
+            arguments: [store, after.rawValue])
+    }
+
+    private static func data(_ run: Key) -> Data { Data((run.part?.text.string ?? "").utf8) }
+
+    private static func value(_ number: Number) -> DatabaseValue {
+        switch number.value {
+        case .integer(let value): value.databaseValue
+        case .real(let value): value.databaseValue
+        default: .null
+        }
+    }
+
+    /// SQLite has no NaN.
+    private static func number(_ value: DatabaseValue) -> Number {
+        switch value.storage {
+        case .int64(let value): Number(.integer(value)) ?? .zero
+        case .double(let value): Number(.real(value)) ?? .zero
+        default: Number(.real(.nan)) ?? .zero
+        }
+    }
+
+    private static func increment(_ row: Row, of key: Key) -> FoldedIncrement? {
+        guard let part = PartID(String(decoding: row[0] as Data, as: UTF8.self)) else { return nil }
+        return FoldedIncrement(
+            run: key.part(part), after: row[1], times: row[2], amount: number(row[3]),
+            total: number(row[4]), mark: FoldMark(rawValue: row[5]), isRemoved: row[6],
+            timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[7])))
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// What happens to counters while the server folds them.
+extension World {
+    var storiesOfCounters: [(SimulatedDevice) -> Void] {
+        let faults = scenario.faults
+        var stories: [(SimulatedDevice) -> Void] = []
+        if !faults.isEmpty { stories.append(eraseApart) }
+        if faults.contains(.serverRestore) { stories.append(restoreUnfolded) }
+        if faults.contains(.forgetDeletions), scenario.foldedMax != nil {
+            stories.append(missFolding)
+        }
+        return stories
+    }
+
+    /// A machine is away, and removes counters as it knows them. Others count meanwhile, so that the server
+    /// folds that, remove it as well, and count again.
+    private func eraseApart(_ device: SimulatedDevice) {
+        for process in others(than: device).prefix(1) { process.app.countAll(process) }
+        after(spreading) { [self] in
+            if isPeaceful { return }
+            device.goOffline()
+            for process in running(device) { process.app.eraseCounts(process) }
+        }
+        for round in [2, 3, 5, 6] {
+            after(Int64(round) * spreading) { [self] in
+                for process in others(than: device) { process.app.countAll(process) }
+            }
+        }
+        after(4 * spreading) { [self] in
+            for process in others(than: device) { process.app.eraseCounts(process) }
+        }
+        after(7 * spreading) { [self] in
+            for process in running(device) where chance.coin() { process.app.countAll(process) }
+            device.goOnline()
+        }
+    }
+
+    /// A machine is away, and its apps count on; the server folds what it has of them, and forgets that.
+    private func missFolding(_ device: SimulatedDevice) {
+        for process in running(device).prefix(1) { process.app.countAll(process) }
+        after(spreading) { [self] in
+            if isPeaceful { return }
+            device.goOffline()
+            for process in running(device).prefix(1) { process.app.countAll(process) }
+        }
+        for round in 2...3 {
+            after(Int64(round) * spreading) { [self] in
+                for process in others(than: device) { process.app.countAll(process) }
+            }
+        }
+        after(4 * spreading) { [self] in
+            if isPeaceful { return }
+            server.forgetFolded(
+                by: ForgettingRule(
+                    rememberedMilliseconds: 20_000, liveMilliseconds: 0, deletionsMax: 0))
+            device.goOnline()
+        }
+    }
+
+    /// A server becomes what it was before it folded what was counted.
+    private func restoreUnfolded(_ device: SimulatedDevice) {
+        for process in running(device).prefix(1) { process.app.countAll(process) }
+        after(spreading) { [self] in
+            if !isPeaceful { server.makeBackup() }
+        }
+        for round in 2...3 {
+            after(Int64(round) * spreading) { [self] in
+                for process in others(than: device) { process.app.countAll(process) }
+            }
+        }
+        after(4 * spreading) { [self] in
+            if isPeaceful { return }
+            server.restore()
+            server.start()
+        }
+    }
+}
