@@ -411,7 +411,8 @@ final class MemoryServerStorage: ServerStorage {
 
     func storesWithDeletions() -> [StoreKey] {
         state.withLock { state in
-            state.stores.filter { $0.value.state.deletions > 0 || $0.value.state.folded > 0 }.map(\.key)
+            state.stores.filter { $0.value.state.deletions > 0 || $0.value.state.folded > 0 }.map(
+                \.key)
         }
     }
 
