@@ -89,6 +89,23 @@ struct CommitQueueTests {
         writer.close()
     }
 
+    @Test func `a group has so many pushes of an account`() async throws {
+        let queue = queue()
+        let gate = DispatchSemaphore(value: 0)
+        #expect(writer.submit { gate.wait() })
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<20 {
+                let push = push("key\(number)")
+                group.addTask { _ = try await queue.commit(push, bytes: 300) }
+            }
+            try await until("the pushes") { queue.waitingCount == 20 }
+            gate.signal()
+            try await group.waitForAll()
+        }
+        #expect(storage.groups.withLock { $0 }.map(\.count) == [16, 4])
+        writer.close()
+    }
+
     @Test func `a problem says what the client is to do`() {
         let full = Problem(StorageError.full)
         #expect(full.status.code == 507 && full.code == "storage-full")

@@ -28,6 +28,8 @@ final class CommitQueue: Sendable {
     private static let groupMax = 512
     /// What the pushes of a group count together; one that counts more goes alone.
     private static let groupBytesMax = 8 << 20
+    /// Of one account: a push of few bytes may still have a whole store read.
+    private static let groupPushesPerAccountMax = 16
 
     /// Stores that remember more deletions than they may; cleared by who forgets them.
     let crowded = Mutex<Set<StoreKey>>([])
@@ -119,12 +121,17 @@ final class CommitQueue: Sendable {
     private func takeGroup() -> [Waiting] {
         state.withLock { state in
             var (count, bytes) = (0, 0)
+            var counts: [AccountID: Int] = [:]
             let group = state.waiting.take { next in
-                let fits =
+                let account = next.push.store.account
+                guard
                     count == 0
-                    || count < Self.groupMax && bytes + next.bytes <= Self.groupBytesMax
-                if fits { (count, bytes) = (count + 1, bytes + next.bytes) }
-                return fits
+                        || count < Self.groupMax && bytes + next.bytes <= Self.groupBytesMax
+                            && counts[account, default: 0] < Self.groupPushesPerAccountMax
+                else { return false }
+                (count, bytes) = (count + 1, bytes + next.bytes)
+                counts[account, default: 0] += 1
+                return true
             }
             state.bytes -= bytes
             return group
