@@ -27,11 +27,13 @@ struct CountingOptionsTests {
     private static let credential = server + ["--operator-credential", "file"]
 
     /// A command of the operator's: in the data folder, or by the credential.
+    /// - Parameter inFolder: Its own options that count in the data folder alone.
     private static func operating(
-        _ words: [String], _ own: Set<String> = [], namesServer: Bool = false
+        _ words: [String], _ own: Set<String> = [], inFolder: Set<String> = [],
+        namesServer: Bool = false
     ) -> [Mode] {
-        let folder: Set = namesServer ? ["--data", "--server"] : ["--data"]
-        let alone: Set = namesServer ? own.union(["--data", "--json"]) : []
+        let folder = inFolder.union(namesServer ? ["--data", "--server"] : ["--data"])
+        let alone: Set = namesServer ? own.union(inFolder).union(["--data", "--json"]) : []
         return [
             Mode(words: words, counts: own.union(folder).union(["--json"])),
             Mode(words: words + server, counts: alone.union(["--operator-credential"])),
@@ -49,9 +51,10 @@ struct CountingOptionsTests {
     static let modes: [Mode] =
         valueModes + deviceModes + serverModes + keeping(["device", "list"])
         + keeping(["device", "rename", "d", "n"]) + keeping(["device", "revoke", "d"])
-        + operating(["account", "create", "ada"], namesServer: true)
+        + operating(["account", "create", "ada"], inFolder: ["--code-minutes"], namesServer: true)
         + operating(
-            ["account", "code", "ada"], ["--store", "--credential-days"], namesServer: true)
+            ["account", "code", "ada"], ["--store", "--credential-days"],
+            inFolder: ["--code-minutes"], namesServer: true)
         + operating(["account", "list"]) + operating(["account", "rename", "ada", "eve"])
         + operating(["account", "delete", "ada"], ["--yes"])
         + [Mode(words: ["account", "delete"], counts: ["--yes", "--wipe", "--home", "--json"])]

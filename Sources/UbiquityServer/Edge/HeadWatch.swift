@@ -50,6 +50,11 @@ final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
+    /// What comes after the last request is no request, and no trouble: the answer is still due.
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard isOver, error is HTTPParserError else { return context.fireErrorCaught(error) }
+    }
+
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head(var head) where head.status.code >= 200:
