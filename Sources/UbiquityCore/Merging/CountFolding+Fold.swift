@@ -12,7 +12,7 @@ extension CountFolding {
         var stamp: Stamp { [count, removal].compactMap { $0?.stamp }.max()! }
     }
 
-    /// Of each counted key, by the runs. What is no count, nobody adds up.
+    /// The listed runs of each counted key. What is no count, nobody adds up.
     func listedCounts(_ stored: PushAdmission.Stored) -> [Key: [Key: Listed]] {
         var all: [Key: [Key: Listed]] = [:]
         guard !counters.isEmpty else { return all }

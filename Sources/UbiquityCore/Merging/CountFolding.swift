@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a push does to counters of which the server has folded runs, and which runs it folds with it.
+/// The effect of a push on counters: on those of which the server has folded runs, and the folding of more.
 ///
 /// Each run of an app that counts leaves a part, and each removal another one. The server alone sees all
 /// in one order, so it alone may put a run's count into a sum, ``PartID/fold``, and list it no more. What
@@ -18,13 +18,13 @@ struct CountFolding {
         var stamp: Stamp
     }
 
-    /// What came of a key.
+    /// The writes of a counter that are not listed.
     struct Counter {
         var counts: [Key: Late] = [:]
         var removals: [Key: Late] = [:]
-        /// Of the fold.
+        /// The removal of the fold that has seen most of it.
         var removal: (mark: FoldMark, write: Record)?
-        /// What devices wrote as the fold or its removal.
+        /// The writes of devices to the fold and its removal.
         var ofFold: [Record] = []
     }
 
@@ -32,7 +32,7 @@ struct CountFolding {
     private let lineage: Lineage
     let mark: FoldMark
     let forgotten: FoldHorizon
-    /// Of each run, in the order of their times.
+    /// The increments of each run, in the order of their times.
     private(set) var increments: [Key: [FoldedIncrement]] = [:]
     private(set) var counters: [Key: Counter] = [:]
     private var changed: [FoldedIncrement.ID: FoldedIncrement] = [:]
@@ -126,13 +126,13 @@ struct CountFolding {
         }
     }
 
-    /// Of a run, that which has come furthest.
+    /// Keeps of a run that which has come furthest.
     private static func keep(_ late: Late, of run: Key, in all: inout [Key: Late]) {
         if let other = all[run], other.count.times >= late.count.times { return }
         all[run] = late
     }
 
-    /// Up to where the author of a removal of the fold has seen it; nil: nothing that is here.
+    /// The mark up to which the author of a removal has seen the fold; nil: nothing that is here.
     private func place(of removal: Count) -> FoldMark? {
         lineage.place(of: FoldMark(rawValue: removal.times))
     }
@@ -144,7 +144,7 @@ struct CountFolding {
 
     // MARK: - All of them
 
-    /// What the push makes of each counter in the end.
+    /// Changes each counter as the push has it in the end.
     /// - Returns: The increments to be stored.
     mutating func finish(_ stored: inout PushAdmission.Stored) -> [FoldedIncrement] {
         let runs = Dictionary(grouping: increments.keys, by: \.whole)
@@ -155,12 +155,12 @@ struct CountFolding {
         return changed.values.sorted { ($0.run, $0.times) < ($1.run, $1.times) }
     }
 
-    /// What changes of a counter's fold.
+    /// The changes of a counter's fold.
     struct Change {
-        /// What was added that nobody had removed, and the greatest stamp of it.
+        /// The sum of what was added and nobody had removed, and the greatest stamp of that.
         var added: Number?
         var addedStamp: Stamp?
-        /// What was removed of that which the fold shows.
+        /// The sum of what was removed of that which the fold shows.
         var removed: Number?
         var removedStamp: Stamp?
         /// The runs that are folded for the first time.

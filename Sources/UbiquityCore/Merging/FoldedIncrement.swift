@@ -18,7 +18,7 @@ package struct FoldedIncrement: Hashable, Sendable {
     /// The number of times up to which this one goes.
     package var times: Int64
     package var amount: Number
-    /// What the run has counted in all up to there.
+    /// The run's count up to there.
     package var total: Number
     /// When it was folded.
     package var mark: FoldMark
@@ -73,8 +73,8 @@ package struct FoldMark: Hashable, Comparable, Sendable {
 }
 
 extension Lineage {
-    /// Up to where somebody has seen this history who has seen a mark, maybe of one that has branched off
-    /// from it; nil: nobody knows.
+    /// The mark in this history for one that may be of a history which branched off: up to there somebody
+    /// has seen this one who has seen that; nil: nobody knows.
     func place(of mark: FoldMark) -> FoldMark? {
         guard mark.rawValue > 0 else { return nil }
         let begun = spans.prefix { $0.firstRevision <= mark.revision }
@@ -89,7 +89,7 @@ extension Lineage {
     }
 }
 
-/// Up to where a store's folded increments are forgotten.
+/// The end of a store's folded increments that are forgotten.
 package struct FoldHorizon: Hashable, Sendable {
     /// The greatest timestamp of one that is.
     package var timestamp: HybridTimestamp
@@ -101,7 +101,7 @@ package struct FoldHorizon: Hashable, Sendable {
     }
 }
 
-/// Which folded increments of a key a push makes the server look up.
+/// The folded increments of a key that the server looks up for a push.
 package struct FoldedQuery: Hashable, Sendable {
     package var key: Key
     /// All of these runs.
@@ -142,7 +142,7 @@ extension Push {
 }
 
 extension PartID {
-    /// What the server has made of runs that are no longer listed: the sum of all that it has ever folded.
+    /// The sum of all runs that the server has ever folded, which are no longer listed.
     /// Its removal is as any run's.
     package static let fold = PartID("\(MergePolicy.counter.rawValue)+")!
 }
@@ -171,7 +171,7 @@ extension Key {
 }
 
 extension Count {
-    /// Up to where a key's fold is removed.
+    /// The mark up to which a key's fold is removed.
     static func removedFold(of key: Key, in records: [Key: Record]) -> FoldMark {
         let removal = Count(records[key.part(PartID.fold.removal)]?.content.value)
         return FoldMark(rawValue: removal?.times ?? 0)

@@ -51,7 +51,7 @@ package struct PushAdmission: Sendable {
         }
     }
 
-    /// What the rule must know of folded counts.
+    /// The folded counts, as far as the rule must know them.
     package struct Folds: Hashable, Sendable {
         /// Those that match ``Push/foldedQueries(_:)``.
         package var increments: [FoldedIncrement]
@@ -171,7 +171,7 @@ package struct PushAdmission: Sendable {
         return .committed(results)
     }
 
-    /// What became of counts in the end: they may have been folded by the same push.
+    /// The answer with what became of counts in the end: they may have been folded by the same push.
     private func counted(
         _ transaction: Transaction, _ result: TransactionResult, _ records: [Key: Record]
     ) -> TransactionResult {

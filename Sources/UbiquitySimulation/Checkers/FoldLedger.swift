@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// What servers have folded of counts, with the acts that are in there.
+/// The increments that servers have folded, with the acts that are in there.
 struct FoldLedger {
     private struct Noted {
         var increment: FoldedIncrement
@@ -15,7 +15,9 @@ struct FoldLedger {
         var times: Int64
     }
 
-    private var noted: [StoreName: [FoldedIncrement.ID: Noted]] = [:]
+    /// In the order in which they were committed, and the last of each.
+    private var log: [StoreName: [Noted]] = [:]
+    private var noted: [StoreName: [FoldedIncrement.ID: FoldedIncrement]] = [:]
     /// The acts that are in a fold, or were before somebody removed them, by its number of times.
     private var acts: [Moment: [Int]] = [:]
     /// The runs of which a server went back to before they were folded, or removed when they were.
@@ -24,15 +26,44 @@ struct FoldLedger {
     /// - Parameter numbers: The acts that are in an increment.
     mutating func note(_ commit: Commit, _ numbers: (FoldedIncrement) -> [Int]) {
         for increment in commit.folded {
-            noted[commit.store, default: [:]][increment.id] = Noted(
-                increment: increment, revision: commit.position.revision)
+            noted[commit.store, default: [:]][increment.id] = increment
+            log[commit.store, default: []].append(
+                Noted(increment: increment, revision: commit.position.revision))
         }
         for write in commit.writes where write.key.part == PartID("c+") {
             guard let times = AppProposal.count(in: write.content.value)?.times else { continue }
-            acts[Moment(fold: write.key, times: times)] = noted[commit.store, default: [:]].values
-                .filter { $0.increment.run.whole == write.key.whole }
-                .flatMap { numbers($0.increment) }
+            acts[Moment(fold: write.key, times: times)] = increments(of: write.key, commit.store)
+                .flatMap(numbers)
         }
+    }
+
+    private func increments(of key: Key, _ store: StoreName) -> [FoldedIncrement] {
+        noted[store, default: [:]].values.filter { $0.run.whole == key.whole }
+    }
+
+    /// What a fold shows must be the sum of what is in there and not removed.
+    func complaint(_ commit: Commit) -> String? {
+        for write in commit.writes where write.key.isOfFold {
+            let key = write.key.whole
+            let fold = count(key, "c+", commit)
+            let removal = count(key, "c-+", commit)
+            let left = increments(of: key, commit.store).filter {
+                !$0.isRemoved && $0.mark.rawValue > removal.times
+            }
+            let sum = left.reduce(0) { $0 + ($1.amount.value.amount ?? 0) }
+            let shown = fold.times > removal.times ? fold.total + removal.total : 0
+            if shown != sum {
+                return "the fold of \(key) in \(commit.store) shows \(shown), and has \(sum)"
+            }
+        }
+        return nil
+    }
+
+    private func count(_ key: Key, _ part: String, _ commit: Commit) -> (
+        times: Int64, total: Double
+    ) {
+        PartID(part).flatMap { AppProposal.count(in: commit.after[key.part($0)]?.content.value) }
+            ?? (0, 0)
     }
 
     func numbers(_ fold: Key, _ times: Int64) -> [Int] {
@@ -45,14 +76,16 @@ struct FoldLedger {
         to positions: [StoreName: Position]
     ) -> [(store: StoreName, increment: FoldedIncrement)] {
         var lost: [(StoreName, FoldedIncrement)] = []
-        for (store, all) in noted {
+        for (store, all) in log {
             let last = positions[store]?.revision ?? 0
-            for (id, known) in all where known.revision > last {
-                unsettled.insert(id.run)
+            let kept = all.filter { $0.revision <= last }
+            for known in all where known.revision > last {
+                unsettled.insert(known.increment.run)
                 guard known.increment.mark.revision > last else { continue }
-                noted[store]?[id] = nil
                 lost.append((store, known.increment))
             }
+            log[store] = kept
+            noted[store] = Dictionary(kept.map { ($0.increment.id, $0.increment) }) { $1 }
         }
         return lost
     }

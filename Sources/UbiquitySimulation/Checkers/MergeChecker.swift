@@ -47,6 +47,7 @@ package final class MergeChecker: Checker {
                 ledger.note([number], in: commit)
             }
             folds.note(commit) { [self] in numbers(in: $0) }
+            return folds.complaint(commit)
         case .withdrawn(let disk, let records): excuse(records, on: disk)
         case .discarded(let disk, let keys): excuse(keys, on: disk) { $0.seenRecords != nil }
         case .lost(let disk), .wiped(let disk):

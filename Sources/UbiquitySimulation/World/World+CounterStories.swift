@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// What happens to counters while the server folds them.
+/// Stories of counters that the server folds.
 extension World {
     var storiesOfCounters: [(SimulatedDevice) -> Void] {
         let faults = scenario.faults
