@@ -133,6 +133,7 @@ struct FoldedCountStorageTests {
             try db.execute(
                 sql: """
                     DROP TABLE folded; ALTER TABLE store DROP COLUMN folded;
+                    ALTER TABLE store DROP COLUMN parts;
                     ALTER TABLE store DROP COLUMN folds_forgotten;
                     ALTER TABLE store DROP COLUMN folds_forgotten_revision; PRAGMA user_version = 3
                     """)

@@ -20,7 +20,7 @@ private final class SmallDisk {
     var ballast: String { folder.file("ballast") }
 
     func fill() throws {
-        let file = try #require(fopen(ballast, "w"))
+        let file = try #require(fopen(ballast, "we"))
         setvbuf(file, nil, _IONBF, 0)
         let bytes = [UInt8](repeating: 7, count: 4_096)
         while fwrite(bytes, 1, bytes.count, file) == bytes.count {}
