@@ -52,7 +52,7 @@ struct CheckersTests {
                 position: Position(epoch: epoch, revision: revision),
                 push: Push([try Transaction(pushed)]), results: [result], writes: after,
                 limits: limits, serverMilliseconds: 1_000, newestForgotten: .zero,
-                greatestMilliseconds: 1_000, device: DeviceID(rawValue: 1)))
+                device: DeviceID(rawValue: 1)))
     }
 
     private func settled(_ server: [Record], _ process: Settlement.Process? = nil) -> Observation {

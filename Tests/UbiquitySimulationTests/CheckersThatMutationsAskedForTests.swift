@@ -46,7 +46,7 @@ struct CheckersThatMutationsAskedForTests {
                 position: Position(epoch: 1, revision: 1), push: Push([try Transaction(pushed)]),
                 results: [result], writes: isRefused ? [] : pushed, limits: limits,
                 serverMilliseconds: 1_000, newestForgotten: .zero,
-                greatestMilliseconds: 1_000, device: DeviceID(rawValue: 1)))
+                device: DeviceID(rawValue: 1)))
     }
 
     private var opened: Observation { .opened(process: 1, disk: disk(), values: [:]) }

@@ -158,8 +158,6 @@ package struct Commit {
     package var limits: StoreLimits
     package var serverMilliseconds: Int64
     package var newestForgotten: HybridTimestamp
-    /// The latest time that the server's clock ever showed.
-    package var greatestMilliseconds: Int64
     /// Who sent it: the device's name at the server.
     package var device: DeviceID
     /// What was folded of counts, or was so before and has changed.
@@ -171,7 +169,7 @@ package struct Commit {
         store: StoreName, before: [Key: Record], after: [Key: Record], position: Position,
         push: Push, results: [TransactionResult], writes: [Record], limits: StoreLimits,
         serverMilliseconds: Int64, newestForgotten: HybridTimestamp,
-        greatestMilliseconds: Int64, device: DeviceID, folded: [FoldedIncrement] = [],
+        device: DeviceID, folded: [FoldedIncrement] = [],
         partsMax: Int = 60
     ) {
         self.store = store
@@ -184,7 +182,6 @@ package struct Commit {
         self.limits = limits
         self.serverMilliseconds = serverMilliseconds
         self.newestForgotten = newestForgotten
-        self.greatestMilliseconds = greatestMilliseconds
         self.device = device
         self.folded = folded
         self.partsMax = partsMax

@@ -255,7 +255,6 @@ package final class VirtualServer {
                             position: admitted.position, push: waiting.push,
                             results: admitted.results, writes: admitted.writes, limits: limits,
                             serverMilliseconds: now, newestForgotten: store.state.newestForgotten,
-                            greatestMilliseconds: max(greatestNow, world.now),
                             device: waiting.device, folded: admitted.folded,
                             partsMax: partsMax)))
                 let horizon = store.state.horizon

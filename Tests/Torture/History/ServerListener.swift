@@ -14,7 +14,6 @@ final class ServerListener: Sendable {
     private struct Known {
         var records: [Key: Record] = [:]
         var cursor: Cursor?
-        var greatestMilliseconds: Int64 = 0
     }
 
     let store: StoreName
@@ -66,8 +65,6 @@ final class ServerListener: Sendable {
             if changes.isWhole { known.records = [:] }
             for record in changes.records { known.records[record.key] = record }
             known.cursor = changes.cursor
-            known.greatestMilliseconds = max(
-                known.greatestMilliseconds, changes.serverMilliseconds)
             chronicle.count(.commits)
             chronicle.note(.committed(commit(changes, transaction, position, before, known)))
         }
@@ -83,7 +80,7 @@ final class ServerListener: Sendable {
             push: Push([transaction]),
             results: [.committed(changes.records.map { _ in .applied })], writes: changes.records,
             limits: StoreLimits(), serverMilliseconds: changes.serverMilliseconds,
-            newestForgotten: .zero, greatestMilliseconds: known.greatestMilliseconds,
+            newestForgotten: .zero,
             device: device)
     }
 }
