@@ -28,6 +28,8 @@ package final class CommitChecker: Checker {
     private var lastWrite = 0
     /// Whether an older copy of a server went on: it does not know what its devices had from there.
     private var hasGoneBack = false
+    private var greatestServerMilliseconds: Int64 = 0
+    private var hasClockGoneBack = false
 
     package init() {}
 
@@ -35,6 +37,9 @@ package final class CommitChecker: Checker {
         switch observation {
         case .committed(let commit):
             noteKnown(commit.before, on: commit.store)
+            if commit.serverMilliseconds < greatestServerMilliseconds { hasClockGoneBack = true }
+            greatestServerMilliseconds = max(
+                greatestServerMilliseconds, commit.serverMilliseconds)
             defer { note(commit) }
             return checkTransactions(of: commit) ?? checkChanges(in: commit)
                 ?? wonAtLast(in: commit) ?? revived(in: commit, history)
@@ -162,6 +167,7 @@ package final class CommitChecker: Checker {
         else { return false }
         let areInOrder =
             history.originals.isEmpty && commit.limits.pushBytesMax >= Self.orderedBytesMin
+            && !hasClockGoneBack
         var number: Int? = author.number
         while let seen = number, let write = history.writes[seen] {
             if committed[commit.store]?.contains(seen) ?? false { return false }
@@ -180,8 +186,9 @@ package final class CommitChecker: Checker {
     }
 
     /// A write that replaced one which was never sent is refused where its author's later ones came
-    /// first: from a clone, or where transactions that overlap in time do not fit into a push. So the
-    /// decision 0018 says; elsewhere they come in their order.
+    /// first: from a clone, where transactions that overlap in time do not fit into a push, or where the
+    /// server's clock was set back, for what is stamped anew then is out of its order. So the decision 0018
+    /// says; elsewhere they come in their order.
     private static let orderedBytesMin = 4_096
 
     private func hasDecided(about stamp: Stamp, _ store: StoreName) -> Bool {
