@@ -302,6 +302,34 @@ struct FoundBySimulationTests {
         #expect(second.takeNotices().isEmpty)
     }
 
+    @Test func `what replaced a refused write is taken, whatever was forgotten meanwhile`() {
+        cloud.setLimits { $0.storeBytesMax = 100 }
+        let (first, second) = (cloud.device(), cloud.device())
+        cloud.settle()
+        second.goOffline()
+        let long = PropertyListValue.string(ExactString(String(repeating: "x", count: 60)))
+        second["k"] = long
+        cloud.pass(milliseconds: 1_000)
+        second["z"] = .integer(1)
+        first["x"] = long
+        cloud.settle()
+        second.goOnline()
+        second.holdsAnswers = true
+        cloud.settle()
+        #expect(cloud.server["k"] == nil && cloud.server["z"] == .integer(1))
+        second["k"] = .integer(2)
+        second.answer()
+        second.goOffline()
+        cloud.pass(milliseconds: 1_000)
+        first["x"] = nil
+        cloud.settle()
+        cloud.forgetDeletions()
+        second.goOnline()
+        cloud.settle()
+        #expect(cloud.server["k"] == .integer(2))
+        #expect(second.disk.refused.isEmpty)
+    }
+
     @Test func `what was deleted twice and forgotten stays deleted until the stream has told`() {
         let (first, second) = (cloud.device(), cloud.device())
         first["a"] = .integer(1)

@@ -98,6 +98,7 @@ extension SyncEngine {
                 let isForgotten = refusal.code == Refusal.olderThanForgotten.code
                 for write in transaction.writes {
                     refused[write.key] = refusal
+                    if !isForgotten { neverHad(write, over: transaction.had[write.key]) }
                     guard withdraw(write, refusal) else { continue }
                     if isForgotten {
                         forgotten.insert(write.key)
@@ -186,6 +187,14 @@ extension SyncEngine {
             entries.update(key, saves: false) { $0.isSettled = false }
             awaitAgain(key)
         }
+    }
+
+    /// What replaced a refused write meanwhile replaced nothing that the server has of it.
+    private mutating func neverHad(_ write: Record, over had: Stamp?) {
+        guard let pending = entries[write.key]?.pending, pending.record != write,
+            pending.had == write.stamp.withoutDigest
+        else { return }
+        entries.update(write.key) { $0.pending?.had = had }
     }
 
     /// Puts the last agreed value back, and keeps the refused one for the app.
