@@ -9,6 +9,8 @@ import UbiquityCore
 package final class CommitChecker: Checker {
     /// The latest write that each key ever had, as long as the server is not an older copy of itself.
     private var latest: [StoreName: [Key: Record]] = [:]
+    /// What each store has refused of what apps wrote.
+    private var refused: [StoreName: Set<Int>] = [:]
     /// What each store has ever committed of what apps wrote.
     private var committed: [StoreName: Set<Int>] = [:]
     /// The same, of the server as it is: an older copy of it has not decided about what it lacks.
@@ -74,6 +76,10 @@ package final class CommitChecker: Checker {
             }
         }
         noteKnown(commit.after, on: commit.store)
+        for case (let transaction, .refused) in zip(commit.push.transactions, commit.results) {
+            refused[commit.store, default: []].formUnion(
+                transaction.writes.compactMap { Mark($0.content.value)?.number })
+        }
         for case (let transaction, .committed(let results)) in zip(
             commit.push.transactions, commit.results)
         {
@@ -177,7 +183,11 @@ package final class CommitChecker: Checker {
             {
                 return false
             }
-            if !areInOrder, let stamp = stamps[seen], hasDecided(about: stamp, commit.store) {
+            // The answer that it was refused may be lost: then its author does not know.
+            let isRefused = refused[commit.store]?.contains(seen) ?? false
+            if !areInOrder || isRefused, let stamp = stamps[seen],
+                hasDecided(about: stamp, commit.store)
+            {
                 return false
             }
             number = write.over
