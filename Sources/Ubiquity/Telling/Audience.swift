@@ -11,7 +11,7 @@ internal import UbiquityCore
 /// the main queue unless the app asked for it: Foundation on Linux makes the poster wait for
 /// observers on `queue: .main`.
 ///
-/// Shared state: `stores`, the instances of the store, of which the first that is left stands for it
+/// Shared state: `stores`, the instances of the store, of which the last that was made stands for it
 /// in notifications, and `waiting`; each by its mutex, because they come and go on any thread. The
 /// broadcasts guard themselves.
 final class Audience: Sendable {
@@ -42,7 +42,8 @@ final class Audience: Sendable {
 
     init(queue: any WorkQueue) { self.queue = queue }
 
-    /// The first instance stands for the store, and the next when it is gone.
+    /// The newest instance stands for the store, and the one before it when that is gone: an app that lets
+    /// its store go may have a round trip of it under way still, which keeps it.
     func adopt(_ store: UbiquitousKeyValueStore) {
         stores.withLock { stores in
             stores.removeAll { $0.store == nil }
@@ -108,7 +109,7 @@ final class Audience: Sendable {
     private func post(_ reason: Int, _ keys: [String]) {
         NotificationCenter.default.post(
             name: UbiquitousKeyValueStore.didChangeExternallyNotification,
-            object: stores.withLock { $0.lazy.compactMap(\.store).first },
+            object: stores.withLock { $0.last { $0.store != nil }?.store },
             userInfo: [
                 // A number that casts to `Int` as well as to `NSNumber`.
                 NSUbiquitousKeyValueStoreChangeReasonKey: NSNumber(value: reason),

@@ -5,6 +5,7 @@ import Foundation
 import GRDB
 import Synchronization
 import Testing
+import UbiquityCore
 
 @testable import Ubiquity
 
@@ -28,6 +29,24 @@ import Testing
             store = try open()
             #expect(store?.longLong(forKey: "key 49") == number)
         }
+    }
+
+    /// A round trip that is under way keeps it.
+    @Test func `is told of changes though the one before is still held`() async throws {
+        let before = try open()
+        let store = try open()
+        let isTold = Mutex(false)
+        let observer = NotificationCenter.default.addObserver(
+            forName: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
+            queue: nil
+        ) { _ in isTold.withLock { $0 = true } }
+        let key = try Key("k")
+        await withCheckedContinuation { continuation in
+            store.backing.audience.tell(Notice(.serverChange, [key])) { continuation.resume() }
+        }
+        #expect(isTold.withLock { $0 })
+        NotificationCenter.default.removeObserver(observer)
+        withExtendedLifetime(before) {}
     }
 
     @Test func `also when it was closed, once or twice, on another thread`() async throws {
