@@ -9,13 +9,14 @@ PLIST ?=
 BUILD_FLAGS ?=
 
 .PHONY: help setup build demo example test test-api test-tsan simulate mutations torture fuzz fuzz-build \
-	fuzz-corpus format lint docs protobuf benchmark clean
+	fuzz-corpus format lint docs protobuf benchmark nightly clean
 
 help:
 	@echo "make demo                  two devices and a server on this machine, with a sample file"
 	@echo "make demo PLIST=FILE       the same with a preferences file of your own"
 	@echo "make example NAME=Cloudy   an example app on two devices; Examples/README.md has them all"
 	@echo "make test                  all tests"
+	@echo "make test FILTER=Reopening those whose suite, name or file matches a regular expression"
 	@echo "make test-api              the OpenAPI file against a running server, by schemathesis"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
@@ -27,6 +28,7 @@ help:
 	@echo "make lint                  the format check; make format corrects it"
 	@echo "make docs                  the libraries' documentation, into .build/docs"
 	@echo "make benchmark             the figures of docs/BENCHMARKS.md, release build"
+	@echo "make nightly               all of the long ones, some four hours, with a report at the end"
 	@echo "make protobuf              generates the Swift code of Protocol/ubiquity.proto"
 
 setup:
@@ -52,9 +54,11 @@ example: setup
 	done
 	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/$(NAME)" $(EXAMPLE_FLAGS)
 
+FILTER ?=
+
 test: setup
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
-	$(SWIFT) test $(BUILD_FLAGS) --skip-build
+	$(SWIFT) test $(BUILD_FLAGS) --skip-build $(if $(FILTER),--filter "$(FILTER)")
 
 # Takes some two minutes; API_SECONDS says otherwise. schemathesis comes from PyPI into .build.
 test-api: setup
@@ -139,6 +143,10 @@ docs: setup
 benchmark: setup
 	$(SWIFT) build -c release --package-path Benchmarks
 	"$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/ubiquity-benchmarks"
+
+# Each goes on where the one before has failed; NIGHTLY="torture fuzz" runs some of them.
+nightly:
+	@scripts/nightly $(NIGHTLY)
 
 # The generated code is committed: building the generator takes longer than building the project.
 # It needs Debian's protobuf-compiler.
