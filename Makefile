@@ -70,7 +70,7 @@ test-tsan: setup
 	UBIQUITY_TSAN=1 $(SWIFT) build $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan \
 		--build-tests
 	UBIQUITY_TSAN=1 \
-	TSAN_OPTIONS="halt_on_error=1 suppressions=$(CURDIR)/Tests/thread-sanitizer.supp" \
+	TSAN_OPTIONS="halt_on_error=1 suppressions=$(CURDIR)/Tests/ThreadSanitizer/suppressions.txt" \
 	$(SWIFT) test $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan --skip-build \
 		--no-parallel
 

@@ -15,6 +15,8 @@ final class DefaultStore: Sendable {
     private struct State {
         var configuration = UbiquityConfiguration()
         var store: UbiquitousKeyValueStore?
+        /// A stand-in was used in this process. Otherwise nobody needs to look for one.
+        var hasStandIn = false
     }
 
     private let state = Mutex(State())
@@ -30,33 +32,27 @@ final class DefaultStore: Sendable {
         }
     }
 
-    /// What stands for the default store in a test of an app; nil: nothing does.
-    @TaskLocal private static var stand: UbiquitousKeyValueStore?
-    /// Whether a store ever stood for the default one. Else nobody need look.
-    private static let hasStand = Atomic(false)
-
-    private static var standIn: UbiquitousKeyValueStore? {
-        hasStand.load(ordering: .relaxed) ? stand : nil
-    }
+    /// The stand-in for the default store in a test of an app; nil: there is none in this task.
+    @TaskLocal private static var standIn: UbiquitousKeyValueStore?
 
     static func replace<Result>(
         by store: UbiquitousKeyValueStore, _ body: () throws -> Result
     ) rethrows -> Result {
-        hasStand.store(true, ordering: .relaxed)
-        return try $stand.withValue(store, operation: body)
+        shared.state.withLock { $0.hasStandIn = true }
+        return try $standIn.withValue(store, operation: body)
     }
 
     static func replace<Result>(
         by store: UbiquitousKeyValueStore, _ body: () async throws -> Result
     ) async rethrows -> Result {
-        hasStand.store(true, ordering: .relaxed)
-        return try await $stand.withValue(store, operation: body)
+        shared.state.withLock { $0.hasStandIn = true }
+        return try await $standIn.withValue(store, operation: body)
     }
 
     /// Never fails: an app that cannot open its file goes on in memory, and is told so.
     var store: UbiquitousKeyValueStore {
-        if let store = Self.standIn { return store }
         let (store, isNew) = state.withLock { state in
+            if state.hasStandIn, let store = Self.standIn { return (store, false) }
             if let store = state.store { return (store, false) }
             let store = UbiquitousKeyValueStore(backing: Self.backing(state.configuration))
             state.store = store

@@ -5,12 +5,17 @@ internal import Synchronization
 /// Whether the server does its work: the last round of its housekeeping, which reads the database
 /// on both kinds of threads, was not long ago.
 ///
-/// State: `round`, `full` and `told`, guarded by being atomic. Who asks costs the storage nothing.
+/// State: `state`, guarded by its mutex. Asking costs the storage nothing.
 final class Readiness: Sendable {
-    private let round = Atomic<Int64>(.min)
-    private let full = Atomic(false)
-    /// When the log was told that it is not.
-    private let told = Atomic<Int64>(.min)
+    private struct State {
+        /// The uptime of the last round; nil: none was made, or the server stops.
+        var round: Int64?
+        var isFull = false
+        /// The uptime when the log was last told that the server is not ready.
+        var logged: Int64?
+    }
+
+    private let state = Mutex(State())
     private let clock: ServerClock
 
     /// A round comes each second; a flush of the disk may take a few.
@@ -19,25 +24,30 @@ final class Readiness: Sendable {
 
     init(clock: ServerClock) { self.clock = clock }
 
-    func roundEnded() { round.store(clock.uptime(), ordering: .relaxed) }
-    func stop() { round.store(.min, ordering: .relaxed) }
+    func roundEnded() { state.withLock { $0.round = clock.uptime() } }
+    func stop() { state.withLock { $0.round = nil } }
 
     /// The disk is full.
     var isFull: Bool {
-        get { full.load(ordering: .relaxed) }
-        set { full.store(newValue, ordering: .relaxed) }
+        get { state.withLock { $0.isFull } }
+        set { state.withLock { $0.isFull = newValue } }
     }
 
     /// Whether the log is to be told that it is not ready: once a minute, however often it is asked.
     func shouldTell() -> Bool {
-        let (last, now) = (told.load(ordering: .relaxed), clock.uptime())
-        guard last == .min || now - last >= Self.tellingMilliseconds else { return false }
-        return told.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
+        let now = clock.uptime()
+        return state.withLock { state in
+            if let logged = state.logged, now - logged < Self.tellingMilliseconds { return false }
+            state.logged = now
+            return true
+        }
     }
 
     var isReady: Bool {
-        if isFull { return false }
-        let last = round.load(ordering: .relaxed)
-        return last != .min && clock.uptime() - last <= Self.milliseconds
+        let now = clock.uptime()
+        return state.withLock { state in
+            guard !state.isFull, let round = state.round else { return false }
+            return now - round <= Self.milliseconds
+        }
     }
 }

@@ -12,15 +12,15 @@ internal import UbiquityWire
 @testable internal import UbiquityServer
 
 struct HealthTests {
-    /// Milliseconds of a clock that a test moves. Shared state: `ahead`, by being atomic.
+    /// Milliseconds of a clock that a test moves. Shared state: `ahead`, guarded by its mutex.
     private final class MovedClock: Sendable {
-        let ahead = Atomic<Int64>(0)
+        let ahead = Mutex<Int64>(0)
 
         var clock: ServerClock {
             let system = ServerClock.system
             return ServerClock(
                 now: system.now,
-                uptime: { [self] in system.uptime() + ahead.load(ordering: .relaxed) })
+                uptime: { [self] in system.uptime() + ahead.withLock { $0 } })
         }
     }
 
@@ -40,7 +40,7 @@ struct HealthTests {
         #expect(!readiness.isReady)
         readiness.roundEnded()
         #expect(readiness.isReady)
-        moved.ahead.store(5_100, ordering: .relaxed)
+        moved.ahead.withLock { $0 = 5_100 }
         #expect(!readiness.isReady)
         readiness.roundEnded()
         #expect(readiness.isReady)
@@ -52,7 +52,7 @@ struct HealthTests {
         let moved = MovedClock()
         let readiness = Readiness(clock: moved.clock)
         #expect((0..<100).count { _ in readiness.shouldTell() } == 1)
-        moved.ahead.store(61_000, ordering: .relaxed)
+        moved.ahead.withLock { $0 = 61_000 }
         #expect((0..<100).count { _ in readiness.shouldTell() } == 1)
         #expect(!Problem.notReady.isLogged && Problem.answersInMemory.isLogged)
     }

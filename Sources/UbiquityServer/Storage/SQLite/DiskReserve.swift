@@ -6,10 +6,10 @@ internal import Synchronization
 /// Room on the disk that is given up when there is no other, so that what takes away still works where
 /// the disk is full: deletions, erasing, signing out.
 ///
-/// State: `isGivenUp`, guarded by being atomic. Only the thread that writes changes it and the file.
+/// State: `isGivenUpNow`, guarded by its mutex. Only the thread that writes changes it and the file.
 final class DiskReserve: Sendable {
     private let path: String
-    private let isGivenUpNow = Atomic(true)
+    private let isGivenUpNow = Mutex(true)
 
     /// Less where the disk is small.
     private static let bytesMax = 8 << 20
@@ -23,11 +23,15 @@ final class DiskReserve: Sendable {
     }
 
     /// The disk was full, and is not known to have room again: nothing that takes more may be stored.
-    var isGivenUp: Bool { isGivenUpNow.load(ordering: .relaxed) }
+    var isGivenUp: Bool { isGivenUpNow.withLock { $0 } }
 
     /// - Returns: Whether it was there.
     func giveUp() -> Bool {
-        guard !isGivenUpNow.exchange(true, ordering: .relaxed) else { return false }
+        let wasThere = isGivenUpNow.withLock { isGivenUp in
+            defer { isGivenUp = true }
+            return !isGivenUp
+        }
+        guard wasThere else { return false }
         unlink(path)
         return true
     }
@@ -39,7 +43,7 @@ final class DiskReserve: Sendable {
         guard isGivenUp else { return false }
         // Where the system does not say how full it is, a write will.
         guard let disk = Disk(of: path) else {
-            isGivenUpNow.store(false, ordering: .relaxed)
+            isGivenUpNow.withLock { $0 = false }
             return true
         }
         let bytes = min(Self.bytesMax, disk.bytes / Self.diskDivisor)
@@ -51,7 +55,7 @@ final class DiskReserve: Sendable {
             has >= bytes
             || disk.freeBytes - bytes + has >= bytes / 2
                 && posix_fallocate(file, 0, off_t(bytes)) == 0
-        if isThere { isGivenUpNow.store(false, ordering: .relaxed) } else { unlink(path) }
+        if isThere { isGivenUpNow.withLock { $0 = false } } else { unlink(path) }
         return isThere
     }
 

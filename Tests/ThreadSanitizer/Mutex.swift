@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+private import Foundation
+
+/// The stand-in for `Synchronization.Mutex` in a build for the thread sanitizer, where this module is
+/// imported under that name.
+///
+/// Under contention the kernel passes on that module's mutex, which the sanitizer does not see: it
+/// reports a race for everything that the mutex guards. The sanitizer knows `NSLock`.
+public struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
+    private final class Storage {
+        let lock = NSLock()
+        var value: Value
+
+        init(_ value: consuming Value) { self.value = value }
+    }
+
+    private let storage: Storage
+
+    public init(_ initialValue: consuming sending Value) { storage = Storage(initialValue) }
+
+    public borrowing func withLock<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        storage.lock.lock()
+        defer { storage.lock.unlock() }
+        return try body(&storage.value)
+    }
+}
