@@ -7,7 +7,7 @@ package import UbiquityCore
 /// Its number is in what it put there, see ``Mark`` for other keys, so that whoever sees that knows who
 /// put it there. Only a count has no room for it: it is known by its part and the number of times.
 package struct AppProposal: Sendable {
-    package enum Act: Hashable, Sendable {
+    package enum Act: Hashable, Sendable, Codable {
         /// Added to a counter, as the so many-th time under that part.
         case count(part: PartID, times: Int64, amount: Double)
         /// Offered a value for a maximum or minimum.
