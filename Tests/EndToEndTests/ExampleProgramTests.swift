@@ -8,7 +8,7 @@ extension EndToEndTests {
     @Suite struct ExampleProgramTests {
         private func run(_ stage: Stage, _ arguments: [String]) async throws -> ProgramRun {
             let child = try stage.start(arguments, program: .syncMe)
-            let status = try await child.exit(within: 60)
+            let status = try await child.exit()
             return ProgramRun(status: status, output: child.output, errors: child.errors)
         }
 

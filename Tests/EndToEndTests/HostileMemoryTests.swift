@@ -53,7 +53,7 @@ extension EndToEndTests {
                 #expect(try await isWell(server))
                 let growth = try memory(of: server) - before
                 #expect(growth < 200 * Self.mebibyte, "\(growth / Self.mebibyte) MiB")
-                try await until("the end of all", within: 30) {
+                try await until("the end of all") {
                     connections.allSatisfy { !$0.isActive }
                 }
                 #expect(try await isWell(server))
@@ -86,7 +86,7 @@ extension EndToEndTests {
                 }
                 let url = try server.metricsURL
                 var growth = 0
-                try await until("the end of a slow reader", within: 60) {
+                try await until("the end of a slow reader") {
                     growth = max(growth, try memory(of: server) - before)
                     let metrics = try await RawAnswer.to("GET", url).body
                     return !metrics.contains("{limit=\"slow-reader\"} 0\n")

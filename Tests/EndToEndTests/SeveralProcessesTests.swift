@@ -8,10 +8,11 @@ internal import UbiquityTestWorker
 extension EndToEndTests {
     /// An app, its helper and the command, of one person, on one machine, on one store.
     @Suite struct SeveralProcessesTests {
-        /// In milliseconds, from the call that writes to the observer that has read the value.
-        private static let delayMax = 50.0
+        /// In milliseconds, from the call that writes to the observer that has read the value. Half of the
+        /// time after which a process looks without having been told.
+        private static let delayMax = 500.0
 
-        @Test func `every process is told of another's write within 50 ms, and never of its own`()
+        @Test func `every process is told of another's write at once, and never of its own`()
             async throws
         {
             try await onStage { stage in
@@ -27,7 +28,7 @@ extension EndToEndTests {
                     let (key, text) = (isApp ? "app" : "helper", "round \(round)")
                     let start = try await writer.set(text, forKey: key)
                     toOther.add(from: start, to: try await other.arrival(of: text, forKey: key))
-                    try await until("the command's line", within: 5) {
+                    try await until("the command's line") {
                         watch.output.contains("\"\(text)\"")
                     }
                     toCommand.add(from: start, to: MonotonicTime.now)
@@ -42,7 +43,7 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `what the command writes, and removes, every process is told within 50 ms`()
+        @Test func `what the command writes, and removes, every process is told at once`()
             async throws
         {
             try await onStage { stage in
@@ -84,7 +85,7 @@ extension EndToEndTests {
                     try await Task.sleep(for: .microseconds(pause))
                     _ = try await app.set("\(round)", forKey: "key")
                     try await newcomer.isReady()
-                    try await until("round \(round)'s value in the newcomer", within: 2) {
+                    try await until("round \(round)'s value in the newcomer") {
                         try await newcomer.ask("get key") == .value("\(round)")
                     }
                     // Aims at the moment when the store is read and changes are not heard yet.
@@ -156,7 +157,7 @@ extension EndToEndTests {
                 let status = try await stage.run(
                     Self.command("status", home) + ["--json", "--timeout", "1"])
                 #expect(status.output.contains(holder), "\(status.output)")
-                try await until("the end of the round trip", within: 60) {
+                try await until("the end of the round trip") {
                     guard case .synced(let failure) = try other.messages().last else {
                         return false
                     }

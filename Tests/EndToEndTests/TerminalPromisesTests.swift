@@ -54,7 +54,7 @@ extension EndToEndTests {
                     }
                     try await server.stop()
                     try await server.start()
-                    let sync = try await stage.run(["sync"] + home + Self.store, within: 60)
+                    let sync = try await stage.run(["sync"] + home + Self.store)
                     #expect(sync.output == "\(round * 3) keys agreed, 0 pending\n")
                 }
             }

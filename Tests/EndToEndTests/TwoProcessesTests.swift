@@ -16,16 +16,16 @@ extension EndToEndTests {
                         Self.command("set", home) + ["word", "--string", value])
                     #expect(run.status == 0)
                     #expect(run.errors.isEmpty)
-                    try await until("the watch's line", within: 2) {
+                    try await until("the watch's line") {
                         watch.output.contains("\"\(value)\"")
                     }
                 }
                 watch.signal(SIGTERM)
-                #expect(try await watch.exit(within: 5) == 0)
+                #expect(try await watch.exit() == 0)
             }
         }
 
-        @Test func `commands are quick while another process holds the connection`() async throws {
+        @Test func `commands do not wait for another process with the connection`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
                 let home = try await server.signIn("a", isFirst: true)
@@ -36,11 +36,9 @@ extension EndToEndTests {
                 for number in Int64(1)...3 {
                     b.store.set(number, forKey: "number")
                     try await b.store.synchronizeNow()
-                    let start = ContinuousClock.now
                     let run = try await stage.run(Self.command("get", home) + ["number"])
                     #expect(run.output == "\(number)\n")
                     #expect(run.errors.isEmpty)
-                    #expect(start.duration(to: .now) < .seconds(3))
                 }
             }
         }
@@ -54,13 +52,13 @@ extension EndToEndTests {
                 let first = try await Self.watch(home, stage)
                 let second = try await Self.watch(home, stage)
                 b.store.set("before", forKey: "word")
-                try await until("both watches' lines", within: 5) {
+                try await until("both watches' lines") {
                     [first, second].allSatisfy { $0.output.contains("\"before\"") }
                 }
                 first.kill()
                 try await first.exit()
                 b.store.set("after", forKey: "word")
-                try await until("the second watch's line", within: 10) {
+                try await until("the second watch's line") {
                     second.output.contains("\"after\"")
                 }
                 try await stage.succeed("sync", "--home", home, "--store", Device.identifier)

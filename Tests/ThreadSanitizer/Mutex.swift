@@ -17,8 +17,10 @@ public struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
 
     private let storage: Storage
 
+    /// See `Synchronization.Mutex`.
     public init(_ initialValue: consuming sending Value) { storage = Storage(initialValue) }
 
+    /// See `Synchronization.Mutex`.
     public borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {

@@ -132,7 +132,7 @@ struct AccountTests {
         }
     }
 
-    @Test func `a device that another process revoked is out within a second`() async throws {
+    @Test func `a device that another process revoked is out, and its stream ends`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             #expect(try await device.pull().status == 200)
@@ -140,11 +140,8 @@ struct AccountTests {
             #expect(try await stream.nextEvent()?.name == "changes")
             let administration = try Administration(dataFolder: server.folder.file("data"))
             let id = try #require(DeviceID(device.id))
-            let time = try await ContinuousClock().measure {
-                try administration.revoke(id, accountName: "ada")
-                while try await stream.next() != nil {}
-            }
-            #expect(time < .seconds(TestPatience.isSanitized ? 10 : 1))
+            try administration.revoke(id, accountName: "ada")
+            while try await stream.next() != nil {}
             #expect(try await device.pull().status == 401)
         }
     }

@@ -108,11 +108,12 @@ struct DeterminismTests {
         #expect(story.observations != Story(seed: seed + 100).observations)
     }
 
-    @Test func `takes hardly longer for three days than for a moment`() {
+    /// In real time it would not come to its end.
+    @Test func `lets three days pass at once`() {
         let two = TwoDevices()
-        let start = ContinuousClock.now
+        two.a.set("x", forKey: "k")
         two.cloud.advance(by: .seconds(3 * 86_400))
-        #expect(ContinuousClock.now - start < .seconds(1))
+        #expect(two.b.string(forKey: "k") == "x")
     }
 
     @Test func `leaves nothing behind`() {

@@ -40,13 +40,11 @@ struct Child: Sendable {
     func kill() { signal(SIGKILL) }
 
     /// - Returns: The exit status.
-    /// - Throws: ``Trouble`` if it takes longer; the process is killed then.
+    /// - Throws: ``Trouble`` if it hangs; the process is killed then.
     @discardableResult
-    func exit(within seconds: Double = 20) async throws -> Int32 {
+    func exit() async throws -> Int32 {
         do {
-            try await until("the end of \(process.arguments ?? [])", within: seconds) {
-                !process.isRunning
-            }
+            try await until("the end of \(process.arguments ?? [])") { !process.isRunning }
         } catch {
             kill()
             throw error

@@ -38,9 +38,9 @@ final class Stage: Sendable {
     func start(_ arguments: String...) throws -> Child { try start(arguments) }
 
     /// Runs a command to its end.
-    func run(_ arguments: [String], within seconds: Double = 20) async throws -> ProgramRun {
+    func run(_ arguments: [String]) async throws -> ProgramRun {
         let child = try start(arguments)
-        let status = try await child.exit(within: seconds)
+        let status = try await child.exit()
         return ProgramRun(status: status, output: child.output, errors: child.errors)
     }
 

@@ -44,7 +44,7 @@ struct StormWriter {
         let worker = try await start()
         let enough = record.acknowledgedCount + writes
         var taken = try await storm(worker, writes: Self.endless)
-        try await until("\(writes) writes of \(record.writer)", within: 60) {
+        try await until("\(writes) writes of \(record.writer)") {
             try worker.mustRun()
             try take(worker, &taken)
             return record.acknowledgedCount >= enough
@@ -57,7 +57,7 @@ struct StormWriter {
     private mutating func write(atLeast writes: Int) async throws -> WorkerProcess {
         let worker = try await start()
         var taken = try await storm(worker, writes: writes)
-        try await until("the last \(writes) writes of \(record.writer)", within: 60) {
+        try await until("the last \(writes) writes of \(record.writer)") {
             try worker.mustRun()
             return try worker.messages().last == .stormOver
         }

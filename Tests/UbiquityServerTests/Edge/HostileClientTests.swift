@@ -33,7 +33,7 @@ internal import UbiquityWire
             let connection = try await RawConnection.open(server.port)
             let start = ContinuousClock.now
             await connection.send("GET /v1/config HTTP/1.1\r\nX: ")
-            while connection.isOpen, start.duration(to: .now) < .seconds(10) {
+            while connection.isOpen, start.duration(to: .now) < .seconds(300) {
                 await connection.send("a")
                 try await Task.sleep(for: .milliseconds(50))
             }
@@ -405,7 +405,7 @@ struct NeverCame: Error {
 
 /// Asynchronous conditions too.
 func until(_ what: String, _ condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(TestPatience.isSanitized ? 100 : 10)
+    let deadline = ContinuousClock.now + .seconds(300)
     while try await !condition() {
         guard .now < deadline else { throw NeverCame(what: what) }
         try await Task.sleep(for: .milliseconds(10))

@@ -11,7 +11,7 @@ import Testing
 /// From where, and when, an app's observers are called.
 ///
 /// A refusal by quota is what an app can be told of without a server.
-@Suite(.timeLimit(.minutes(1))) struct `A notification` {
+@Suite(.timeLimit(.minutes(15))) struct `A notification` {
     private static let tooLarge = Data(count: 1_048_577)
 
     @Test func `comes from a queue of the store, after the app's call and not inside of it`()

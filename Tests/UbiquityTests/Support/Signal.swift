@@ -13,9 +13,9 @@ final class Signal: Sendable {
 
     func fire() { count.withLock { $0 += 1 } }
 
-    /// - Throws: ``NotFired`` after five seconds.
+    /// - Throws: ``NotFired`` after five minutes.
     func wait(times: Int = 1) async throws {
-        let deadline = ContinuousClock.now + .seconds(5)
+        let deadline = ContinuousClock.now + .seconds(300)
         while self.times < times {
             guard ContinuousClock.now < deadline else { throw NotFired() }
             try await Task.sleep(for: .milliseconds(2))

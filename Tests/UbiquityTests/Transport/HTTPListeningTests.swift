@@ -112,10 +112,8 @@ struct HTTPListeningTests {
         try await wait { server.requests.count == 1 }
         server.send(text(try changes(1)))
         try await listener.signal.wait()
-        let start = ContinuousClock.now
         listener.task.cancel()
         #expect(await listener.task.value?.kind == .unreachable)
-        #expect(ContinuousClock.now - start < .seconds(1))
         let heard = listener.signal.times
         server.send(text(try changes(2)))
         try await Task.sleep(for: .milliseconds(30))

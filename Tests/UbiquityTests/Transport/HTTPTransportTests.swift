@@ -120,14 +120,12 @@ struct HTTPTransportTests {
         let address = server.address
         try await server.close()
         let transport = try transport(address)
-        let start = ContinuousClock.now
         let failure = await failure { () throws(LinkFailure) in try await transport.pull(since: nil)
         }
         #expect(
             failure
                 == LinkFailure(.unreachable, "no server answers at \(address) (connection refused)")
         )
-        #expect(ContinuousClock.now - start < .seconds(2))
     }
 
     @Test(arguments: [
@@ -166,9 +164,7 @@ struct HTTPTransportTests {
             await failure { () throws(LinkFailure) in try await transport.pull(since: nil) }
         }
         while server.requests.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
-        let start = ContinuousClock.now
         task.cancel()
         #expect(await task.value?.kind == .unreachable)
-        #expect(ContinuousClock.now - start < .seconds(1))
     }
 }
