@@ -97,6 +97,23 @@ import Testing
         expect(.integer(17), on: a, b)
     }
 
+    @Test func `what comes late of a folded run finds room in a full store`() throws {
+        cloud.setPartsMax(60)
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.count(key, by: 3)
+        cloud.settle()
+        a.goOffline()
+        try a.count(key, by: 4)
+        cloud.setPartsMax(0)
+        b["k"] = nil
+        cloud.settle()
+        #expect(listed["c+"] == nil)
+        cloud.setLimits { $0.storeBytesMax = 0 }
+        a.goOnline()
+        expect(.integer(4), on: a, b)
+        #expect(a.disk.refused.isEmpty)
+    }
+
     // MARK: - Removals
 
     @Test func `what is removed when it is folded is nothing, and not zero`() throws {

@@ -213,6 +213,27 @@ import Testing
         expect(.integer(50), on: a)
     }
 
+    @Test func `the last of 10,000 raises costs what the first does`() throws {
+        let a = cloud.device()
+        var level: Int64 = 0
+        // Of ten, so that it is not of when the machine did something else.
+        func quickest() throws -> Duration {
+            try (0..<10).map { _ in
+                try ContinuousClock().measure {
+                    for _ in 0..<100 {
+                        level += 1
+                        try a.raise(key, to: level)
+                    }
+                }
+            }.min() ?? .zero
+        }
+        let first = try quickest()
+        while level < 9_000 { _ = try quickest() }
+        let last = try quickest()
+        #expect(last < first * 10, "100 raises took \(first) at first, and \(last) in the end")
+        expect(.integer(level), on: a)
+    }
+
     @Test func `runs that raised a maximum long ago leave at most sixteen parts`() throws {
         for level in Int64(1)...40 {
             let device = cloud.device()

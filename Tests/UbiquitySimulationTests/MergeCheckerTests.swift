@@ -204,6 +204,8 @@ struct MergeCheckerTests {
         let apart: [(Int, AppProposal.Act)] = [(1, .replace([])), (2, .replace([]))]
         let both = ["r1": value(1), "r2": value(2)]
         #expect(try complaint(.register, apart, parts: both, shown: value(2)) == nil)
+        // By the app's own rule.
+        #expect(try complaint(.register, apart, parts: both, shown: value(1)) != nil)
         #expect(try complaint(.register, apart, parts: ["r2": value(2)], shown: value(2)) != nil)
         let after: [(Int, AppProposal.Act)] = [(1, .replace([])), (2, .replace([1]))]
         #expect(try complaint(.register, after, parts: ["r2": value(2)], shown: value(2)) == nil)

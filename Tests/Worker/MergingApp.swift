@@ -60,7 +60,6 @@ extension ConflictPolicy {
             case .minimum: .minimum
             case .array: .unionOfArrays
             case .dictionary: .unionOfDictionaries
-            // Neither of the two is always the one of this machine, or the one that is longer here.
             case .register: .custom { max("\($0.value)", "\($1.value)") }
             }
     }

@@ -57,52 +57,6 @@ struct CountFolding {
             || increments[write.key.run] != nil && Count(write.content.value) != nil
     }
 
-    /// Whether what a write counts, or removes, may be among the increments that are forgotten: it could be
-    /// counted twice, or stay though it was removed.
-    /// - Parameters:
-    ///   - before: What was stored before the push.
-    ///   - records: What is by now.
-    func isTooOld(
-        _ transaction: Transaction, _ before: PushAdmission.Stored, _ records: [Key: Record],
-        tellsHad: Bool
-    ) -> Bool {
-        guard forgotten.revision > 0 else { return false }
-        let keys = Set(transaction.writes.lazy.filter { $0.key.isCount }.map(\.key))
-        return transaction.writes.contains { write in
-            isTooOld(write, transaction, keys, before, records, tellsHad)
-        }
-    }
-
-    private func isTooOld(
-        _ write: Record, _ transaction: Transaction, _ keys: Set<Key>,
-        _ before: PushAdmission.Stored, _ records: [Key: Record], _ tellsHad: Bool
-    ) -> Bool {
-        guard write.key.isCount, let count = Count(write.content.value) else { return false }
-        let removed = Count.removedFold(of: write.key.whole, in: records)
-        let hasForgotten = removed.revision < forgotten.revision
-        if write.key.isOfFold {
-            guard write.key.isRemoval, let place = place(of: count) else { return false }
-            return hasForgotten && removed < place && place.revision < forgotten.revision
-                && place < fold(of: write.key.whole, records).mark
-        }
-        if let first = increments[write.key.run]?.first {
-            return hasForgotten && write.key.isRemoval && first.after != FoldedIncrement.beginning
-        }
-        guard records[write.key]?.content.value == nil else { return false }
-        if write.key.isRemoval {
-            let run = write.key.run
-            return hasForgotten && records[write.key.whole.part(.fold)] != nil
-                && records[run]?.content.value == nil && !keys.contains(run)
-        }
-        let isRepeated =
-            write.stamp.timestamp <= forgotten.timestamp
-            && (!tellsHad || before.accepted.mayContain(write.stamp))
-        return isRepeated
-            || transaction.had[write.key].map {
-                $0.timestamp <= forgotten.timestamp && before.accepted.mayContain($0)
-            } ?? false
-    }
-
     /// Takes a write that it ``absorbs(_:)``, or another one of a count.
     mutating func take(_ write: Record) {
         guard write.key.isCount else { return }
@@ -133,7 +87,7 @@ struct CountFolding {
     }
 
     /// The mark up to which the author of a removal has seen the fold; nil: nothing that is here.
-    private func place(of removal: Count) -> FoldMark? {
+    func place(of removal: Count) -> FoldMark? {
         lineage.place(of: FoldMark(rawValue: removal.times))
     }
 

@@ -8,30 +8,30 @@ import UbiquityCore
 /// and the server never had, is never refused for that.
 package final class CommitChecker: Checker {
     /// The latest write that each key ever had, as long as the server is not an older copy of itself.
-    private var latest: [StoreName: [Key: Record]] = [:]
+    private(set) var latest: [StoreName: [Key: Record]] = [:]
     /// What each store has refused of what apps wrote.
-    private var refused: [StoreName: Set<Int>] = [:]
+    private(set) var refused: [StoreName: Set<Int>] = [:]
     /// What each store has ever committed of what apps wrote.
-    private var committed: [StoreName: Set<Int>] = [:]
+    private(set) var committed: [StoreName: Set<Int>] = [:]
     /// The same, of the server as it is: an older copy of it has not decided about what it lacks.
-    private var known: [StoreName: Set<Int>] = [:]
+    private(set) var known: [StoreName: Set<Int>] = [:]
     /// The greatest milliseconds that each store took by its server's own time: one whose clock was set back
     /// takes what comes a second after.
-    private var newest: [StoreName: Int64] = [:]
+    private(set) var newest: [StoreName: Int64] = [:]
     /// The latest time of each author that it has decided about, for or against: clones write in the
     /// same name, and a write that lost has been there as well as one that won.
-    private var lastOfAuthors: [StoreName: [DeviceID: HybridTimestamp]] = [:]
+    private(set) var lastOfAuthors: [StoreName: [DeviceID: HybridTimestamp]] = [:]
     /// The final stamps under which disks had what apps wrote.
-    private var stamps: [Int: Stamp] = [:]
+    private(set) var stamps: [Int: Stamp] = [:]
     /// The writes that lost to another one.
-    private var superseded: [StoreName: Set<Record>] = [:]
+    private(set) var superseded: [StoreName: Set<Record>] = [:]
     /// The last write before each time that a device heard of the server, by disks.
-    private var heard: [DiskName: [Int]] = [:]
+    private(set) var heard: [DiskName: [Int]] = [:]
     private var lastWrite = 0
     /// Whether an older copy of a server went on: it does not know what its devices had from there.
-    private var hasGoneBack = false
+    private(set) var hasGoneBack = false
     private var greatestServerMilliseconds: Int64 = 0
-    private var hasClockGoneBack = false
+    private(set) var hasClockGoneBack = false
 
     package init() {}
 
@@ -100,200 +100,13 @@ package final class CommitChecker: Checker {
         lastOfAuthors[store, default: [:]][stamp.device] = max(last, stamp.timestamp)
     }
 
-    /// A repeat must change nothing, whatever came between.
-    private func wonAtLast(in commit: Commit) -> String? {
-        guard let write = commit.writes.first(where: { isSuperseded($0, in: commit.store) })
-        else { return nil }
-        return "\(commit.store) took a write of \(write.key) that had lost to another before"
-    }
-
-    private func isSuperseded(_ write: Record, in store: StoreName) -> Bool {
-        !isCount(write) && superseded[store]?.contains(write) ?? false
-    }
-
-    private func revived(in commit: Commit, _ history: History) -> String? {
-        for write in commit.writes where write.content != .deleted {
-            guard commit.before[write.key] == nil, !isCount(write) else { continue }
-            if write.stamp.timestamp < commit.newestForgotten, let author = app(of: write, history),
-                !hasGoneBack, hadFromOthers(author, history)
-            {
-                return "\(commit.store) took write \(author.number) of \(write.key), which its "
-                    + "author had from another device, and which was deleted since"
-            }
-            guard let last = latest[commit.store]?[write.key], last.content == .deleted,
-                isLater(last, than: write), mayBeRepeated(write, in: commit)
-            else { continue }
-            return "\(commit.store) has brought back \(write.key) from before it was deleted"
-        }
-        return nil
-    }
+    // MARK: - The order of writes
 
     /// What was counted is not to be lost; hardly anybody deletes it.
-    private func isCount(_ write: Record) -> Bool { write.key.part?.text.string.first == "c" }
-
-    private func app(of write: Record, _ history: History) -> AppWrite? {
-        Mark(write.content.value).flatMap { history.writes[$0.number] }
-    }
-
-    /// Whether the author saw there what only the server can have brought, or had replaced that.
-    private func hadFromOthers(_ write: AppWrite, _ history: History) -> Bool {
-        // A clone has what its original had not sent.
-        guard history.originals[write.disk.device] == nil else { return false }
-        var write = write
-        while let seen = write.over.flatMap({ history.writes[$0] }), seen.value != nil {
-            if seen.disk.device != write.disk.device { return true }
-            // It may have heard in between that the server has nothing there.
-            let hasHeard = heard[write.disk]?.contains { seen.number <= $0 && $0 < write.number }
-            if hasHeard ?? false { return false }
-            write = seen
-        }
-        return false
-    }
-
-    private func mayBeRepeated(_ write: Record, in commit: Commit) -> Bool {
-        Mark(write.content.value).map { known[commit.store]?.contains($0.number) ?? false }
-            ?? false
-    }
-
-    /// Refused as deleted, though no author had any of it from the server, nor the server ever had it.
-    private func wronglyRefused(in commit: Commit, _ history: History) -> String? {
-        for (transaction, result) in zip(commit.push.transactions, commit.results) {
-            guard case .refused(let refusal) = result, refusal.code == "older-than-forgotten",
-                transaction.writes.allSatisfy({ wasNever($0, on: commit, history) })
-            else { continue }
-            return "\(commit.store) refused \(transaction.writes.map(\.key)) for a deletion, and "
-                + "never had any of it"
-        }
-        return nil
-    }
-
-    private func wasNever(_ write: Record, on commit: Commit, _ history: History) -> Bool {
-        if write.content == .deleted { return true }
-        guard let author = app(of: write, history), !hasDecided(about: write.stamp, commit.store)
-        else { return false }
-        let areInOrder =
-            history.originals.isEmpty && commit.limits.pushBytesMax >= Self.orderedBytesMin
-            && !hasClockGoneBack
-        var number: Int? = author.number
-        while let seen = number, let write = history.writes[seen] {
-            if committed[commit.store]?.contains(seen) ?? false { return false }
-            // Its author was told that there is a later one.
-            if superseded[commit.store]?.contains(where: { Mark($0.content.value)?.number == seen })
-                ?? false
-            {
-                return false
-            }
-            // The answer that it was refused may be lost: then its author does not know.
-            let isRefused = refused[commit.store]?.contains(seen) ?? false
-            if !areInOrder || isRefused, let stamp = stamps[seen],
-                hasDecided(about: stamp, commit.store)
-            {
-                return false
-            }
-            number = write.over
-        }
-        return true
-    }
-
-    /// A write that replaced one which was never sent is refused where its author's later ones came
-    /// first: from a clone, where transactions that overlap in time do not fit into a push, or where the
-    /// server's clock was set back, for what is stamped anew then is out of its order. So the decision 0018
-    /// says; elsewhere they come in their order.
-    private static let orderedBytesMin = 4_096
-
-    private func hasDecided(about stamp: Stamp, _ store: StoreName) -> Bool {
-        lastOfAuthors[store]?[stamp.device].map { stamp.timestamp <= $0 } ?? false
-    }
-
-    private func checkTransactions(of commit: Commit) -> String? {
-        guard commit.push.transactions.count == commit.results.count else {
-            return "a push of \(commit.push.transactions.count) transactions got "
-                + "\(commit.results.count) results"
-        }
-        for (transaction, result) in zip(commit.push.transactions, commit.results) {
-            for write in transaction.writes {
-                if write.stamp.timestamp.milliseconds > commit.serverMilliseconds + 60_000,
-                    write.stamp.timestamp.milliseconds > (newest[commit.store] ?? 0) + 1_000
-                {
-                    return "\(commit.store) took a write from the future under \(write.key)"
-                }
-                if let complaint = check(write, result, in: commit) { return complaint }
-            }
-        }
-        return nil
-    }
-
-    private func check(
-        _ write: Record, _ result: TransactionResult, in commit: Commit
-    ) -> String? {
-        let (before, after) = (commit.before[write.key], commit.after[write.key])
-        switch result {
-        case .refused:
-            // The same write may be in another transaction of the same push.
-            if after == write, before != write,
-                commit.push.transactions.count(where: { $0.writes.contains(write) }) == 1
-            {
-                return "\(commit.store) has \(write.key) of a transaction that it refused"
-            }
-        case .committed:
-            // What was seen of a fold in another history is less here.
-            if write.key.isOfFold { return nil }
-            guard let after else {
-                return write.content == .deleted
-                    && write.stamp.timestamp <= commit.newestForgotten
-                    ? nil : "\(commit.store) has nothing under \(write.key), which it took"
-            }
-            if isLater(write, than: after) {
-                return "\(commit.store) has an earlier write under \(write.key) than it took"
-            }
-        }
-        return nil
-    }
-
-    private func checkChanges(in commit: Commit) -> String? {
-        let pushed = Set(commit.push.transactions.flatMap(\.writes))
-        for (key, after) in commit.after where commit.before[key] != after {
-            if !pushed.contains(after), !isFolded(after, in: commit) {
-                return "\(commit.store) made up \(key)"
-            }
-            if let before = commit.before[key], isLater(before, than: after) {
-                return "\(commit.store) replaced \(key) by an earlier write"
-            }
-        }
-        for key in commit.before.keys where commit.after[key] == nil {
-            return "\(commit.store) lost \(key)"
-        }
-        return nil
-    }
-
-    /// Whether a server may make it of the counts that were pushed.
-    private func isFolded(_ record: Record, in commit: Commit) -> Bool {
-        guard isCount(record), record.key.isOfFold || record.content == .deleted else {
-            return false
-        }
-        return commit.push.transactions.contains { transaction in
-            transaction.writes.contains { isCount($0) && $0.key.whole == record.key.whole }
-        }
-    }
-
-    /// So many parts of each counter are listed, however many runs have counted.
-    private func tooManyParts(in commit: Commit) -> String? {
-        let keys = Set(commit.writes.filter(isCount).map(\.key.whole)).sorted()
-        for key in keys {
-            let parts = commit.after.values.filter {
-                $0.key.whole == key && isCount($0) && !$0.key.isOfFold
-                    && AppProposal.count(in: $0.content.value) != nil
-            }
-            if parts.count > commit.partsMax {
-                return "\(commit.store) lists \(parts.count) parts of \(key), and at most "
-                    + "\(commit.partsMax) besides their fold are to be"
-            }
-        }
-        return nil
-    }
+    func isCount(_ write: Record) -> Bool { write.key.part?.text.string.first == "c" }
 
     /// By the contract's word: the time, then the device; equal ones are nobody's business here.
-    private func isLater(_ a: Record, than b: Record) -> Bool {
+    func isLater(_ a: Record, than b: Record) -> Bool {
         switch (a.key.part?.text.string.first, a.content.value, b.content.value) {
         // Of a run's counts, the one that was counted more often.
         case ("c", .array(let a)?, .array(let b)?) where a[0] != b[0]: return a[0] > b[0]

@@ -233,10 +233,9 @@ extension MergeChecker {
             {
                 return complaint
             }
-            let number = AppProposal.number(in: shown)
-            let all = present.union(AppProposal.number(in: plain).map { [$0] } ?? [])
-            return all.isEmpty == (number == nil) && number.map(all.contains) ?? true
-                ? nil : "\(all.sorted()) is there"
+            let expected = records.values.max()
+            return shown == expected
+                ? nil : "\(expected.map { "\($0)" } ?? "nothing") is what the app's own rule makes"
         }
     }
 }

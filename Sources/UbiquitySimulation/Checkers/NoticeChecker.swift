@@ -11,8 +11,8 @@ package final class NoticeChecker: Checker {
         var known: [Key: PropertyListValue]
         /// How often what had happened to each key since the app was last told of everything.
         var causes: [Key: [Notice.Reason: Int]] = [:]
-        /// When it was told of refused writes lately.
-        var refusals: [Int64] = []
+        /// How often it was told of refused writes lately.
+        var refusals = RecentCount()
     }
 
     private var apps: [Int: App] = [:]
@@ -70,12 +70,8 @@ package final class NoticeChecker: Checker {
     }
 
     private func toldOfRefusals(_ process: Int) -> String? {
-        let now = now()
-        apps[process]?.refusals.removeAll { $0 < now - Self.windowMilliseconds }
-        apps[process]?.refusals.append(now)
-        guard let count = apps[process]?.refusals.count, count > Self.refusalsMax else {
-            return nil
-        }
+        let count = apps[process]?.refusals.note(at: now(), within: Self.windowMilliseconds)
+        guard let count, count > Self.refusalsMax else { return nil }
         return "process \(process) was told \(count) times of refused writes in "
             + "\(Self.windowMilliseconds) ms"
     }

@@ -8,7 +8,7 @@ package final class PushRateChecker: Checker {
     private struct Sender {
         var tokens: Double
         var countedAt: Int64?
-        var opened: [Int64] = []
+        var opened = RecentCount()
     }
 
     private let allowance: Allowance
@@ -77,12 +77,8 @@ package final class PushRateChecker: Checker {
     }
 
     private func open(_ process: Int) -> String? {
-        let now = now()
-        senders[process]?.opened.removeAll { $0 < now - Self.windowMilliseconds }
-        senders[process]?.opened.append(now)
-        guard let count = senders[process]?.opened.count, count > Self.streamsMax else {
-            return nil
-        }
+        let count = senders[process]?.opened.note(at: now(), within: Self.windowMilliseconds)
+        guard let count, count > Self.streamsMax else { return nil }
         return "process \(process) opened \(count) streams in \(Self.windowMilliseconds) ms"
     }
 }

@@ -14,23 +14,23 @@ import UbiquityCore
 /// were on a disk which was lost before they were sent; and with them what they had replaced there.
 package final class SurvivalChecker: Checker {
     /// Nil: time says nothing in this run.
-    private var clocks: ClockLedger?
+    private(set) var clocks: ClockLedger?
     /// When the server last took each write.
-    private var commitTimes: [Int: Int64] = [:]
-    private let keepsStamps: Bool
-    private var ledger = FateLedger()
+    private(set) var commitTimes: [Int: Int64] = [:]
+    let keepsStamps: Bool
+    private(set) var ledger = FateLedger()
     /// Of each write, the one that its author had seen there.
-    private var predecessors: [Int: Int] = [:]
+    private(set) var predecessors: [Int: Int] = [:]
     /// What was sent under two stamps, and what may be: it waited on a disk when that was copied. The
     /// network may bring the one that was refused once more.
-    private var doubled: Set<Int> = []
-    private var sendings = SendingLedger()
+    private(set) var doubled: Set<Int> = []
+    private(set) var sendings = SendingLedger()
     /// What waited when a device's disks were last copied.
     private var copied: [Int: Set<Int>] = [:]
     /// The keys of which a server has forgotten a deletion: what it never had is taken there, however old.
-    private var forgotten: [StoreName: Set<Key>] = [:]
+    private(set) var forgotten: [StoreName: Set<Key>] = [:]
     /// In the end, the deletions of each key.
-    private var deletions: [Key: [AppWrite]] = [:]
+    var deletions: [Key: [AppWrite]] = [:]
 
     /// - Parameters:
     ///   - timeTolerance: By how many milliseconds the times of two writes may be confused though no
@@ -162,83 +162,5 @@ package final class SurvivalChecker: Checker {
                             && !isCertainlyLater(write, than: last, history))
             }
         }
-    }
-
-    // MARK: - The end
-
-    private func judge(_ settlement: Settlement, _ history: History) -> String? {
-        deletions = Dictionary(
-            grouping: history.writes.values.filter { $0.value == nil }, by: \.key)
-        for write in history.writes.values.sorted(by: { $0.number < $1.number })
-        where ledger.isAcknowledged(write.number) {
-            guard let store = home(of: write, history) else { continue }
-            let present = settlement.server[store]?[write.key]?.content.value
-            if let complaint = compare(write, with: present, in: store, history) {
-                return complaint
-            }
-        }
-        return nil
-    }
-
-    /// Where the write belongs; nil: to nobody, for nobody signed in while its folder was in use.
-    private func home(of write: AppWrite, _ history: History) -> StoreName? {
-        history.owner(of: write.disk).map { StoreName(account: $0, store: write.disk.store) }
-    }
-
-    private func compare(
-        _ write: AppWrite, with present: PropertyListValue?, in store: StoreName,
-        _ history: History
-    ) -> String? {
-        let name = "write \(write.number) of \(write.key) by process \(write.process)"
-        guard let present else {
-            guard write.value != nil, !mayHaveBeenDeleted(write, in: store, history) else {
-                return nil
-            }
-            return "\(name) was acknowledged, and \(store) has nothing there"
-        }
-        guard let mark = Mark(present), mark.number != write.number,
-            let winner = history.writes[mark.number], isCertainlyLater(write, than: winner, history)
-        else { return nil }
-        if forgotten[store]?.contains(write.key) ?? false,
-            mayHaveBeenDeleted(write, in: store, history)
-        {
-            return nil
-        }
-        return "\(name) was acknowledged, and \(store) has the earlier write \(mark.number)"
-    }
-
-    /// Whether somebody deleted the key who may have done so later.
-    private func mayHaveBeenDeleted(
-        _ write: AppWrite, in store: StoreName, _ history: History
-    ) -> Bool {
-        deletions[write.key, default: []].contains { deletion in
-            deletion.disk.store == store.store
-                && history.owners(ofWritesOn: deletion.disk).contains(store.account)
-                && !isCertainlyLater(write, than: deletion, history)
-        }
-    }
-
-    private func isCertainlyLater(
-        _ write: AppWrite, than other: AppWrite, _ history: History
-    ) -> Bool {
-        if isLaterByTime(write, than: other) { return true }
-        var seen = keepsStamps ? predecessors[write.number] : nil
-        while let number = seen {
-            if number == other.number {
-                return !doubled.contains(number) && !sendings.late.contains(number)
-            }
-            // Nobody sees what is written later, and a key may have a long history.
-            if let time = history.writes[number]?.time, time < other.time { return false }
-            seen = predecessors[number]
-        }
-        return false
-    }
-
-    /// What waited when its disk was copied, another machine's clocks may have stamped.
-    private func isLaterByTime(_ write: AppWrite, than other: AppWrite) -> Bool {
-        guard let clocks, doubled.isDisjoint(with: [write.number, other.number]),
-            let greatest = clocks.greatest(other, committed: commitTimes[other.number])
-        else { return false }
-        return clocks.least(write) > greatest
     }
 }

@@ -57,6 +57,9 @@ extension AppProposal {
         Int64(size) * 10_000_000 + Int64(number)
     }
 
+    /// The rule of apps that have one of their own: neither of two is always the later one.
+    package static let resolver: Resolver = { max($0.value, $1.value) }
+
     /// What a part has that the proposal of a number put there, but for counters.
     package static func value(_ number: Int) -> PropertyListValue { .string("p\(number)") }
 

@@ -8,7 +8,8 @@ extension App {
         let (key, policy) = world.chance.pick(world.mergedKeys.sorted { $0.key < $1.key })
         switch world.chance.int(0...99) {
         case 0..<7: erase(key, policy, process)
-        case 7..<14:
+        // What an app writes that declares a rule is never plain.
+        case 7..<14 where policy != .register || !process.declaresRule:
             perform(
                 MergeMove(
                     plainly: key, policy, number: world.newWriteNumber(), in: process.engine),

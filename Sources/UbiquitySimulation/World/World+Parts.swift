@@ -38,6 +38,13 @@ extension World: VirtualWorld {
             number: number, clockError: chance.int64(-hours...hours), world: self)
     }
 
+    /// As apps do at their start.
+    func declareRule(in engine: inout SyncEngine) {
+        for (key, policy) in mergedKeys where policy == .register {
+            engine.setPolicy(policy, resolver: AppProposal.resolver, for: key)
+        }
+    }
+
     func launch(store: Int, on device: SimulatedDevice) {
         guard device.isRunning else { return }
         guard device.canOpen(store) else {

@@ -92,13 +92,20 @@ extension World {
 }
 
 extension Settlement.Process {
+    /// What the app sees, or would if it declared its rule.
+    private static func merged(_ process: VirtualProcess) -> [Key: PropertyListValue] {
+        var engine = process.engine
+        if !process.declaresRule { process.world.declareRule(in: &engine) }
+        return engine.values.filter { process.world.mergedKeys[$0.key] != nil }
+    }
+
     fileprivate init(_ process: VirtualProcess, on device: SimulatedDevice) {
         self.init(
             number: process.number, disk: process.disk.name,
             account: device.account, values: process.engine.contents,
             waiting: process.engine.waitingRecords, isConnected: process.isConnected,
             onDisk: process.disk.values,
-            merged: process.engine.values.filter { process.world.mergedKeys[$0.key] != nil },
+            merged: Self.merged(process),
             diskFailure: process.driver.status.diskFailure, wakes: process.wakesInPeace)
     }
 }

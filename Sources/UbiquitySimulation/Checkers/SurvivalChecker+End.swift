@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+extension SurvivalChecker {
+    func judge(_ settlement: Settlement, _ history: History) -> String? {
+        deletions = Dictionary(
+            grouping: history.writes.values.filter { $0.value == nil }, by: \.key)
+        for write in history.writes.values.sorted(by: { $0.number < $1.number })
+        where ledger.isAcknowledged(write.number) {
+            guard let store = home(of: write, history) else { continue }
+            let present = settlement.server[store]?[write.key]?.content.value
+            if let complaint = compare(write, with: present, in: store, history) {
+                return complaint
+            }
+        }
+        return nil
+    }
+
+    /// Where the write belongs; nil: to nobody, for nobody signed in while its folder was in use.
+    private func home(of write: AppWrite, _ history: History) -> StoreName? {
+        history.owner(of: write.disk).map { StoreName(account: $0, store: write.disk.store) }
+    }
+
+    private func compare(
+        _ write: AppWrite, with present: PropertyListValue?, in store: StoreName,
+        _ history: History
+    ) -> String? {
+        let name = "write \(write.number) of \(write.key) by process \(write.process)"
+        guard let present else {
+            guard write.value != nil, !mayHaveBeenDeleted(write, in: store, history) else {
+                return nil
+            }
+            return "\(name) was acknowledged, and \(store) has nothing there"
+        }
+        guard let mark = Mark(present), mark.number != write.number,
+            let winner = history.writes[mark.number], isCertainlyLater(write, than: winner, history)
+        else { return nil }
+        if forgotten[store]?.contains(write.key) ?? false,
+            mayHaveBeenDeleted(write, in: store, history)
+        {
+            return nil
+        }
+        return "\(name) was acknowledged, and \(store) has the earlier write \(mark.number)"
+    }
+
+    /// Whether somebody deleted the key who may have done so later.
+    private func mayHaveBeenDeleted(
+        _ write: AppWrite, in store: StoreName, _ history: History
+    ) -> Bool {
+        deletions[write.key, default: []].contains { deletion in
+            deletion.disk.store == store.store
+                && history.owners(ofWritesOn: deletion.disk).contains(store.account)
+                && !isCertainlyLater(write, than: deletion, history)
+        }
+    }
+
+    func isCertainlyLater(
+        _ write: AppWrite, than other: AppWrite, _ history: History
+    ) -> Bool {
+        if isLaterByTime(write, than: other) { return true }
+        var seen = keepsStamps ? predecessors[write.number] : nil
+        while let number = seen {
+            if number == other.number {
+                return !doubled.contains(number) && !sendings.late.contains(number)
+            }
+            // Nobody sees what is written later, and a key may have a long history.
+            if let time = history.writes[number]?.time, time < other.time { return false }
+            seen = predecessors[number]
+        }
+        return false
+    }
+
+    /// What waited when its disk was copied, another machine's clocks may have stamped.
+    private func isLaterByTime(_ write: AppWrite, than other: AppWrite) -> Bool {
+        guard let clocks, doubled.isDisjoint(with: [write.number, other.number]),
+            let greatest = clocks.greatest(other, committed: commitTimes[other.number])
+        else { return false }
+        return clocks.least(write) > greatest
+    }
+}
