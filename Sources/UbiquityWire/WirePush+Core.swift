@@ -4,7 +4,7 @@ internal import SwiftProtobuf
 package import UbiquityCore
 
 extension WirePush {
-    /// - Parameter author: The device whose writes need not name it.
+    /// - Parameter author: The device that what it wrote need not name.
     package init(_ push: Push, author: DeviceID) {
         self.init()
         tellsHad = push.tellsHad
@@ -13,7 +13,10 @@ extension WirePush {
                 $0.writes = transaction.writes.map { write in
                     var wire = WireRecord(write)
                     if write.stamp.device == author { wire.device = "" }
-                    if let had = transaction.had[write.key] { wire.had = WireReplaced(had) }
+                    if let had = transaction.had[write.key] {
+                        wire.had = WireReplaced(had)
+                        if had.device == author { wire.had.device = "" }
+                    }
                     return wire
                 }
             }

@@ -122,10 +122,10 @@ struct TestServer: Sendable {
 
     func listen(
         _ device: TestDevice, since: String? = nil, lastEvent: String? = nil,
-        store: String = "notes"
+        store: String = "notes", accept: String = "text/event-stream"
     ) async throws -> EventReader {
         let query = since.map { "?since=\($0)" } ?? ""
-        var headers = ["Accept": "text/event-stream"]
+        var headers = ["Accept": accept]
         headers["Last-Event-ID"] = lastEvent
         let request = request(
             "GET", "/v1/stores/\(store)/changes\(query)", credential: device.credential,

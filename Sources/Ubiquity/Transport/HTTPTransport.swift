@@ -38,7 +38,7 @@ package struct HTTPTransport: Transport {
         since cursor: Cursor?, receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure) {
         var request = try request(.GET, since: cursor)
-        request.accept = "text/event-stream"
+        request.accept = "text/event-stream;events=binary"
         try await request.stream(to: StreamReceiver(request.address, receive: receive))
     }
 

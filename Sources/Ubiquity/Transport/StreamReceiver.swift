@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import AsyncHTTPClient
+internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
 package import UbiquityCore
@@ -74,6 +75,12 @@ extension StreamMessage {
         switch event.name {
         case "changes":
             let changes = try WireFormat.json.decode(WireChanges.self, from: event.data)
+            self = .changes(try ChangeSet(changes))
+        case "binary":
+            guard let bytes = Data(base64Encoded: Data(event.data)) else {
+                throw WireError("an event is no base64")
+            }
+            let changes = try WireFormat.protobuf.decode(WireChanges.self, from: bytes)
             self = .changes(try ChangeSet(changes))
         case "ready":
             let ready = try WireFormat.json.decode(WireReady.self, from: event.data)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import HTTPTypes
+internal import Hummingbird
 internal import Logging
 internal import Synchronization
 internal import UbiquityCore
@@ -68,12 +69,17 @@ final class Edge: Sendable {
         }
     }
 
-    /// What browsers are told with every answer.
-    func addHeaders(to fields: inout HTTPFields) {
+    /// Tells caches and browsers that an answer is not theirs, where one of them could have asked. No
+    /// cache keeps the answer to a POST by itself, and no browser has a credential: what a device asks
+    /// all the time is answered in fewer bytes.
+    /// - Parameter request: Nil: it did not come so far as to be known.
+    func addHeaders(to fields: inout HTTPFields, for request: Request? = nil) {
+        let hasCredential = request?.headers[.authorization] != nil
+        if request?.method != .post || !hasCredential { fields[.cacheControl] = "no-store" }
+        guard !hasCredential else { return }
         fields[.xContentTypeOptions] = "nosniff"
         fields[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
         fields[.referrerPolicy] = "no-referrer"
-        if fields[.cacheControl] == nil { fields[.cacheControl] = "no-store" }
         if tls != nil { fields[.strictTransportSecurity] = "max-age=31536000" }
     }
 }

@@ -99,6 +99,7 @@ struct EdgeChannel: ServerChildChannel {
         let body = problem.body
         head.headerFields[.connection] = "close"
         head.headerFields[.contentLength] = "\(body.readableBytes)"
+        edge.addHeaders(to: &head.headerFields)
         return [.head(head), .body(body), .end(nil)]
     }
 }

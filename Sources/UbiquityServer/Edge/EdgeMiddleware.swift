@@ -19,9 +19,10 @@ struct EdgeMiddleware: RouterMiddleware {
         var context = context
         context.origin = origin(of: request, context)
         let start = NIODeadline.now()
-        let response = try await next(request, context)
+        var response = try await next(request, context)
         let elapsed = NIODeadline.now() - start
         record(request, response, context, seconds: Double(elapsed.nanoseconds) / 1e9)
+        edge.addHeaders(to: &response.headers, for: request)
         // Errors as well: a client reads no body after HEAD, and would take it for the next answer.
         return request.method == .head ? response.createHeadResponse() : response
     }

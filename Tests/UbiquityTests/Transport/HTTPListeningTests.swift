@@ -86,7 +86,7 @@ struct HTTPListeningTests {
 
         let request = try #require(server.requests.first)
         #expect(request.uri == "/v1/stores/a/changes?since=1-0")
-        #expect(request.headers["accept"] == ["text/event-stream"])
+        #expect(request.headers["accept"] == ["text/event-stream;events=binary"])
         #expect(request.headers["authorization"] == ["Bearer secret"])
     }
 
