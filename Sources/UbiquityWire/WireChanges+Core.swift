@@ -47,6 +47,7 @@ extension WireConfig {
 }
 
 extension ServerConfig {
+        keepAliveSeconds = UInt64(clamping: config.keepAliveSeconds)
     /// A limit that the message does not name keeps its default.
     package init(_ wire: WireConfig) {
         var limits = StoreLimits()
@@ -69,6 +70,7 @@ extension ServerConfig {
                     burst: Int(clamping: wire.allowance.burst),
                     perSecond: wire.allowance.perSecond)
                 : Allowance(),
-            deletionsRememberedSeconds: Int64(clamping: wire.deletionsRememberedSeconds))
+            deletionsRememberedSeconds: Int64(clamping: wire.deletionsRememberedSeconds),
+            keepAliveSeconds: Int64(clamping: wire.keepAliveSeconds))
     }
 }

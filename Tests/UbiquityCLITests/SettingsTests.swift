@@ -69,7 +69,8 @@ struct SettingsTests {
         ["--tls-certificate", "a"], ["--tls-key", "a"], ["--trusted-proxy", "example.com"],
         ["--trusted-proxy", "10.0.0.0/99"], ["--metrics-port", "70000"],
         ["--connections-max", "0"], ["--header-bytes-max", "-1"],
-        ["--requests-per-second", "0"], ["--log-format", "xml"],
+        ["--requests-per-second", "0"], ["--keep-alive-seconds", "241"],
+        ["--host-name", "u.example:80"], ["--host-name", ""], ["--log-format", "xml"],
     ])
     func `a setting that means nothing is refused`(words: [String]) {
         #expect(throws: (any Error).self) { try ServeCommand.parse(words) }
