@@ -18,7 +18,11 @@ extension ChangeSet {
     package init(_ wire: WireChanges) throws(WireError) {
         var records: [Record] = []
         records.reserveCapacity(wire.records.count)
-        for record in wire.records { records.append(try Record(record)) }
+        for (index, record) in wire.records.enumerated() {
+            do { records.append(try Record(record)) } catch {
+                throw WireError("records[\(index)]: \(error)")
+            }
+        }
         self.init(
             records: records, cursor: try Cursor(wire: wire.cursor),
             serverMilliseconds: Int64(wireMilliseconds: wire.serverMilliseconds),
@@ -43,11 +47,11 @@ extension WireConfig {
         allowance.burst = UInt64(config.allowance.burst)
         allowance.perSecond = config.allowance.perSecond
         deletionsRememberedSeconds = UInt64(clamping: config.deletionsRememberedSeconds)
+        keepAliveSeconds = UInt64(clamping: config.keepAliveSeconds)
     }
 }
 
 extension ServerConfig {
-        keepAliveSeconds = UInt64(clamping: config.keepAliveSeconds)
     /// A limit that the message does not name keeps its default.
     package init(_ wire: WireConfig) {
         var limits = StoreLimits()

@@ -29,19 +29,28 @@ extension Push {
     package init(_ wire: WirePush, author: DeviceID) throws(WireError) {
         var transactions: [Transaction] = []
         transactions.reserveCapacity(wire.transactions.count)
-        for transaction in wire.transactions {
-            var writes: [Record] = []
-            var had: [Key: Stamp] = [:]
-            for wire in transaction.writes {
-                let write = try Record(wire, author: author)
-                writes.append(write)
-                if wire.hasHad { had[write.key] = try Stamp(wire.had, author: author) }
-            }
-            do { transactions.append(try Transaction(writes, had: had)) } catch {
-                throw WireError("\(error)")
+        for (index, transaction) in wire.transactions.enumerated() {
+            do { transactions.append(try Transaction(transaction, author: author)) } catch {
+                throw WireError("transactions[\(index)]\(error)")
             }
         }
         self.init(transactions, tellsHad: wire.tellsHad)
+    }
+}
+
+extension Transaction {
+    /// - Throws: ``WireError`` with where it is, seen from the transaction.
+    fileprivate init(_ wire: WireTransaction, author: DeviceID) throws(WireError) {
+        var writes: [Record] = []
+        var had: [Key: Stamp] = [:]
+        for (index, wire) in wire.writes.enumerated() {
+            do {
+                let write = try Record(wire, author: author)
+                writes.append(write)
+                if wire.hasHad { had[write.key] = try Stamp(wire.had, author: author) }
+            } catch { throw WireError(".writes[\(index)]: \(error)") }
+        }
+        do { try self.init(writes, had: had) } catch { throw WireError(": \(error)") }
     }
 }
 

@@ -178,7 +178,8 @@ extension Problem {
     static func clockAhead(_ error: ClockAhead) -> Problem {
         var problem = Problem(
             .conflict, "clock-ahead",
-            "A write is stamped too far into the future. Correct it by the server's time.")
+            "transactions[\(error.transaction)].writes[\(error.write)] is stamped too far into the "
+                + "future. Correct it by the server's time.")
         problem.serverMilliseconds = error.serverMilliseconds
         return problem
     }
