@@ -26,6 +26,8 @@ struct TestServer: Sendable {
         let folder = try folder ?? TemporaryFolder()
         var settings = ServerSettings(dataFolder: folder.file("data"))
         settings.port = 0
+        // What raw requests call it.
+        settings.hostNames = ["a", "b"]
         configure(&settings)
         let metricsPort = PortBox()
         let (ports, port) = AsyncStream.makeStream(of: Int.self)

@@ -17,6 +17,7 @@ final class Edge: Sendable {
     let tls: TLSIdentity?
     let census: ConnectionCensus
     let proxies: TrustedProxies
+    let hosts: HostRule
     /// What waits in connections for the other side to read it.
     let answers: ByteBudget
     /// Requests' bodies, until they are decoded.
@@ -31,6 +32,10 @@ final class Edge: Sendable {
         self.metrics = metrics
         self.tls = tls
         proxies = TrustedProxies(settings.trustedProxies)
+        hosts = HostRule(
+            names: settings.hostNames,
+            isReachedByOthers: !PlainHTTPRule.isLoopback(settings.host)
+                || !settings.trustedProxies.isEmpty)
         census = ConnectionCensus(
             max: settings.connectionsMax, perAddressMax: settings.connectionsPerAddressMax,
             proxies: proxies)
@@ -39,8 +44,16 @@ final class Edge: Sendable {
         requestRules = RequestPhase.Rules(settings)
         answerPace = TrafficPace.Rule(
             windowMilliseconds: settings.slowSecondsMax * 1_000,
-            bytesPerSecondMin: settings.answerBytesPerSecondMin)
+            bytesPerSecondMin: settings.answerBytesPerSecondMin,
+            lumpBytesMax: Self.answerLumpBytesMax)
     }
+
+    /// What a system takes for sending is not seen to be read, and Linux takes megabytes of its own
+    /// accord.
+    static let sendBufferBytes = 64 << 10
+    /// Linux doubles the buffer and asks for more when a third is free; the other side's system tells of
+    /// room when it has half of its own.
+    private static let answerLumpBytesMax = 2 * sendBufferBytes
 
     /// For a connection that is only to be told that there are too many.
     var refusalRules: RequestPhase.Rules {

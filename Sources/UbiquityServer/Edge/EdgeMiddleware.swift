@@ -18,6 +18,11 @@ struct EdgeMiddleware: RouterMiddleware {
     ) async throws -> Response {
         var context = context
         context.origin = origin(of: request, context)
+        var request = request
+        if request.awaitsContinue {
+            request.body = RequestBody(
+                asyncSequence: AwaitedBody(body: request.body, channel: context.channel))
+        }
         let start = NIODeadline.now()
         var response = try await next(request, context)
         let elapsed = NIODeadline.now() - start

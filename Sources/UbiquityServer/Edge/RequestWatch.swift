@@ -79,7 +79,8 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
         switch error {
         case HTTPParserError.headerOverflow: refuse(.headerTooLarge, .headerTooLarge)
         case is HTTPParserError: refuse(.notHTTP, .malformedRequest)
-        case is HeadWatch.HostError: refuse(.hostInvalid, .malformedRequest)
+        case HeadWatch.HostError.notOne: refuse(.hostInvalid, .malformedRequest)
+        case HeadWatch.HostError.foreign: refuse(.hostForeign, .foreignHost)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             if !hasBytes { edge.note(.handshake) }
             context.close(promise: nil)

@@ -128,6 +128,10 @@ extension Problem {
     static let notHTTP = malformed("The request is no HTTP/1.1.")
     static let hostInvalid = malformed(
         "A request names the server that it is for, once, in the header Host.")
+    static let hostForeign = Problem(
+        HTTPResponse.Status(code: 421, reasonPhrase: "Misdirected Request"), "host-foreign",
+        "This server is not known by the name in the header Host. Whoever runs it can add the name."
+    )
     static let requestTooSlow = Problem(
         .requestTimeout, "request-too-slow",
         "The request came too slowly. Send it again over a better connection.")
