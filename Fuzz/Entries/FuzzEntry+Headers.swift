@@ -17,6 +17,9 @@ extension FuzzEntry {
             if fields.acceptsEventStream {
                 try must(fields[.accept] != nil, "nothing accepts an event stream")
             }
+            if fields.acceptsBinaryEvents {
+                try must(fields.acceptsEventStream, "events come without a stream")
+            }
             if fields[.accept] == nil {
                 try must(fields.answerFormat == .json, "the default is not JSON")
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 internal import SwiftProtobuf
 internal import UbiquityCore
 internal import UbiquityWire
@@ -25,7 +26,7 @@ extension Samples {
         answers["problem"] = WireProblem.with {
             $0.status = 409
             $0.code = "clock-ahead"
-            $0.detail = "A write is stamped too far into the future."
+            $0.detail = "transactions[0].writes[0] is stamped too far into the future."
             $0.serverMilliseconds = UInt64(milliseconds)
         }
         answers["sign-in"] = WireSignInAnswer.with {
@@ -53,6 +54,7 @@ extension Samples {
         let first = event("changes", WireChanges(emptyStore)) + event("ready", ready)
         return [
             "first-sync": first, "news": first + event("changes", WireChanges(changes)),
+            "binary": first + binary(changes),
             "resync": first + Array("event: resync\ndata: {}\n\n".utf8),
             "comments": Array(":\n\n: x\r\n\r\rid\ndata\ndata: a\nretry: 1\n\n".utf8),
             "lines": Array("\u{FEFF}data:one\r\ndata:two\revent: x\nid: 7\n\nid: a\u{0}b\n".utf8),
@@ -72,6 +74,11 @@ extension Samples {
                 .committed([.applied, .superseded(by: record(.integer(9))), .olderThanForgotten]),
                 .refused(Refusal(code: "quota-bytes", detail: "too much")),
             ])
+    }
+
+    private static func binary(_ changes: ChangeSet) -> [UInt8] {
+        let data = Data(WireFormat.protobuf.encode(WireChanges(changes))).base64EncodedString()
+        return Array("event: binary\ndata: \(data)\n\n".utf8)
     }
 
     private static func event(_ name: String, _ message: some Message) -> [UInt8] {

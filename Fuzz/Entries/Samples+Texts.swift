@@ -27,7 +27,8 @@ extension Samples {
                 + "Content-Type: application/json; charset=utf-8\n",
             "protobuf": "authorization: bearer  ubd_x \naccept: application/x-protobuf;q=0.9, */*\n"
                 + "content-type: application/protobuf\n",
-            "stream": "Accept: text/html, text/event-stream\nLast-Event-ID: \(cursor.text)\n",
+            "stream": "Accept: text/html, text/event-stream;events=binary\n"
+                + "Last-Event-ID: \(cursor.text)\n",
             "neither": "Accept: text/html\nAccept: image/png;\nContent-Type: text/plain\n",
         ]
     }

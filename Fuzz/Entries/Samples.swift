@@ -12,7 +12,7 @@ enum Samples {
 
     static let config = ServerConfig(
         serverMilliseconds: milliseconds, limits: StoreLimits(), allowance: Allowance(),
-        deletionsRememberedSeconds: 2_592_000)
+        deletionsRememberedSeconds: 2_592_000, keepAliveSeconds: 20)
 
     static let emptyStore = ChangeSet(
         records: [], cursor: cursor, serverMilliseconds: milliseconds, isWhole: true)

@@ -21,6 +21,16 @@ struct ServerEdgeOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "A name that requests may call the server by, in their header Host.",
+            discussion: """
+                May be given several times. Others are refused, but for this machine's own (localhost, \
+                127.0.0.1). Without it any is taken; on a loopback address without a trusted proxy, \
+                this machine's own alone.
+                """, valueName: "name"))
+    var hostName: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
             "A proxy whose X-Forwarded-For is believed: an address, or a range such as 10.0.0.0/8.",
             discussion: "May be given several times.", valueName: "address"))
     var trustedProxy: [String] = []
@@ -40,6 +50,9 @@ struct ServerEdgeOptions: ParsableArguments {
     func validate() throws {
         guard (tlsCertificate == nil) == (tlsKey == nil) else {
             throw ValidationError("Give --tls-certificate and --tls-key, both or neither.")
+        }
+        for name in hostName where name.isEmpty || name.contains(where: { ":/ ".contains($0) }) {
+            throw ValidationError("--host-name needs a name without a port, not \(name).")
         }
         for text in trustedProxy where AddressRange(text) == nil {
             throw ValidationError(
@@ -61,6 +74,7 @@ struct ServerEdgeOptions: ParsableArguments {
                 certificatePath: DataOptions.expanded(tlsCertificate),
                 keyPath: DataOptions.expanded(tlsKey))
         }
+        settings.hostNames = hostName
         settings.trustedProxies = trustedProxy.compactMap(AddressRange.init)
         settings.metricsPort = metricsPort
         if let metricsHost { settings.metricsHost = metricsHost }

@@ -173,6 +173,11 @@ struct ServerTrafficOptions: ParsableArguments {
         guard numbers.allSatisfy({ $0.map { (1...Self.numberMax).contains($0) } ?? true }) else {
             throw ValidationError("A limit needs a number from 1 to \(Self.numberMax).")
         }
+        guard keepAliveSeconds ?? 0 <= Self.keepAliveSecondsMax else {
+            throw ValidationError(
+                "--keep-alive-seconds is at most \(Self.keepAliveSecondsMax): devices take a stream for "
+                    + "dead that is silent for ten minutes.")
+        }
         for rate in [requestsPerSecond, signInsPerSecond, totalSignInsPerSecond] {
             guard rate.map({ $0 > 0 && $0.isFinite }) ?? true else {
                 throw ValidationError("A number a second needs to be above 0.")
@@ -191,6 +196,9 @@ struct ServerTrafficOptions: ParsableArguments {
             deletionsMax, deviceLiveDays, shutdownSeconds,
         ]
     }
+
+    /// By which ``TransferPatience`` waits as long as it ever does.
+    private static let keepAliveSecondsMax = 240
 
     /// Above it, products of limits could overflow.
     private static let numberMax = 1 << 32

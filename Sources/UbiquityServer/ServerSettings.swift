@@ -12,6 +12,9 @@ package struct ServerSettings: Sendable {
     /// 0: any free port.
     package var port = 7717
 
+    /// What requests may call the server, besides this machine's own names; none: see ``HostRule``.
+    package var hostNames: [String] = []
+
     /// Nil: plain HTTP.
     package var tls: ServerTLS?
     /// Whose `X-Forwarded-For` is believed.

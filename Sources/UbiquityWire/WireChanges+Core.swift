@@ -18,7 +18,11 @@ extension ChangeSet {
     package init(_ wire: WireChanges) throws(WireError) {
         var records: [Record] = []
         records.reserveCapacity(wire.records.count)
-        for record in wire.records { records.append(try Record(record)) }
+        for (index, record) in wire.records.enumerated() {
+            do { records.append(try Record(record)) } catch {
+                throw WireError("records[\(index)]: \(error)")
+            }
+        }
         self.init(
             records: records, cursor: try Cursor(wire: wire.cursor),
             serverMilliseconds: Int64(wireMilliseconds: wire.serverMilliseconds),
@@ -43,6 +47,7 @@ extension WireConfig {
         allowance.burst = UInt64(config.allowance.burst)
         allowance.perSecond = config.allowance.perSecond
         deletionsRememberedSeconds = UInt64(clamping: config.deletionsRememberedSeconds)
+        keepAliveSeconds = UInt64(clamping: config.keepAliveSeconds)
     }
 }
 
@@ -69,6 +74,7 @@ extension ServerConfig {
                     burst: Int(clamping: wire.allowance.burst),
                     perSecond: wire.allowance.perSecond)
                 : Allowance(),
-            deletionsRememberedSeconds: Int64(clamping: wire.deletionsRememberedSeconds))
+            deletionsRememberedSeconds: Int64(clamping: wire.deletionsRememberedSeconds),
+            keepAliveSeconds: Int64(clamping: wire.keepAliveSeconds))
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import SwiftProtobuf
+internal import UbiquityCore
 
 /// The two forms of a body.
 package enum WireFormat: String, CaseIterable, Sendable {
@@ -43,7 +44,8 @@ package enum WireFormat: String, CaseIterable, Sendable {
     }
 
     /// Fields that this version does not know are passed over.
-    /// - Throws: ``WireError`` if the bytes are no message of this type in this form.
+    /// - Throws: ``WireError`` if the bytes are no message of this type in this form. It names the field
+    ///   where that can be found.
     package func decode<M: Message>(
         _ type: M.Type, from bytes: some SwiftProtobufContiguousBytes
     ) throws(WireError) -> M {
@@ -53,14 +55,28 @@ package enum WireFormat: String, CaseIterable, Sendable {
                 var options = BinaryDecodingOptions()
                 options.messageDepthLimit = Self.messageDepthMax
                 return try M(serializedBytes: bytes, options: options)
-            case .json:
-                var options = JSONDecodingOptions()
-                options.messageDepthLimit = Self.messageDepthMax
-                options.ignoreUnknownFields = true
-                return try M(jsonUTF8Bytes: bytes, options: options)
+            case .json: return try Self.decodeJSON(type, from: bytes)
             }
-        } catch {
-            throw WireError("the body is no \(rawValue) of this request's form (\(error))")
+        } catch JSONDecodingError.messageDepthLimit, BinaryDecodingError.messageDepthLimit {
+            throw WireError(PropertyListValue.depthRule)
+        } catch { throw WireError(fault(of: bytes, as: type)) }
+    }
+
+    private static func decodeJSON<M: Message>(
+        _ type: M.Type, from bytes: some SwiftProtobufContiguousBytes
+    ) throws -> M {
+        var options = JSONDecodingOptions()
+        options.messageDepthLimit = messageDepthMax
+        options.ignoreUnknownFields = true
+        return try M(jsonUTF8Bytes: bytes, options: options)
+    }
+
+    private func fault<M: Message>(
+        of bytes: some SwiftProtobufContiguousBytes, as type: M.Type
+    ) -> String {
+        guard self == .json else { return "the body is no \(rawValue) of this request's form" }
+        return bytes.withUnsafeBytes { bytes in
+            JSONFault.sentence(for: bytes) { (try? Self.decodeJSON(type, from: $0)) != nil }
         }
     }
 }

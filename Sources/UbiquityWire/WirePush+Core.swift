@@ -4,7 +4,7 @@ internal import SwiftProtobuf
 package import UbiquityCore
 
 extension WirePush {
-    /// - Parameter author: The device whose writes need not name it.
+    /// - Parameter author: The device that what it wrote need not name.
     package init(_ push: Push, author: DeviceID) {
         self.init()
         tellsHad = push.tellsHad
@@ -13,7 +13,10 @@ extension WirePush {
                 $0.writes = transaction.writes.map { write in
                     var wire = WireRecord(write)
                     if write.stamp.device == author { wire.device = "" }
-                    if let had = transaction.had[write.key] { wire.had = WireReplaced(had) }
+                    if let had = transaction.had[write.key] {
+                        wire.had = WireReplaced(had)
+                        if had.device == author { wire.had.device = "" }
+                    }
                     return wire
                 }
             }
@@ -26,19 +29,28 @@ extension Push {
     package init(_ wire: WirePush, author: DeviceID) throws(WireError) {
         var transactions: [Transaction] = []
         transactions.reserveCapacity(wire.transactions.count)
-        for transaction in wire.transactions {
-            var writes: [Record] = []
-            var had: [Key: Stamp] = [:]
-            for wire in transaction.writes {
-                let write = try Record(wire, author: author)
-                writes.append(write)
-                if wire.hasHad { had[write.key] = try Stamp(wire.had, author: author) }
-            }
-            do { transactions.append(try Transaction(writes, had: had)) } catch {
-                throw WireError("\(error)")
+        for (index, transaction) in wire.transactions.enumerated() {
+            do { transactions.append(try Transaction(transaction, author: author)) } catch {
+                throw WireError("transactions[\(index)]\(error)")
             }
         }
         self.init(transactions, tellsHad: wire.tellsHad)
+    }
+}
+
+extension Transaction {
+    /// - Throws: ``WireError`` with where it is, seen from the transaction.
+    fileprivate init(_ wire: WireTransaction, author: DeviceID) throws(WireError) {
+        var writes: [Record] = []
+        var had: [Key: Stamp] = [:]
+        for (index, wire) in wire.writes.enumerated() {
+            do {
+                let write = try Record(wire, author: author)
+                writes.append(write)
+                if wire.hasHad { had[write.key] = try Stamp(wire.had, author: author) }
+            } catch { throw WireError(".writes[\(index)]: \(error)") }
+        }
+        do { try self.init(writes, had: had) } catch { throw WireError(": \(error)") }
     }
 }
 

@@ -22,17 +22,12 @@ extension Record {
     /// - Parameter author: The device of a record that names none; nil: every record must.
     /// - Throws: ``WireError`` that names what is wrong.
     package init(_ wire: WireRecord, author: DeviceID? = nil) throws(WireError) {
-        let key = try Key(of: wire)
-        do {
-            self.init(
-                key: key, content: try Content(wire.content),
-                stamp: Stamp(
-                    try HybridTimestamp(wire.milliseconds, wire.counter),
-                    try DeviceID(wire.device, default: author),
-                    digest: wire.digest))
-        } catch {
-            throw WireError("the write of \"\(key)\": \(error)")
-        }
+        self.init(
+            key: try Key(of: wire), content: try Content(wire.content),
+            stamp: Stamp(
+                try HybridTimestamp(wire.milliseconds, wire.counter),
+                try DeviceID(wire.device, default: author),
+                digest: wire.digest))
     }
 }
 
@@ -72,7 +67,8 @@ extension Content {
         switch wire {
         case .value(let value): self = .value(try PropertyListValue(value))
         case .deleted(true): self = .deleted
-        case .deleted(false), nil: throw WireError("has neither a value nor \"deleted\": true")
+        case .deleted(false), nil:
+            throw WireError("neither \"value\" nor \"deleted\": true is there")
         }
     }
 }

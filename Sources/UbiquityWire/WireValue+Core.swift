@@ -35,14 +35,14 @@ extension WireDictionary {
 
 extension PropertyListValue {
     /// - Throws: ``WireError`` for a value without a type, a dictionary with a key twice, and
-    ///   containers deeper than ``PropertyListValue/depthMax``.
+    ///   more levels than ``PropertyListValue/depthMax``.
     package init(_ wire: WireValue) throws(WireError) {
         try self.init(wire, depth: 1)
     }
 
     private init(_ wire: WireValue, depth: Int) throws(WireError) {
         guard depth <= Self.depthMax else {
-            throw WireError("a value nests deeper than \(Self.depthMax) containers")
+            throw WireError(Self.depthRule)
         }
         switch wire.kind {
         case nil: throw WireError("a value has no type")

@@ -65,7 +65,11 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(
-                    stage, options: ["--slow-seconds-max", "2", "--metrics-port", "0"])
+                    stage,
+                    options: [
+                        "--slow-seconds-max", "2", "--answer-bytes-per-second-min", "131072",
+                        "--metrics-port", "0",
+                    ])
                 let home = try await server.signIn("a", isFirst: true)
                 let device = try Device(home: home)
                 defer { device.close() }
@@ -73,7 +77,7 @@ extension EndToEndTests {
                 try await device.store.synchronizeNow()
                 let credential = try #require(try device.credential)
                 let pull =
-                    "GET /v1/stores/\(Device.identifier)/changes HTTP/1.1\r\nHost: a\r\n"
+                    "GET /v1/stores/\(Device.identifier)/changes HTTP/1.1\r\nHost: localhost\r\n"
                     + "Authorization: Bearer \(credential)\r\n"
                     + "Accept: application/x-protobuf\r\n\r\n"
                 let before = try memory(of: server)

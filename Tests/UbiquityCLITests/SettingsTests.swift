@@ -69,7 +69,8 @@ struct SettingsTests {
         ["--tls-certificate", "a"], ["--tls-key", "a"], ["--trusted-proxy", "example.com"],
         ["--trusted-proxy", "10.0.0.0/99"], ["--metrics-port", "70000"],
         ["--connections-max", "0"], ["--header-bytes-max", "-1"],
-        ["--requests-per-second", "0"], ["--log-format", "xml"],
+        ["--requests-per-second", "0"], ["--keep-alive-seconds", "241"],
+        ["--host-name", "u.example:80"], ["--host-name", ""], ["--log-format", "xml"],
     ])
     func `a setting that means nothing is refused`(words: [String]) {
         #expect(throws: (any Error).self) { try ServeCommand.parse(words) }
@@ -95,13 +96,14 @@ struct SettingsTests {
         let command = try ServeCommand.parse([
             "--tls-certificate", "/c.pem", "--tls-key", "/k.pem", "--trusted-proxy", "10.0.0.0/8",
             "--trusted-proxy", "::1", "--metrics-port", "0", "--slow-seconds-max", "7",
-            "--requests-per-second", "0.5", "--device-live-days", "2",
+            "--requests-per-second", "0.5", "--device-live-days", "2", "--host-name", "u.example",
         ])
         var settings = ServerSettings(dataFolder: "")
         command.traffic.apply(to: &settings)
         command.edge.apply(to: &settings)
         #expect(settings.tls == ServerTLS(certificatePath: "/c.pem", keyPath: "/k.pem"))
         #expect(settings.trustedProxies.map(\.description) == ["10.0.0.0/8", "::1/128"])
+        #expect(settings.hostNames == ["u.example"])
         #expect(settings.metricsPort == 0)
         #expect(settings.slowSecondsMax == 7)
         #expect(settings.requestAllowance.perSecond == 0.5)

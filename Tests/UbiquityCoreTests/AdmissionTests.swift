@@ -127,9 +127,14 @@ import Testing
     @Test func `refuses what is stamped more than a minute ahead, with the server's time`() throws {
         _ = try admission.decide(
             Push([Transaction([write("a", nil, at: 60_000)])]), on: PushAdmission.Stored())
-        #expect(throws: ClockAhead(serverMilliseconds: now)) {
+        #expect(throws: ClockAhead(serverMilliseconds: now, transaction: 1, write: 2)) {
             try admission.decide(
-                Push([Transaction([write("a", nil, at: 60_001)])]), on: PushAdmission.Stored())
+                Push([
+                    Transaction([write("a", nil, at: 60_000)]),
+                    Transaction([
+                        write("b", nil, at: 0), write("c", nil, at: 1), write("d", nil, at: 60_001),
+                    ]),
+                ]), on: PushAdmission.Stored())
         }
     }
 

@@ -84,6 +84,7 @@ struct PushTests {
             let problem = try answer.problem
             #expect(problem.code == "clock-ahead")
             #expect((nowMilliseconds() - Int64(problem.serverMilliseconds)).magnitude < 10_000)
+            #expect(problem.detail.hasPrefix("transactions[0].writes["))
         }
     }
 

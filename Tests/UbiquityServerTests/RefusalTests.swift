@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import SwiftProtobuf
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityServer
@@ -44,6 +45,60 @@ struct RefusalTests {
                 #expect(try answer.problem.code == "malformed")
             }
             #expect(try await device.get("/v1/stores").message(WireStoreList.self).stores.isEmpty)
+        }
+    }
+
+    @Test(arguments: [
+        ("{", "the body is no JSON."), ("[1]", "the body must be an object of JSON."),
+        (
+            #"{"transactions": [{"writes": [{"key": "a", "milliseconds": "x"}]}]}"#,
+            #""transactions[0].writes[0].milliseconds" has a value that cannot stand there."#
+        ),
+        (
+            #"{"transactions": [{}, {"writes": [{"key": "a"}, {"value": {"integer": 0.5}}]}]}"#,
+            #""transactions[1].writes[1].value.integer" has a value that cannot stand there."#
+        ),
+        (#"{"tellsHad": 1}"#, #""tellsHad" has a value that cannot stand there."#),
+        (
+            #"{"transactions": [{"writes": [{"key": "a", "deleted": true}]}]}"#,
+            #"transactions[0].writes[0]: "milliseconds" must be the time of the edit, since 1970."#
+        ),
+        (
+            #"{"transactions": [{"writes": [{"key": "a", "milliseconds": 1}]}]}"#,
+            #"transactions[0].writes[0]: neither "value" nor "deleted": true is there."#
+        ),
+        (#"{"transactions": [{}]}"#, "transactions[0]: a transaction needs at least one write."),
+    ])
+    func `a refusal names the field, in the words of the protocol`(
+        body: String, detail: String
+    ) async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let answer = try await server.send(
+                "POST", Self.path, credential: device.credential, body: Array(body.utf8),
+                headers: ["Content-Type": "application/json"])
+            #expect(answer.status == 400)
+            #expect(try answer.problem.detail.lowercased() == detail.lowercased())
+        }
+    }
+
+    @Test func `a device's name that shows nothing is no name`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let operatorCredential = try server.operatorCredential
+            for (path, credential) in [
+                ("/v1/devices/\(device.id)", device.credential),
+                ("/v1/accounts/ada/devices/\(device.id)", operatorCredential),
+            ] {
+                for name in ["", "  ", "\u{1}"] {
+                    let answer = try await server.send(
+                        "PATCH", path, credential: credential, WireRename.with { $0.name = name })
+                    #expect(answer.status == 400)
+                    #expect(try answer.problem.detail.hasPrefix("\"name\" "))
+                }
+            }
+            let shown = try await device.get("/v1/devices/\(device.id)").message(WireDevice.self)
+            #expect(shown.name == "laptop")
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import AsyncHTTPClient
+internal import Foundation
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityServer
@@ -30,8 +31,34 @@ struct StreamTests {
                 let cursor = try await device.set(key, "1").cursor
                 let event = try #require(try await stream.nextEvent())
                 #expect(try event.keys == [key])
-                #expect(event.id == cursor)
+                #expect(try event.changes.cursor == cursor)
+                // Who listens knows the server's time, and the cursor stands there once.
+                #expect(event.id == nil)
+                #expect(try event.changes.serverMilliseconds == 0)
             }
+        }
+    }
+
+    @Test func `a small push comes in the binary form to who takes it, and says the same`()
+        async throws
+    {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            var text = try await server.listen(device)
+            var binary = try await server.listen(
+                device, accept: "text/html, text/event-stream; Events=Binary")
+            for _ in ["changes", "ready"] {
+                _ = try await (text.nextEvent(), binary.nextEvent())
+            }
+            try await device.set("small", "1")
+            let (told, packed) = try await (text.nextEvent(), binary.nextEvent())
+            #expect(told?.name == "changes" && packed?.name == "binary")
+            let bytes = try #require(Data(base64Encoded: packed?.data ?? ""))
+            #expect(
+                try WireFormat.protobuf.decode(WireChanges.self, from: bytes) == told?.changes)
+            try await device.set("large", String(repeating: "x", count: 1_024))
+            let events = try await [text.nextEvent(), binary.nextEvent()]
+            #expect(events[0] == events[1] && events[0]?.name == "changes")
         }
     }
 
@@ -87,7 +114,9 @@ struct StreamTests {
                 while keys.count < count, let event = try await stream.nextEvent() {
                     guard event.name == "changes" else { continue }
                     keys += try event.keys
-                    let next = event.id.flatMap { Cursor($0) }.flatMap { Position($0) }?.revision
+                    let next = try Optional(event.changes.cursor).flatMap { Cursor($0) }.flatMap {
+                        Position($0)
+                    }?.revision
                     #expect(next ?? 0 > revision || keys.isEmpty)
                     revision = next ?? 0
                 }

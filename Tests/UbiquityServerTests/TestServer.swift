@@ -26,6 +26,8 @@ struct TestServer: Sendable {
         let folder = try folder ?? TemporaryFolder()
         var settings = ServerSettings(dataFolder: folder.file("data"))
         settings.port = 0
+        // What raw requests call it.
+        settings.hostNames = ["a", "b"]
         configure(&settings)
         let metricsPort = PortBox()
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
@@ -122,10 +124,10 @@ struct TestServer: Sendable {
 
     func listen(
         _ device: TestDevice, since: String? = nil, lastEvent: String? = nil,
-        store: String = "notes"
+        store: String = "notes", accept: String = "text/event-stream"
     ) async throws -> EventReader {
         let query = since.map { "?since=\($0)" } ?? ""
-        var headers = ["Accept": "text/event-stream"]
+        var headers = ["Accept": accept]
         headers["Last-Event-ID"] = lastEvent
         let request = request(
             "GET", "/v1/stores/\(store)/changes\(query)", credential: device.credential,

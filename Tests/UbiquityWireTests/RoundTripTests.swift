@@ -57,7 +57,7 @@ import UbiquityWire
     }
 
     @Test(arguments: WireFormat.allCases)
-    func `carries 512 containers in one another, and refuses 513`(format: WireFormat) throws {
+    func `carries a value of 512 levels, and says of 513 what is so`(format: WireFormat) throws {
         func nested(_ depth: Int) -> PropertyListValue {
             var value = PropertyListValue.integer(1)
             for level in 1..<depth {
@@ -68,8 +68,14 @@ import UbiquityWire
         let deep = nested(PropertyListValue.depthMax)
         let bytes = format.encode(WireValue(deep))
         #expect(try PropertyListValue(format.decode(WireValue.self, from: bytes)) == deep)
+        var empty = PropertyListValue.array([])
+        for _ in 1..<PropertyListValue.depthMax { empty = .array([empty]) }
+        #expect(
+            try PropertyListValue(
+                format.decode(WireValue.self, from: format.encode(WireValue(empty)))) == empty)
         let tooDeep = format.encode(WireValue(nested(PropertyListValue.depthMax + 1)))
-        #expect(throws: WireError.self) {
+        let rule = "a value nests at most 512 levels: 511 containers, and what is in them"
+        #expect(throws: WireError(rule)) {
             try PropertyListValue(format.decode(WireValue.self, from: tooDeep))
         }
     }

@@ -5,41 +5,27 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import UbiquityCore
 
-/// Gathers an answer, and gives the request up when no byte has moved for too long.
+/// Gathers an answer.
 ///
-/// Shared state: all variables. Unchecked: AsyncHTTPClient calls every method of a delegate on the
-/// task's one event loop, and the timer runs on it.
+/// Shared state: `answer`. Unchecked: AsyncHTTPClient calls every method of a delegate on the task's
+/// one event loop.
 final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     struct Answer: Sendable {
         var head: HTTPResponseHead
         var body = ByteBuffer()
     }
 
+    private let silence: SilenceWatch
     private var answer: Answer?
-    private var patience = TransferPatience(now: NIODeadline.milliseconds)
-    private var timer: Scheduled<Void>?
 
-    /// Begins to watch over a task whose delegate this is.
-    func watch(_ task: HTTPClient.Task<Answer>) {
-        task.eventLoop.execute { [self] in schedule(task) }
-        task.futureResult.whenComplete { [self] _ in
-            timer?.cancel()
-            timer = nil
-        }
-    }
+    init(_ silence: SilenceWatch) { self.silence = silence }
 
-    private func schedule(_ task: HTTPClient.Task<Answer>) {
-        let rest = patience.end - NIODeadline.milliseconds
-        guard rest > 0 else { return task.fail(reason: HTTPClientError.deadlineExceeded) }
-        timer = task.eventLoop.scheduleTask(in: .milliseconds(rest)) { [self] in schedule(task) }
-    }
-
-    func didSendRequestPart(task: HTTPClient.Task<Answer>, _ part: IOData) { move() }
+    func didSendRequestPart(task: HTTPClient.Task<Answer>, _ part: IOData) { silence.move() }
 
     func didReceiveHead(
         task: HTTPClient.Task<Answer>, _ head: HTTPResponseHead
     ) -> EventLoopFuture<Void> {
-        move()
+        silence.move()
         answer = Answer(head: head)
         let length = head.headers.first(name: "content-length").flatMap { Int($0) }
         return admit(bytes: length ?? 0, on: task.eventLoop)
@@ -48,7 +34,7 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     func didReceiveBodyPart(
         task: HTTPClient.Task<Answer>, _ buffer: ByteBuffer
     ) -> EventLoopFuture<Void> {
-        move()
+        silence.move()
         let bytes = (answer?.body.readableBytes ?? 0) + buffer.readableBytes
         if bytes <= ServerRequest.answerBytesMax { answer?.body.writeImmutableBuffer(buffer) }
         return admit(bytes: bytes, on: task.eventLoop)
@@ -66,10 +52,4 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         guard let answer else { throw HTTPClientError.remoteConnectionClosed }
         return answer
     }
-
-    private func move() { patience.moved(at: NIODeadline.milliseconds) }
-}
-
-extension NIODeadline {
-    fileprivate static var milliseconds: Int64 { Int64(now().uptimeNanoseconds / 1_000_000) }
 }

@@ -10,6 +10,7 @@ internal import UbiquityCore
 /// Shared state: `answer` and `failure`. Unchecked: AsyncHTTPClient calls every method of a
 /// delegate on the task's one event loop, and `failure` is read when the task has ended.
 final class ArchiveReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
+    let silence: SilenceWatch
     private let address: ServerAddress
     private let mediaType: String
     private let take: @Sendable ([UInt8]) throws -> Void
@@ -22,6 +23,7 @@ final class ArchiveReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         take: @escaping @Sendable ([UInt8]) throws -> Void
     ) {
         self.address = address
+        silence = SilenceWatch(address)
         self.mediaType = mediaType
         self.take = take
     }
@@ -29,6 +31,7 @@ final class ArchiveReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     func didReceiveHead(
         task: HTTPClient.Task<Void>, _ head: HTTPResponseHead
     ) -> EventLoopFuture<Void> {
+        silence.move()
         answer.head = head
         return task.eventLoop.makeSucceededVoidFuture()
     }
@@ -36,6 +39,7 @@ final class ArchiveReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     func didReceiveBodyPart(
         task: HTTPClient.Task<Void>, _ buffer: ByteBuffer
     ) -> EventLoopFuture<Void> {
+        silence.move()
         guard isArchive else {
             answer.keep(buffer)
             return task.eventLoop.makeSucceededVoidFuture()

@@ -8,7 +8,7 @@ internal import UbiquityWire
 /// are committed by a stream of server-sent events.
 ///
 /// Limits: 10 seconds to connect, 64 MB an answer or an event; a push or pull is given up when no
-/// byte has moved for 30 seconds, a stream after 50. Redirections are not followed.
+/// byte has moved for 30 seconds, a stream after 50 or as the server's signs of life come. Redirections are not followed.
 package struct HTTPTransport: Transport {
     private let address: Result<ServerAddress, LinkFailure>
     private let store: StoreIdentifier
@@ -38,8 +38,9 @@ package struct HTTPTransport: Transport {
         since cursor: Cursor?, receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure) {
         var request = try request(.GET, since: cursor)
-        request.accept = "text/event-stream"
-        try await request.stream(to: StreamReceiver(request.address, receive: receive))
+        request.accept = "text/event-stream;events=binary"
+        let receiver = StreamReceiver(request.address, receive: receive)
+        try await request.stream(to: receiver, receiver.silence)
     }
 
     package func push(_ push: Push) async throws(LinkFailure) -> PushAnswer {

@@ -95,9 +95,6 @@ extension LinkFailure {
         case .readTimeout:
             "the server at \(address) has been silent for \(SharedHTTPClient.silenceSecondsMax) "
                 + "seconds"
-        case .deadlineExceeded:
-            "nothing was heard of the server at \(address) for "
-                + "\(TransferPatience.silenceMilliseconds / 1_000) seconds"
         case .remoteConnectionClosed: "the server at \(address) closed the connection"
         case .cancelled: "the request to \(address) was cancelled"
         default: "the request to \(address) failed (\(error.shortDescription))"

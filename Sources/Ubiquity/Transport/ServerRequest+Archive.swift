@@ -8,6 +8,8 @@ extension ServerRequest {
         var request = self
         request.accept = "application/x-tar"
         let receiver = ArchiveReceiver(address, mediaType: request.accept, take: take)
-        do { try await request.stream(to: receiver) } catch { throw receiver.failure ?? error }
+        do {
+            try await request.stream(to: receiver, receiver.silence)
+        } catch { throw receiver.failure ?? error }
     }
 }

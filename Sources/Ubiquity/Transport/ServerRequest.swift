@@ -34,10 +34,8 @@ struct ServerRequest {
     func done() async throws(LinkFailure) { _ = try await body() }
 
     private func body() async throws(LinkFailure) -> ByteBuffer {
-        let receiver = AnswerReceiver()
-        let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: receiver)
-        receiver.watch(task)
-        let answer = try await Self.result(of: task, address)
+        let silence = SilenceWatch(address)
+        let answer = try await stream(to: AnswerReceiver(silence), silence)
         guard (200..<300).contains(answer.head.status.code) else {
             throw LinkFailure(
                 status: answer.head.status, headers: answer.head.headers, body: answer.body,
@@ -49,9 +47,10 @@ struct ServerRequest {
     /// Sends the request and hands the answer to a delegate as it comes.
     /// - Throws: ``LinkFailure``.
     func stream<Delegate: HTTPClientResponseDelegate>(
-        to delegate: Delegate
+        to delegate: Delegate, _ silence: SilenceWatch
     ) async throws(LinkFailure) -> Delegate.Response {
         let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: delegate)
+        silence.watch(task)
         return try await Self.result(of: task, address)
     }
 

@@ -2,12 +2,12 @@
 
 internal import AsyncHTTPClient
 internal import NIOCore
+internal import UbiquityCore
 
 /// The process's one HTTP client: its stores share the connections and the threads.
 enum SharedHTTPClient {
-    /// A server sends at least a comment every 20 seconds; one silence of more than two and a half
-    /// times as long means that it is gone.
-    static let silenceSecondsMax: Int64 = 50
+    /// Beyond all that a ``SilenceWatch`` waits for.
+    static let silenceSecondsMax = TransferPatience.streamMillisecondsMax / 1_000 + 10
     static let connectSecondsMax: Int64 = 10
     private static let sendBufferBytes: SocketOptionValue = 64 << 10
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import AsyncHTTPClient
+internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
 package import UbiquityCore
@@ -12,6 +13,7 @@ package import UbiquityWire
 /// Shared state: `answer`, `parser` and `progressAt`. Unchecked: AsyncHTTPClient calls every method of
 /// a delegate on the task's one event loop.
 final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
+    let silence: SilenceWatch
     private let address: ServerAddress
     private let receive: @Sendable (StreamMessage) -> Void
     private var answer = ReceivedAnswer()
@@ -22,11 +24,14 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     init(_ address: ServerAddress, receive: @escaping @Sendable (StreamMessage) -> Void) {
         self.address = address
         self.receive = receive
+        silence = SilenceWatch(
+            address, milliseconds: TransferPatience.streamMilliseconds(keepAliveSeconds: 0))
     }
 
     func didReceiveHead(
         task: HTTPClient.Task<Void>, _ head: HTTPResponseHead
     ) -> EventLoopFuture<Void> {
+        silence.move()
         answer.head = head
         if isStream { progress() }
         return task.eventLoop.makeSucceededVoidFuture()
@@ -35,6 +40,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     func didReceiveBodyPart(
         task: HTTPClient.Task<Void>, _ buffer: ByteBuffer
     ) -> EventLoopFuture<Void> {
+        silence.move()
         do {
             try take(buffer)
             return task.eventLoop.makeSucceededVoidFuture()
@@ -43,6 +49,14 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
 
     func didFinishRequest(task: HTTPClient.Task<Void>) throws {
         if !isStream { try answer.refuse(address) }
+    }
+
+    func hear(_ message: StreamMessage) {
+        if case .ready(_, let config) = message {
+            silence.milliseconds = TransferPatience.streamMilliseconds(
+                keepAliveSeconds: config.keepAliveSeconds)
+        }
+        receive(message)
     }
 
     private func progress() {
@@ -62,7 +76,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         let events = try buffer.withUnsafeReadableBytes { try parser.consume($0) }
         if events.isEmpty, progressAt + .seconds(1) <= .now() { progress() }
         for event in events {
-            if let event = try StreamMessage(event) { receive(event) }
+            if let message = try StreamMessage(event) { hear(message) }
         }
     }
 }
@@ -74,6 +88,12 @@ extension StreamMessage {
         switch event.name {
         case "changes":
             let changes = try WireFormat.json.decode(WireChanges.self, from: event.data)
+            self = .changes(try ChangeSet(changes))
+        case "binary":
+            guard let bytes = Data(base64Encoded: Data(event.data)) else {
+                throw WireError("an event is no base64")
+            }
+            let changes = try WireFormat.protobuf.decode(WireChanges.self, from: bytes)
             self = .changes(try ChangeSet(changes))
         case "ready":
             let ready = try WireFormat.json.decode(WireReady.self, from: event.data)

@@ -18,8 +18,7 @@ package struct NotPropertyList: Error, Hashable, Sendable {
 
     func within(key: String) -> Self { NotPropertyList(reason, path: ".\(key)" + path) }
 
-    static let tooDeep = NotPropertyList(
-        "a value may nest at most \(PropertyListValue.depthMax) containers")
+    static let tooDeep = NotPropertyList(PropertyListValue.depthRule)
 
     static func isNil() -> Self { NotPropertyList("nil is no property-list value") }
 

@@ -33,14 +33,17 @@ package struct ServerConfig: Hashable, Sendable {
     package var limits: StoreLimits
     package var allowance: Allowance
     package var deletionsRememberedSeconds: Int64
+    /// How often an idle stream gets a sign of life; 0: the server does not say.
+    package var keepAliveSeconds: Int64
 
     package init(
         serverMilliseconds: Int64, limits: StoreLimits, allowance: Allowance,
-        deletionsRememberedSeconds: Int64
+        deletionsRememberedSeconds: Int64, keepAliveSeconds: Int64 = 0
     ) {
         self.serverMilliseconds = serverMilliseconds
         self.limits = limits
         self.allowance = allowance
         self.deletionsRememberedSeconds = deletionsRememberedSeconds
+        self.keepAliveSeconds = keepAliveSeconds
     }
 }

@@ -134,10 +134,12 @@ package struct PushAdmission: Sendable {
         let latest =
             newest > latest
             ? newest.milliseconds + Self.aheadOfNewestMax : latest.milliseconds
-        for transaction in push.transactions {
-            for write in transaction.writes where write.stamp.timestamp.milliseconds > latest {
-                throw ClockAhead(serverMilliseconds: now)
+        for (number, transaction) in push.transactions.enumerated() {
+            let index = transaction.writes.firstIndex {
+                $0.stamp.timestamp.milliseconds > latest
             }
+            guard let index else { continue }
+            throw ClockAhead(serverMilliseconds: now, transaction: number, write: index)
         }
     }
 
@@ -205,4 +207,7 @@ package struct PushAdmission: Sendable {
 /// A write was stamped too far into the future.
 package struct ClockAhead: Error, Hashable, Sendable {
     package var serverMilliseconds: Int64
+    /// Which transaction of the push, from 0 on, and which write of it.
+    package var transaction = 0
+    package var write = 0
 }

@@ -20,6 +20,10 @@ package enum PropertyListValue: Sendable {
 
     /// How deep containers may nest; a value outside of any container has depth 1.
     package static let depthMax = 512
+
+    /// The same as a sentence without a final point.
+    package static let depthRule =
+        "a value nests at most \(depthMax) levels: \(depthMax - 1) containers, and what is in them"
 }
 
 extension PropertyListValue {

@@ -83,7 +83,7 @@ struct OperatorDesk: Sendable {
     ) throws(StorageError) -> Device {
         let device = DeviceName(account: try account(name).id, id: id)
         let isThere = try storage.rename(
-            device, title: DeviceTitle.fit(title), now: now, by: actor)
+            device, title: DeviceTitle.fit(title) ?? DeviceTitle.unnamed, now: now, by: actor)
         let renamed = try storage.devices(of: device.account).first { $0.name == device }
         guard isThere, let renamed else { throw .noSuchDevice }
         return renamed

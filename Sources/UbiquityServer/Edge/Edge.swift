@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import HTTPTypes
+internal import Hummingbird
 internal import Logging
 internal import Synchronization
 internal import UbiquityCore
@@ -16,6 +17,7 @@ final class Edge: Sendable {
     let tls: TLSIdentity?
     let census: ConnectionCensus
     let proxies: TrustedProxies
+    let hosts: HostRule
     /// What waits in connections for the other side to read it.
     let answers: ByteBudget
     /// Requests' bodies, until they are decoded.
@@ -30,6 +32,10 @@ final class Edge: Sendable {
         self.metrics = metrics
         self.tls = tls
         proxies = TrustedProxies(settings.trustedProxies)
+        hosts = HostRule(
+            names: settings.hostNames,
+            isReachedByOthers: !PlainHTTPRule.isLoopback(settings.host)
+                || !settings.trustedProxies.isEmpty)
         census = ConnectionCensus(
             max: settings.connectionsMax, perAddressMax: settings.connectionsPerAddressMax,
             proxies: proxies)
@@ -38,8 +44,16 @@ final class Edge: Sendable {
         requestRules = RequestPhase.Rules(settings)
         answerPace = TrafficPace.Rule(
             windowMilliseconds: settings.slowSecondsMax * 1_000,
-            bytesPerSecondMin: settings.answerBytesPerSecondMin)
+            bytesPerSecondMin: settings.answerBytesPerSecondMin,
+            lumpBytesMax: Self.answerLumpBytesMax)
     }
+
+    /// What a system takes for sending is not seen to be read, and Linux takes megabytes of its own
+    /// accord.
+    static let sendBufferBytes = 64 << 10
+    /// Linux doubles the buffer and asks for more when a third is free; the other side's system tells of
+    /// room when it has half of its own.
+    private static let answerLumpBytesMax = 2 * sendBufferBytes
 
     /// For a connection that is only to be told that there are too many.
     var refusalRules: RequestPhase.Rules {
@@ -68,12 +82,17 @@ final class Edge: Sendable {
         }
     }
 
-    /// What browsers are told with every answer.
-    func addHeaders(to fields: inout HTTPFields) {
+    /// Tells caches and browsers that an answer is not theirs, where one of them could have asked. No
+    /// cache keeps the answer to a POST by itself, and no browser has a credential: what a device asks
+    /// all the time is answered in fewer bytes.
+    /// - Parameter request: Nil: it did not come so far as to be known.
+    func addHeaders(to fields: inout HTTPFields, for request: Request? = nil) {
+        let hasCredential = request?.headers[.authorization] != nil
+        if request?.method != .post || !hasCredential { fields[.cacheControl] = "no-store" }
+        guard !hasCredential else { return }
         fields[.xContentTypeOptions] = "nosniff"
         fields[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
         fields[.referrerPolicy] = "no-referrer"
-        if fields[.cacheControl] == nil { fields[.cacheControl] = "no-store" }
         if tls != nil { fields[.strictTransportSecurity] = "max-age=31536000" }
     }
 }

@@ -31,6 +31,9 @@ struct EdgeChannel: ServerChildChannel {
         let entry = edge.census.enter(address)
         edge.metrics.connected()
         channel.closeFuture.whenComplete { [edge] _ in edge.census.leave(address) }
+        // A socket that does not take it serves all the same.
+        _ = channel.setOption(
+            .socketOption(.so_sndbuf), value: SocketOptionValue(Edge.sendBufferBytes))
         return channel.eventLoop.makeCompletedFuture {
             let rules = entry == .welcome ? edge.requestRules : edge.refusalRules
             let requests = RequestWatch(edge, rules, now: channel.eventLoop.milliseconds)
@@ -41,7 +44,7 @@ struct EdgeChannel: ServerChildChannel {
                 let pipeline = channel.pipeline.syncOperations
                 let decoder = try pipeline.handler(
                     type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-                try pipeline.addHandler(HeadWatch(), position: .after(decoder))
+                try pipeline.addHandler(HeadWatch(edge.hosts), position: .after(decoder))
                 return Connection(parts: parts, http: http, entry: entry)
             }
         }
@@ -99,6 +102,7 @@ struct EdgeChannel: ServerChildChannel {
         let body = problem.body
         head.headerFields[.connection] = "close"
         head.headerFields[.contentLength] = "\(body.readableBytes)"
+        edge.addHeaders(to: &head.headerFields)
         return [.head(head), .body(body), .end(nil)]
     }
 }

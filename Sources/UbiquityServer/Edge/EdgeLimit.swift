@@ -9,6 +9,7 @@ enum EdgeLimit: String, CaseIterable, Hashable, Sendable {
     case pushesPerDevice = "pushes-per-device"
     case headerTooLarge = "header-too-large"
     case malformedRequest = "malformed-request"
+    case foreignHost = "foreign-host"
     case bodyTooLarge = "body-too-large"
     case bodiesInMemory = "bodies-in-memory"
     case answersInMemory = "answers-in-memory"

@@ -18,10 +18,16 @@ struct EdgeMiddleware: RouterMiddleware {
     ) async throws -> Response {
         var context = context
         context.origin = origin(of: request, context)
+        var request = request
+        if request.awaitsContinue {
+            request.body = RequestBody(
+                asyncSequence: AwaitedBody(body: request.body, channel: context.channel))
+        }
         let start = NIODeadline.now()
-        let response = try await next(request, context)
+        var response = try await next(request, context)
         let elapsed = NIODeadline.now() - start
         record(request, response, context, seconds: Double(elapsed.nanoseconds) / 1e9)
+        edge.addHeaders(to: &response.headers, for: request)
         // Errors as well: a client reads no body after HEAD, and would take it for the next answer.
         return request.method == .head ? response.createHeadResponse() : response
     }

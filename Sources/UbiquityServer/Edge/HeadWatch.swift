@@ -2,9 +2,10 @@
 
 internal import NIOCore
 internal import NIOHTTP1
+internal import UbiquityCore
 
 /// Heeds what a request's head says of the connection, which the routes do not see: what names no
-/// server, or two, is none of ours, and HTTP/1.0 and `Connection: close` end the connection.
+/// server, two, or another one is none of ours, and HTTP/1.0 and `Connection: close` end the connection.
 ///
 /// Stands next to HTTP's decoder. State: on the connection's event loop only.
 final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
@@ -13,9 +14,13 @@ final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// The header `Host` is missing, or there are several.
-    struct HostError: Error {}
+    enum HostError: Error {
+        /// The header `Host` is missing, or there are several.
+        case notOne
+        case foreign
+    }
 
+    private let hosts: HostRule
     private var heads = 0
     private var answers = 0
     /// The request after whose answer the connection ends, counted from 1 on; nil: none yet.
@@ -27,16 +32,20 @@ final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
     /// How long the other side may take to close the connection, too.
     private static let lingerMilliseconds: Int64 = 2_000
 
+    init(_ hosts: HostRule) { self.hosts = hosts }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver else { return }
         switch unwrapInboundIn(data) {
         case .head(var head):
             heads += 1
             let isOld = head.version != .http1_1
-            guard (isOld ? 0...1 : 1...1).contains(head.headers["host"].count) else {
+            if let error = hostError(head.headers["host"], isOld: isOld) {
                 isOver = true
-                return context.fireErrorCaught(HostError())
+                return context.fireErrorCaught(error)
             }
+            // Which HTTP/1.0 does not know.
+            if isOld { head.headers.remove(name: "expect") }
             if isOld || !head.isKeepAlive {
                 (last, lastVersion) = (heads, isOld ? .http1_0 : .http1_1)
                 // As the routes know it.
@@ -48,6 +57,11 @@ final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
             isOver = last != nil
             context.fireChannelRead(data)
         }
+    }
+
+    private func hostError(_ hosts: [String], isOld: Bool) -> HostError? {
+        guard (isOld ? 0...1 : 1...1).contains(hosts.count) else { return .notOne }
+        return hosts.allSatisfy(self.hosts.admits) ? nil : .foreign
     }
 
     /// What comes after the last request is no request, and no trouble: the answer is still due.

@@ -7,8 +7,7 @@ internal import NIOHTTP1
 internal import NIOHTTPTypes
 internal import NIOSSL
 
-/// Ends what is too slow, too large or no HTTP, with an answer where one can still be given; adds
-/// the headers that every answer has.
+/// Ends what is too slow, too large or no HTTP, with an answer where one can still be given.
 ///
 /// Stands between HTTP's decoder and the routes. State: on the connection's event loop only.
 final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
@@ -80,7 +79,8 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
         switch error {
         case HTTPParserError.headerOverflow: refuse(.headerTooLarge, .headerTooLarge)
         case is HTTPParserError: refuse(.notHTTP, .malformedRequest)
-        case is HeadWatch.HostError: refuse(.hostInvalid, .malformedRequest)
+        case HeadWatch.HostError.notOne: refuse(.hostInvalid, .malformedRequest)
+        case HeadWatch.HostError.foreign: refuse(.hostForeign, .foreignHost)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             if !hasBytes { edge.note(.handshake) }
             context.close(promise: nil)
@@ -96,10 +96,9 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
             return
         }
         switch unwrapOutboundIn(data) {
-        case .head(var head):
+        case .head(let head):
             isAnswering = head.status.kind != .informational
-            edge.addHeaders(to: &head.headerFields)
-            context.write(wrapOutboundOut(.head(head)), promise: promise)
+            context.write(data, promise: promise)
         case .body: context.write(data, promise: promise)
         case .end:
             context.write(data, promise: promise)

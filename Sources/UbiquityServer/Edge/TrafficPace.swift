@@ -9,6 +9,10 @@ struct TrafficPace: Hashable, Sendable {
         var bytesPerSecondMin: Int
         /// Nil: as long as it moves.
         var totalMilliseconds: Int64?
+        /// What may lie in buffers between the other side and here. Bytes are seen to move when such a
+        /// buffer has emptied so far that it takes more, so many at once, and then none for long: who
+        /// reads this on time has read them one by one.
+        var lumpBytesMax = 0
     }
 
     enum Verdict: Hashable, Sendable {
@@ -21,9 +25,12 @@ struct TrafficPace: Hashable, Sendable {
     private let began: Int64
     private var windowBegan: Int64
     private var bytes = 0
+    /// What moved before it had to, or may be on its way in a buffer: at most a lump.
+    private var ahead: Double
 
     init(_ rule: Rule, now: Int64) {
         self.rule = rule
+        ahead = Double(rule.lumpBytesMax)
         began = now
         windowBegan = now
     }
@@ -37,8 +44,9 @@ struct TrafficPace: Hashable, Sendable {
             return .fine(until: min(end, windowBegan + rule.windowMilliseconds))
         }
         let seconds = Double(now - windowBegan) / 1_000
-        guard Double(bytes) >= seconds * Double(rule.bytesPerSecondMin) else { return .tooSlow }
-        (windowBegan, bytes) = (now, 0)
+        let rest = ahead + Double(bytes) - seconds * Double(rule.bytesPerSecondMin)
+        guard rest >= 0 else { return .tooSlow }
+        (windowBegan, bytes, ahead) = (now, 0, min(rest, Double(rule.lumpBytesMax)))
         return .fine(until: min(end, now + rule.windowMilliseconds))
     }
 }

@@ -14,6 +14,8 @@ final class Listener: Sendable {
     /// As ``DeviceRights/expires``.
     let expires: Int64?
     let store: StoreKey
+    /// Whether it takes small pushes in protobuf's binary form.
+    let takesBinary: Bool
     private let bytesMax: Int
     /// What all listeners may have waiting.
     private let budget: ByteBudget
@@ -50,12 +52,14 @@ final class Listener: Sendable {
     }
 
     init(
-        number: UInt64, rights: DeviceRights, store: StoreKey, bytesMax: Int, budget: ByteBudget
+        number: UInt64, rights: DeviceRights, store: StoreKey, takesBinary: Bool, bytesMax: Int,
+        budget: ByteBudget
     ) {
         self.number = number
         device = rights.name
         expires = rights.expires
         self.store = store
+        self.takesBinary = takesBinary
         self.bytesMax = bytesMax
         self.budget = budget
     }

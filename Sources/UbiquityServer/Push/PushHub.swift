@@ -32,7 +32,10 @@ final class PushHub: Sendable {
 
     /// The listener gets every push that is committed from now on.
     /// - Throws: ``HubError``.
-    func subscribe(_ rights: DeviceRights, to store: StoreKey) throws(HubError) -> Listener {
+    /// - Parameter takesBinary: As ``Listener/takesBinary``.
+    func subscribe(
+        _ rights: DeviceRights, to store: StoreKey, takesBinary: Bool = false
+    ) throws(HubError) -> Listener {
         try state.withLock { state throws(HubError) in
             guard !state.isClosed else { throw .closed }
             guard state.counts[rights.account, default: 0] < settings.listenersPerAccountMax
@@ -40,7 +43,8 @@ final class PushHub: Sendable {
             state.lastNumber += 1
             let listener = Listener(
                 number: state.lastNumber, rights: rights, store: store,
-                bytesMax: settings.listenerBufferBytesMax, budget: waiting)
+                takesBinary: takesBinary, bytesMax: settings.listenerBufferBytesMax,
+                budget: waiting)
             state.listeners[store, default: [:]][listener.number] = listener
             state.counts[rights.account, default: 0] += 1
             return listener
@@ -62,17 +66,19 @@ final class PushHub: Sendable {
         }
     }
 
-    /// To be called in the order of the revisions. The event's bytes are made once, for all.
+    /// To be called in the order of the revisions. The event's bytes are made once in each form.
     func publish(_ commit: CommittedPush, of store: StoreKey) {
         let listeners = state.withLock { $0.listeners[store].map { Array($0.values) } ?? [] }
         guard !listeners.isEmpty else { return }
         let changes = ChangeSet(
             records: commit.writes, cursor: commit.position.cursor,
             serverMilliseconds: commit.serverMilliseconds, isWhole: false, horizon: commit.horizon)
-        let event = Listener.Event(
-            revision: commit.position.revision, bytes: ServerSentEvent.changes(changes),
-            committed: .now())
-        for listener in listeners where !listener.offer(event) { edge?.note(.listenerOverflow) }
+        for (isBinary, listeners) in Dictionary(grouping: listeners, by: \.takesBinary) {
+            let event = Listener.Event(
+                revision: commit.position.revision,
+                bytes: ServerSentEvent.push(changes, isBinary: isBinary), committed: .now())
+            for listener in listeners where !listener.offer(event) { edge?.note(.listenerOverflow) }
+        }
     }
 
     /// Gives a sign of life to each listener whose turn it is: not all in the same second.

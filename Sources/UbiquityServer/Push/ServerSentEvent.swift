@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 internal import NIOCore
 internal import UbiquityCore
 internal import UbiquityWire
@@ -20,9 +21,27 @@ enum ServerSentEvent {
         }
     }
 
-    static func changes(_ changes: ChangeSet) -> ByteBuffer {
+    /// What a stream begins with. The identifier is for clients that resume by it: an older cursor than
+    /// that of the last event only costs them records that they have.
+    private static func changes(_ changes: ChangeSet) -> ByteBuffer {
         event("changes", id: changes.cursor, WireFormat.json.encode(WireChanges(changes)))
     }
+
+    /// What was pushed, without the server's time, for who is told of it has that already.
+    /// - Parameter isBinary: Whether the listener takes the shorter form of what is small.
+    static func push(_ changes: ChangeSet, isBinary: Bool) -> ByteBuffer {
+        var message = WireChanges(changes)
+        message.serverMilliseconds = 0
+        let bytes = changes.records.reduce(0) { $0 + $1.pushBytes }
+        guard isBinary, bytes <= binaryPushBytesMax else {
+            return event("changes", id: nil, WireFormat.json.encode(message))
+        }
+        let data = Data(WireFormat.protobuf.encode(message)).base64EncodedData()
+        return event("binary", id: nil, Array(data))
+    }
+
+    /// Of a larger push the text is shorter than base64, as a rule.
+    private static let binaryPushBytesMax = 1_024
 
     /// The listener has all that there was when it came.
     static func ready(_ cursor: Cursor, _ config: ServerConfig) -> ByteBuffer {
@@ -32,14 +51,14 @@ enum ServerSentEvent {
         return event("ready", id: nil, WireFormat.json.encode(ready))
     }
 
-    /// - Parameter json: One line.
-    private static func event(_ name: String, id: Cursor?, _ json: [UInt8]) -> ByteBuffer {
+    /// - Parameter data: One line.
+    private static func event(_ name: String, id: Cursor?, _ data: [UInt8]) -> ByteBuffer {
         var buffer = ByteBuffer()
-        buffer.reserveCapacity(json.count + 96)
+        buffer.reserveCapacity(data.count + 96)
         buffer.writeString("event: \(name)\n")
         if let id { buffer.writeString("id: \(id.text)\n") }
         buffer.writeString("data: ")
-        buffer.writeBytes(json)
+        buffer.writeBytes(data)
         buffer.writeString("\n\n")
         return buffer
     }

@@ -59,7 +59,8 @@ struct AccountRoutes: Sendable {
 
     private func newDevice(title: String, _ credential: String) -> NewDevice {
         NewDevice(
-            title: DeviceTitle.fit(title), credential: SecretHash(of: credential),
+            title: DeviceTitle.fit(title) ?? DeviceTitle.unnamed,
+            credential: SecretHash(of: credential),
             devicesPerAccountMax: settings.devicesPerAccountMax)
     }
 
@@ -108,7 +109,7 @@ struct AccountRoutes: Sendable {
         _ device: DeviceName
     ) async throws -> Response {
         let format = try request.answerFormat
-        let title = DeviceTitle.fit(try await request.readMessage(WireRename.self).name)
+        let title = try await request.readTitle()
         // The body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .renameDevice(device.id))
         let now = settings.clock.now()

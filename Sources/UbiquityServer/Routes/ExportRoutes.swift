@@ -87,7 +87,7 @@ struct ExportRoutes: Sendable {
 
     private static func headers(_ account: Account) -> HTTPFields {
         [
-            .contentType: mediaType, .cacheControl: "no-store",
+            .contentType: mediaType,
             .contentDisposition: "attachment; filename=\"ubiquity-\(account.id).tar\"",
         ]
     }

@@ -27,6 +27,14 @@ extension HTTPFields {
 
     package var acceptsEventStream: Bool { acceptedTypes.contains("text/event-stream") }
 
+    /// Whether events of small pushes may come in protobuf's binary form.
+    package var acceptsBinaryEvents: Bool {
+        acceptedItems.contains { item in
+            let parts = item.split(separator: ";").map { $0.filter { !$0.isWhitespace } }
+            return parts.first == "text/event-stream" && parts.contains("events=binary")
+        }
+    }
+
     /// Whether an answer of this type is accepted, as any is where they do not say.
     func accepts(_ type: String) -> Bool {
         let group = String(type.prefix { $0 != "/" }) + "/*"
@@ -40,10 +48,13 @@ extension HTTPFields {
     }
 
     private var acceptedTypes: [String] {
-        self[values: .accept].flatMap { $0.split(separator: ",") }.compactMap { item in
-            item.split(separator: ";").first.map {
-                $0.trimmingCharacters(in: .whitespaces).lowercased()
-            }
+        acceptedItems.compactMap { item in
+            item.split(separator: ";").first.map { $0.trimmingCharacters(in: .whitespaces) }
         }
+    }
+
+    /// The types with their parameters, in lower case.
+    private var acceptedItems: [String] {
+        self[values: .accept].flatMap { $0.lowercased().split(separator: ",").map(String.init) }
     }
 }

@@ -23,7 +23,7 @@ struct HealthRoutes: Sendable {
 
     private static var fine: Response {
         Response(
-            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            status: .ok, headers: [.contentType: "application/json"],
             body: ResponseBody(byteBuffer: ByteBuffer(string: "{\"status\":\"ok\"}")))
     }
 }

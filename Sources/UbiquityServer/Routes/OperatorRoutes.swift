@@ -70,13 +70,16 @@ struct OperatorRoutes: Sendable {
     private static func terms(_ message: WireNewCode) throws -> CredentialTerms {
         guard message.stores.count <= CredentialTerms.storesMax else {
             throw Problem.malformed(
-                "A credential can be confined to \(CredentialTerms.storesMax) stores at most.")
+                "\"stores\": a credential can be confined to \(CredentialTerms.storesMax) at most.")
         }
         guard message.credentialSeconds <= credentialSecondsMax else {
-            throw Problem.malformed("A credential can be good for 100 years at most.")
+            throw Problem.malformed(
+                "\"credentialSeconds\": a credential can be good for 100 years at most.")
         }
-        let stores = try message.stores.map { text throws(Problem) in
-            do { return try StoreIdentifier(text) } catch { throw .malformed("\(error).") }
+        let stores = try message.stores.enumerated().map { index, text throws(Problem) in
+            do { return try StoreIdentifier(text) } catch {
+                throw .malformed("stores[\(index)]: \(error).")
+            }
         }
         let seconds = Int64(message.credentialSeconds)
         return CredentialTerms(
@@ -100,7 +103,7 @@ struct OperatorRoutes: Sendable {
     ) async throws -> Response {
         let format = try request.answerFormat
         let (name, id) = (try Self.account(context), try Self.device(context))
-        let title = try await request.readMessage(WireRename.self).name
+        let title = try await request.readTitle()
         let device = try await writer.run { [desk] in
             try desk.rename(id, of: name, title: title)
         }
@@ -174,7 +177,7 @@ struct OperatorRoutes: Sendable {
 
     private static func accountName(_ text: String) throws(Problem) -> AccountName {
         guard let name = AccountName(text) else {
-            throw .malformed("\(AdministrationError.nameInvalid("")).")
+            throw .malformed("\"name\": \(AdministrationError.nameInvalid("")).")
         }
         return name
     }

@@ -13,9 +13,7 @@ extension Problem {
     }
 
     var headers: HTTPFields {
-        var headers: HTTPFields = [
-            .contentType: "application/problem+json", .cacheControl: "no-store",
-        ]
+        var headers: HTTPFields = [.contentType: "application/problem+json"]
         if let retryAfterSeconds { headers[.retryAfter] = "\(retryAfterSeconds)" }
         if let allow { headers[.allow] = allow }
         if status == .unauthorized { headers[.wwwAuthenticate] = "Bearer" }

@@ -128,6 +128,10 @@ extension Problem {
     static let notHTTP = malformed("The request is no HTTP/1.1.")
     static let hostInvalid = malformed(
         "A request names the server that it is for, once, in the header Host.")
+    static let hostForeign = Problem(
+        HTTPResponse.Status(code: 421, reasonPhrase: "Misdirected Request"), "host-foreign",
+        "This server is not known by the name in the header Host. Whoever runs it can add the name."
+    )
     static let requestTooSlow = Problem(
         .requestTimeout, "request-too-slow",
         "The request came too slowly. Send it again over a better connection.")
@@ -178,7 +182,8 @@ extension Problem {
     static func clockAhead(_ error: ClockAhead) -> Problem {
         var problem = Problem(
             .conflict, "clock-ahead",
-            "A write is stamped too far into the future. Correct it by the server's time.")
+            "transactions[\(error.transaction)].writes[\(error.write)] is stamped too far into the "
+                + "future. Correct it by the server's time.")
         problem.serverMilliseconds = error.serverMilliseconds
         return problem
     }

@@ -77,6 +77,15 @@ extension Request {
         return try format.decode(type, from: body.bytes)
     }
 
+    /// What a device is to be called.
+    /// - Throws: ``Problem``, ``WireError``.
+    func readTitle() async throws -> String {
+        guard let title = DeviceTitle.fit(try await readMessage(WireRename.self).name) else {
+            throw Problem.malformed("\"name\" must have a character that can be seen.")
+        }
+        return title
+    }
+
     /// The same where the body may be left out; then the message is empty.
     /// - Throws: ``Problem``, ``WireError``.
     func readMessage<M: Message>(orNone type: M.Type) async throws -> M {

@@ -13,7 +13,7 @@ extension Response {
 
     init(bytes: [UInt8], _ format: WireFormat) {
         self.init(
-            status: .ok, headers: [.contentType: format.rawValue, .cacheControl: "no-store"],
+            status: .ok, headers: [.contentType: format.rawValue],
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 }

@@ -71,6 +71,7 @@ struct Routes: Sendable {
         router.add(middleware: EdgeMiddleware(edge: edge))
         router.add(middleware: ProblemMiddleware(edge: edge))
         router.add(middleware: RateMiddleware(edge: edge, requests: requests))
+        router.add(middleware: ServerOptions(allow: Self.allow(all)))
         for (path, routes) in Dictionary(grouping: all, by: \.path) { on(router, path, routes) }
         return router
     }
@@ -86,9 +87,7 @@ struct Routes: Sendable {
     /// Methods that the path does not have get 405 rather than 404. HEAD is answered as GET, and
     /// OPTIONS tells anybody which methods there are.
     private func on(_ router: Router<ServerContext>, _ path: String, _ routes: [Route]) {
-        var names = Set(routes.map(\.method.rawValue)).union(["OPTIONS"])
-        if names.contains("GET") { names.insert("HEAD") }
-        let allow = names.sorted().joined(separator: ", ")
+        let allow = Self.allow(routes)
         for method in Self.methods {
             let sought = method == .head ? .get : method
             let route = routes.first { $0.method == sought }
@@ -102,6 +101,29 @@ struct Routes: Sendable {
                 return try await route.answer(request, context, gate)
             }
         }
+    }
+
+    private static func allow(_ routes: [Route]) -> String {
+        var names = Set(routes.map(\.method.rawValue)).union(["OPTIONS"])
+        if names.contains("GET") { names.insert("HEAD") }
+        return names.sorted().joined(separator: ", ")
+    }
+}
+
+/// Answers `OPTIONS *`, which is about the server and not about an address.
+private struct ServerOptions: RouterMiddleware {
+    typealias Context = ServerContext
+
+    let allow: String
+
+    func handle(
+        _ request: Request, context: ServerContext,
+        next: @concurrent (Request, ServerContext) async throws -> Response
+    ) async throws -> Response {
+        guard request.method == .options, request.head.path == "*" else {
+            return try await next(request, context)
+        }
+        return Response(status: .noContent, headers: [.allow: allow])
     }
 }
 

@@ -41,7 +41,8 @@ extension ServerConfig {
         self.init(
             serverMilliseconds: settings.clock.now(), limits: settings.limits,
             allowance: settings.allowance,
-            deletionsRememberedSeconds: settings.deletionsRememberedSeconds)
+            deletionsRememberedSeconds: settings.deletionsRememberedSeconds,
+            keepAliveSeconds: Int64(settings.keepAliveSeconds))
     }
 }
 

@@ -19,7 +19,9 @@ struct StreamRoute: Sendable {
         let since = try request.position(orLastEvent: true)
         guard request.method != .head else { return Response(status: .ok, headers: Self.headers) }
         // First the subscription, then the reading: see StreamStart.
-        let subscription = Subscription(try hub.subscribe(rights, to: store), hub)
+        let listener = try hub.subscribe(
+            rights, to: store, takesBinary: request.headers.acceptsBinaryEvents)
+        let subscription = Subscription(listener, hub)
         // A device revoked just before it subscribed was not there to be ended.
         try await gate.checkAgain(request.bearer, .readStore(store.identifier))
         let start = try await reader.changes(of: store, since: since, for: rights.name) {
@@ -37,7 +39,7 @@ struct StreamRoute: Sendable {
     }
 
     private static let headers: HTTPFields = [
-        .contentType: "text/event-stream", .cacheControl: "no-store", .accelBuffering: "no",
+        .contentType: "text/event-stream", .accelBuffering: "no",
     ]
 
     private func tie(

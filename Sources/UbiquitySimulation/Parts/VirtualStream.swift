@@ -20,9 +20,8 @@ package final class VirtualStream {
     /// What a proxy keeps back.
     private var kept: [StreamMessage] = []
 
-    /// How long a client listens to silence, in milliseconds; the server gives a sign of life more
-    /// often.
-    private static let silenceMax: Int64 = 50_000
+    /// How long a client listens to silence; the server gives a sign of life more often.
+    private static let silenceMax = TransferPatience.streamMilliseconds(keepAliveSeconds: 0)
 
     package init(
         number: Int, listener: any VirtualListener, store: StoreName, device: DeviceID,

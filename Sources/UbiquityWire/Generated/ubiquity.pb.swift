@@ -508,6 +508,9 @@ package nonisolated struct WireConfig: Sendable {
   /// How long deletions are remembered at least.
   package var deletionsRememberedSeconds: UInt64 = 0
 
+  /// An idle stream gets a comment so often; 0: the server does not say.
+  package var keepAliveSeconds: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1641,7 +1644,7 @@ nonisolated extension WireReady: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Config"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0\u{3}keep_alive_seconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1653,6 +1656,7 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 2: try { try decoder.decodeSingularMessageField(value: &self._limits) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._allowance) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.deletionsRememberedSeconds) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.keepAliveSeconds) }()
       default: break
       }
     }
@@ -1675,6 +1679,9 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.deletionsRememberedSeconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.deletionsRememberedSeconds, fieldNumber: 4)
     }
+    if self.keepAliveSeconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.keepAliveSeconds, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1683,6 +1690,7 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs._limits != rhs._limits {return false}
     if lhs._allowance != rhs._allowance {return false}
     if lhs.deletionsRememberedSeconds != rhs.deletionsRememberedSeconds {return false}
+    if lhs.keepAliveSeconds != rhs.keepAliveSeconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -2,6 +2,7 @@
 
 internal import Foundation
 internal import Testing
+internal import UbiquityCore
 internal import UbiquityServer
 internal import UbiquityWire
 
@@ -96,6 +97,91 @@ internal import UbiquityWire
                 #expect(text.hasPrefix("HTTP/1.1 404 "), "\(path)")
             }
             #expect(try await server.send("GET", "/v1/config?a=b//c").status == 200)
+        }
+    }
+
+    @Test(arguments: [
+        "evil.example", "evil.example:7717", "a.evil.example", "10.0.0.1", "[::2]:80",
+    ])
+    func `a request for a server of another name is none of ours`(host: String) async throws {
+        try await withServer { server in
+            let text = try await answer(
+                "GET /v1/config HTTP/1.1\r\nHost: \(host)\r\n\r\n", by: server)
+            #expect(text.hasPrefix("HTTP/1.1 421 Misdirected Request\r\n"))
+            #expect(text.contains("host-foreign"))
+        }
+    }
+
+    @Test(arguments: ["A:1", "localhost", "LocalHost:7717", "127.0.0.2:1", "[::1]:80", "b."])
+    func `a server answers to its names and those of the machine`(host: String) async throws {
+        try await withServer { server in
+            let text = try await answer(
+                "GET /health/live HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n",
+                by: server)
+            #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
+        }
+    }
+
+    @Test func `on a loopback address without a proxy a page's own name is refused`() async throws {
+        let proxy = try #require(AddressRange("127.0.0.1"))
+        for (proxies, status) in [([], "421"), ([proxy], "200")] {
+            try await withServer({
+                $0.hostNames = []
+                $0.trustedProxies = proxies
+            }) { server in
+                let text = try await answer(
+                    Self.last.replacing("Host: a", with: "Host: evil.example"), by: server)
+                #expect(text.hasPrefix("HTTP/1.1 \(status) "))
+            }
+        }
+    }
+
+    private func push(_ device: TestDevice, _ fields: String) -> String {
+        "POST /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n"
+            + "Authorization: Bearer \(device.credential)\r\n\(fields)\r\n"
+    }
+
+    @Test func `who waits to be asked for a body is asked`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let connection = try await RawConnection.open(server.port)
+            let body = "{}"
+            await connection.send(
+                push(device, "Content-Type: application/json\r\nContent-Length: 2\r\n"))
+            #expect(
+                try await connection.receive("\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n")
+            await connection.send(body + Self.last)
+            let answers = try await connection.end().components(separatedBy: "HTTP/1.1 ")
+                .dropFirst()
+            #expect(answers.map { $0.prefix(3) } == ["100", "200", "200"])
+        }
+    }
+
+    @Test func `who waits to be asked is refused by the head alone`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let json = "Content-Type: application/json\r\n"
+            for (fields, status) in [
+                ("Content-Length: 99999999\r\n" + json, "413"),
+                ("Content-Length: 2\r\nContent-Type: text/xml\r\n", "415"),
+                ("Content-Length: 2\r\nAccept: text/xml\r\n" + json, "406"),
+            ] {
+                let connection = try await RawConnection.open(server.port)
+                await connection.send(push(device, fields))
+                let text = try await connection.receive("\r\n\r\n")
+                #expect(text.hasPrefix("HTTP/1.1 \(status) "), "\(text)")
+                // What is not sent is not waited for.
+                #expect(try await !connection.end().contains("100 Continue"))
+            }
+        }
+    }
+
+    @Test func `OPTIONS of no address tells the methods of all`() async throws {
+        try await withServer { server in
+            let text = try await answer(
+                "OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", by: server)
+            #expect(text.hasPrefix("HTTP/1.1 204 No Content\r\n"))
+            #expect(text.contains("Allow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n"))
         }
     }
 

@@ -304,7 +304,10 @@ internal import UbiquityWire
     // MARK: - Slow readers
 
     @Test func `who never reads its answers is dropped`() async throws {
-        try await withHostileServer({ $0.slowSecondsMax = 1 }) { server in
+        try await withHostileServer({
+            $0.slowSecondsMax = 1
+            $0.answerBytesPerSecondMin = 1 << 17
+        }) { server in
             let device = try await server.newDevice()
             try await Self.fill(device)
             let connection = try await RawConnection.open(server.port, reads: false)
@@ -337,6 +340,7 @@ internal import UbiquityWire
     @Test func `a stream that nobody reads is ended, and its memory given back`() async throws {
         try await withHostileServer({
             $0.slowSecondsMax = 1
+            $0.answerBytesPerSecondMin = 1 << 17
             $0.listenerBufferBytesMax = 1 << 20
             $0.allowance = .init(burst: 10_000, perSecond: 1_000)
         }) { server in

@@ -34,6 +34,33 @@ struct TrafficPaceTests {
         #expect(pace.check(now: 20_000) == .tooSlow)
     }
 
+    /// - Parameter lumps: So many bytes are seen to move at once, when all of them have been read.
+    /// - Returns: When it was too slow; nil: not within an hour.
+    private func seconds(readAt bytesPerSecond: Int, inLumpsOf bytes: Int) -> Int64? {
+        let rule = TrafficPace.Rule(
+            windowMilliseconds: 20_000, bytesPerSecondMin: 1_024, lumpBytesMax: 131_072)
+        var pace = TrafficPace(rule, now: 0)
+        var moved = 0
+        for second in 1...3_600 as ClosedRange<Int64> {
+            let read = Int(second) * bytesPerSecond / bytes * bytes
+            pace.move(read - moved)
+            moved = read
+            if pace.check(now: second * 1_000) == .tooSlow { return second }
+        }
+        return nil
+    }
+
+    @Test(arguments: [1, 1_460, 20_480, 65_536, 95_232, 131_072])
+    func `who reads at the least rate is not cut, however large the buffers on the way`(lump: Int) {
+        #expect(seconds(readAt: 1_024, inLumpsOf: lump) == nil)
+        #expect(seconds(readAt: 4_096, inLumpsOf: lump) == nil)
+        #expect(seconds(readAt: 900, inLumpsOf: lump) != nil)
+    }
+
+    @Test func `who reads nothing is cut when a buffer could have been read`() {
+        #expect(seconds(readAt: 0, inLumpsOf: 1) == 140)
+    }
+
     @Test func `without an end it may move for ever`() {
         var rule = Self.rule
         rule.totalMilliseconds = nil

@@ -70,7 +70,7 @@ struct HTTPListeningTests {
         ready.cursor = "1-2"
         let config = ServerConfig(
             serverMilliseconds: 4, limits: StoreLimits(), allowance: Allowance(burst: 3),
-            deletionsRememberedSeconds: 5)
+            deletionsRememberedSeconds: 5, keepAliveSeconds: 6)
         ready.config = WireConfig(config)
         for number in 1...2 { server.send(text(try changes(number))) }
         server.send(event("ready", WireFormat.json.encode(ready)) + ": alive\n\n")
@@ -86,7 +86,7 @@ struct HTTPListeningTests {
 
         let request = try #require(server.requests.first)
         #expect(request.uri == "/v1/stores/a/changes?since=1-0")
-        #expect(request.headers["accept"] == ["text/event-stream"])
+        #expect(request.headers["accept"] == ["text/event-stream;events=binary"])
         #expect(request.headers["authorization"] == ["Bearer secret"])
     }
 

@@ -373,5 +373,6 @@ struct TypedFormTests {
 }
 
 extension NotPropertyList {
-    fileprivate static let tooDeepText = "a value may nest at most 512 containers"
+    fileprivate static let tooDeepText =
+        "a value nests at most 512 levels: 511 containers, and what is in them"
 }
