@@ -210,7 +210,7 @@ struct EntryTable: Sendable {
 
     private mutating func slotNumber(of key: Key) -> Int {
         if let number = number(of: key) { return number }
-        index.add(slots.count, key.quickHash)
+        index.add(slots.count, key.quickHash(index.seed))
         slots.append(Slot(key: key))
         emptyCount += 1
         let number = slots.count - 1
@@ -223,11 +223,11 @@ struct EntryTable: Sendable {
     @inline(__always)
     private func number(of key: Key) -> Int? {
         guard key.isPart else {
-            return index.find(key.name.quickHash) {
+            return index.find(key.name.quickHash(index.seed)) {
                 !slots[$0].key.isPart && slots[$0].key.name == key.name
             }
         }
-        return index.find(key.quickHash) { slots[$0].key == key }
+        return index.find(key.quickHash(index.seed)) { slots[$0].key == key }
     }
 
     private mutating func noteEmpty(_ isEmpty: Bool, before wasEmpty: Bool) {
