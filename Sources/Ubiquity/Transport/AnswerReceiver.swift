@@ -4,6 +4,7 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
 internal import UbiquityCore
+internal import UbiquityWire
 
 /// Gathers an answer, and gives the request up when no byte has moved for too long.
 ///
@@ -15,9 +16,12 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         var body = ByteBuffer()
     }
 
+    private let bounds: MessageBounds
     private var answer: Answer?
     private var patience = TransferPatience(now: NIODeadline.milliseconds)
     private var timer: Scheduled<Void>?
+
+    init(_ bounds: MessageBounds) { self.bounds = bounds }
 
     /// Begins to watch over a task whose delegate this is.
     func watch(_ task: HTTPClient.Task<Answer>) {
@@ -50,14 +54,13 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     ) -> EventLoopFuture<Void> {
         move()
         let bytes = (answer?.body.readableBytes ?? 0) + buffer.readableBytes
-        if bytes <= ServerRequest.answerBytesMax { answer?.body.writeImmutableBuffer(buffer) }
+        if bytes <= bounds.bytes { answer?.body.writeImmutableBuffer(buffer) }
         return admit(bytes: bytes, on: task.eventLoop)
     }
 
     private func admit(bytes: Int, on loop: any EventLoop) -> EventLoopFuture<Void> {
-        guard bytes <= ServerRequest.answerBytesMax else {
-            return loop.makeFailedFuture(
-                ResponseAccumulator.ResponseTooBigError(maxBodySize: ServerRequest.answerBytesMax))
+        do throws(WireError) { try bounds.check(bytes: bytes) } catch {
+            return loop.makeFailedFuture(error)
         }
         return loop.makeSucceededVoidFuture()
     }

@@ -15,13 +15,19 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     private let address: ServerAddress
     private let receive: @Sendable (StreamMessage) -> Void
     private var answer = ReceivedAnswer()
-    private var parser = EventStreamParser()
+    private let bounds: MessageBounds
+    private var parser: EventStreamParser
     /// When it was last told.
     private var progressAt = NIODeadline.distantPast
 
-    init(_ address: ServerAddress, receive: @escaping @Sendable (StreamMessage) -> Void) {
+    init(
+        _ address: ServerAddress, within bounds: MessageBounds,
+        receive: @escaping @Sendable (StreamMessage) -> Void
+    ) {
         self.address = address
+        self.bounds = bounds
         self.receive = receive
+        parser = EventStreamParser(eventBytesMax: bounds.bytes)
     }
 
     func didReceiveHead(
@@ -62,7 +68,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         let events = try buffer.withUnsafeReadableBytes { try parser.consume($0) }
         if events.isEmpty, progressAt + .seconds(1) <= .now() { progress() }
         for event in events {
-            if let event = try StreamMessage(event) { receive(event) }
+            if let event = try StreamMessage(event, within: bounds) { receive(event) }
         }
     }
 }
@@ -70,13 +76,17 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
 extension StreamMessage {
     /// Nil for an event that this version does not know.
     /// - Throws: ``WireError`` for data that is not what the event's name says.
-    package init?(_ event: EventStreamParser.Event) throws(WireError) {
+    package init?(
+        _ event: EventStreamParser.Event, within bounds: MessageBounds
+    ) throws(WireError) {
         switch event.name {
         case "changes":
-            let changes = try WireFormat.json.decode(WireChanges.self, from: event.data)
+            let changes = try WireFormat.json.decode(
+                WireChanges.self, .changes, from: event.data, within: bounds)
             self = .changes(try ChangeSet(changes))
         case "ready":
-            let ready = try WireFormat.json.decode(WireReady.self, from: event.data)
+            let ready = try WireFormat.json.decode(
+                WireReady.self, .fields, from: event.data, within: .small)
             self = .ready(try Cursor(wire: ready.cursor), ServerConfig(ready.config))
         case "resync": self = .resync
         default: return nil
