@@ -47,7 +47,9 @@ let package = Package(
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ]),
         // The archive of an account: values to bytes and back, no I/O.
-        .target(name: "UbiquityArchive", dependencies: ["UbiquityCore"]),
+        .target(
+            name: "UbiquityArchive",
+            dependencies: ["UbiquityCore", .product(name: "Crypto", package: "swift-crypto")]),
         // The client library.
         .target(
             name: "Ubiquity",

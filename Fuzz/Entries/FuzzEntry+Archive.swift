@@ -11,6 +11,7 @@ extension FuzzEntry {
         FuzzEntry("archive", stack: .system, bytesMax: 16_384) {
             Samples.archives()
         } check: { bytes in
+            try checkPieces(bytes)
             guard let archive = try? Archive(bytes, readText: readText) else { return }
             var writer = ArchiveWriter(
                 made: archive.manifest.made, accountID: archive.manifest.accountID,
@@ -46,6 +47,7 @@ extension FuzzEntry {
     private static func check(
         _ bytes: [UInt8], has stores: [StoreIdentifier: [Key: PropertyListValue]]
     ) throws {
+        try must(checkPieces(bytes) == true, "an archive is not complete")
         let archive = try Archive(bytes, readText: readText)
         try must(archive.manifest.stores.count == stores.count, "an archive lost a store")
         for store in archive.manifest.stores {
@@ -56,6 +58,24 @@ extension FuzzEntry {
         }
     }
 
+    /// The same in one piece and in small ones.
+    /// - Returns: Whether there are digests; nil: it is not complete.
+    @discardableResult
+    private static func checkPieces(_ bytes: [UInt8]) throws -> Bool? {
+        func result(_ size: Int) -> Bool? {
+            var check = ArchiveCheck()
+            do throws(ArchiveError) {
+                for start in stride(from: 0, to: bytes.count, by: size) {
+                    try check.take(Array(bytes[start..<min(start + size, bytes.count)]))
+                }
+                return try check.finish()
+            } catch { return nil }
+        }
+        let whole = result(max(1, bytes.count))
+        try must(whole == result(77), "an archive is another in pieces")
+        return whole
+    }
+
     private static func readText(_ bytes: [UInt8]) throws -> PropertyListValue {
         try PropertyListValue(PropertyListFile.root(of: Data(bytes)))
     }
@@ -63,7 +83,8 @@ extension FuzzEntry {
 
 extension Samples {
     static func archives() -> [String: [UInt8]] {
-        var archives: [String: [UInt8]] = ["empty": archiveWriter.end()]
+        var writer = archiveWriter
+        var archives = ["empty": writer.end()]
         for (name, value) in values {
             guard let identifier = try? StoreIdentifier("TEAM.notes") else { continue }
             var writer = archiveWriter

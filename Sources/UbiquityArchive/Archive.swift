@@ -2,16 +2,22 @@
 
 package import UbiquityCore
 
-/// An archive of an account, read and checked.
+/// An archive of an account, read and checked. One file of it at a time is in memory.
 package struct Archive: Sendable {
     package let manifest: ArchiveManifest
-    private let bytes: [UInt8]
+    private let read: Read
     private let files: [String: Range<Int>]
+    private let digests: ArchiveDigests?
 
     static let storesFolder = "stores/"
     static let suffix = ".plist"
     private static let manifestBytesMax = 4 << 20
-    package static let bytesMax = 1 << 30
+    /// Of a store's file.
+    package static let fileBytesMax = 64 << 20
+    package static let bytesMax = 4 << 30
+
+    /// Reads a part of the archive.
+    package typealias Read = @Sendable (Range<Int>) throws(ArchiveError) -> [UInt8]
 
     /// Reads a property list in a form that ``PropertyListBinary`` does not know; throws words for a
     /// person.
@@ -23,21 +29,49 @@ package struct Archive: Sendable {
     }
 
     /// What is neither the manifest nor a store's file is passed over: a system may have added it.
+    /// - Parameter count: Of all bytes.
     /// - Throws: ``ArchiveError``.
-    package init(_ bytes: [UInt8], readText: ReadText) throws(ArchiveError) {
-        guard bytes.count <= Self.bytesMax else { throw .tooLarge(max: Self.bytesMax) }
-        self.bytes = bytes
-        files = try TarReader(bytes).files
+    package init(
+        count: Int, read: @escaping Read, readText: ReadText
+    ) throws(ArchiveError) {
+        guard count <= Self.bytesMax else { throw .tooLarge(max: Self.bytesMax) }
+        self.read = read
+        files = try TarReader(count: count, read: read).files
+        digests = try Self.digests(files[ArchiveDigests.fileName], read)
         guard let range = files[ArchiveManifest.fileName] else { throw .manifestMissing }
         guard range.count <= Self.manifestBytesMax else {
             throw .manifestInvalid("it has more than \(Self.manifestBytesMax >> 20) MB")
         }
+        let content = try read(range)
         let root: PropertyListValue
-        do { root = try Self.propertyList(Array(bytes[range]), readText) } catch {
+        do { root = try Self.propertyList(content, readText) } catch {
             throw .manifestInvalid("\(error)")
         }
         manifest = try ArchiveManifest(root)
         try checkFiles()
+        try checkDigest(of: ArchiveManifest.fileName, content)
+    }
+
+    package init(_ bytes: [UInt8], readText: ReadText) throws(ArchiveError) {
+        try self.init(
+            count: bytes.count, read: { range in Array(bytes[range]) }, readText: readText)
+    }
+
+    /// Whether what is in it is known to be what was exported: archives of version 0.1 do not say.
+    package var hasDigests: Bool { digests != nil }
+
+    private static func digests(
+        _ range: Range<Int>?, _ read: Read
+    ) throws(ArchiveError) -> ArchiveDigests? {
+        guard let range else { return nil }
+        guard range.count <= ArchiveDigests.bytesMax,
+            let digests = ArchiveDigests(content: try read(range))
+        else { throw .digestsInvalid }
+        return digests
+    }
+
+    private func checkDigest(of name: String, _ content: [UInt8]) throws(ArchiveError) {
+        guard digests?.match(name, content) ?? true else { throw .fileChanged(name) }
     }
 
     private func checkFiles() throws(ArchiveError) {
@@ -65,8 +99,14 @@ package struct Archive: Sendable {
         of store: ArchiveManifest.Store, readText: ReadText
     ) throws(ArchiveError) -> [ExactString: PropertyListValue] {
         guard let range = files[store.file] else { throw .fileMissing(store.file) }
+        guard range.count <= Self.fileBytesMax else {
+            throw .fileDamaged(
+                store.file, reason: "it has more than \(Self.fileBytesMax >> 20) MB")
+        }
+        let content = try read(range)
+        try checkDigest(of: store.file, content)
         let root: PropertyListValue
-        do { root = try Self.propertyList(Array(bytes[range]), readText) } catch {
+        do { root = try Self.propertyList(content, readText) } catch {
             throw .fileDamaged(store.file, reason: "\(error)")
         }
         guard case .dictionary(let entries) = root else {

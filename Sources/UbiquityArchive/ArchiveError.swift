@@ -23,6 +23,10 @@ package enum ArchiveError: Error, Hashable, Sendable {
     /// A store's file that the manifest does not know.
     case fileUnlisted(String)
     case fileDamaged(String, reason: String)
+    case digestsInvalid
+    /// The file is not what the list of digests says.
+    case fileChanged(String)
+    case unreadable(String)
 }
 
 extension ArchiveError: CustomStringConvertible {
@@ -45,6 +49,11 @@ extension ArchiveError: CustomStringConvertible {
                 + "version of the program"
         case .fileMissing(let name): "its manifest lists \(name), which is not in it"
         case .fileUnlisted(let name): "its manifest does not list \(name)"
+        case .digestsInvalid: "its \(ArchiveDigests.fileName) is no list of SHA-256 sums"
+        case .fileChanged(let name):
+            "its file \(name) is not the one that was exported, by \(ArchiveDigests.fileName); export "
+                + "it again, or remove that list where the change is meant"
+        case .unreadable(let reason): "it cannot be read: \(reason)"
         case .fileDamaged(let name, let reason): "its file \(name) is unusable: \(reason)"
         }
     }

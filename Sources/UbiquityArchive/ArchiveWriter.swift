@@ -5,10 +5,11 @@ package import UbiquityCore
 /// Makes an archive of an account piece by piece, so that one store at a time is in memory.
 ///
 /// The pieces, one after the other, are a tar archive: a file for each store, and at the end the
-/// manifest, which knows by then what is in them. A file has the XML form of a property list where
+/// manifest, which knows by then what is in them, and the digests of all. A file has the XML form of a property list where
 /// that carries all of the values exactly, and the binary form elsewhere.
 package struct ArchiveWriter: Sendable {
     private var manifest: ArchiveManifest
+    private var digests = ArchiveDigests()
 
     package init(
         made: Int64, accountID: String, accountName: String, devices: [ArchiveManifest.Device]
@@ -31,10 +32,11 @@ package struct ArchiveWriter: Sendable {
         return member(file, Self.content(of: Dictionary(entries) { first, _ in first }))
     }
 
-    /// The manifest and what ends an archive.
-    package func end() -> [UInt8] {
+    /// The manifest, the digests, and what ends an archive.
+    package mutating func end() -> [UInt8] {
         let content = Self.content(of: manifest.propertyList)
         return member(ArchiveManifest.fileName, content)
+            + member(ArchiveDigests.fileName, digests.content)
             + [UInt8](repeating: 0, count: 2 * TarHeader.blockBytes)
     }
 
@@ -46,7 +48,8 @@ package struct ArchiveWriter: Sendable {
         XMLFitness.isExact(value) ? PropertyListXML.encode(value) : PropertyListBinary.encode(value)
     }
 
-    private func member(_ name: String, _ content: [UInt8]) -> [UInt8] {
+    private mutating func member(_ name: String, _ content: [UInt8]) -> [UInt8] {
+        digests.add(name, content: content)
         let header = TarHeader(name: name, size: content.count, time: manifest.made / 1_000)
         let padding = TarHeader.paddedBytes(content.count) - content.count
         return header.block + content + [UInt8](repeating: 0, count: padding)

@@ -18,7 +18,8 @@ struct BinaryDecoder {
     private var budget: Int
 
     private static let partBytes = 64
-    private static let budgetMin = 96 << 20
+    /// Far more than a store can hold.
+    private static let budgetMax = 96 << 20
     /// A store's dictionary has values that nest.
     private static let depthMax = PropertyListValue.depthMax + 1
 
@@ -33,7 +34,7 @@ struct BinaryDecoder {
         count = try Self.number(bytes[(trailer + 8)..<(trailer + 16)])
         rootNumber = try Self.number(bytes[(trailer + 16)..<(trailer + 24)])
         table = try Self.number(bytes[(trailer + 24)..<(trailer + 32)])
-        budget = max(Self.budgetMin, bytes.count * (Self.partBytes + 1))
+        budget = Self.budgetMax
     }
 
     mutating func root() throws(NotBinaryPropertyList) -> PropertyListValue {
@@ -91,6 +92,8 @@ struct BinaryDecoder {
     ) throws(NotBinaryPropertyList) -> [Int] {
         let (count, first) = try counted(at: start)
         try spend(count * times * referenceBytes)
+        // Each is a part, and takes eight bytes in the list.
+        guard count * times <= budget / Self.partBytes else { throw .tooLarge }
         var references: [Int] = []
         for index in 0..<(count * times) {
             references.append(try number(first + index * referenceBytes, referenceBytes))

@@ -9,21 +9,27 @@
 struct TarReader {
     /// Where each file's content is in the bytes.
     private(set) var files: [String: Range<Int>] = [:]
-    private let bytes: [UInt8]
+    private let count: Int
+    private let read: Archive.Read
 
     static let membersMax = 4_096
+    /// Of what pax says of a member.
+    private static let extensionBytesMax = 64 << 10
 
     /// - Throws: ``ArchiveError``.
-    init(_ bytes: [UInt8]) throws(ArchiveError) {
-        self.bytes = bytes
-        guard TarHeader.isTar(bytes) else { throw .notTar }
+    init(count: Int, read: @escaping Archive.Read) throws(ArchiveError) {
+        self.count = count
+        self.read = read
+        guard TarHeader.isTar(try read(0..<min(count, TarHeader.blockBytes))) else {
+            throw .notTar
+        }
         var offset = 0
         var members = 0
         while let header = try header(at: offset) {
             members += 1
             guard members <= Self.membersMax else { throw .tooManyMembers(max: Self.membersMax) }
             let start = offset + TarHeader.blockBytes
-            guard header.size <= bytes.count - start else { throw .incomplete }
+            guard header.size <= count - start else { throw .incomplete }
             try take(header, start..<(start + header.size))
             offset = start + TarHeader.paddedBytes(header.size)
         }
@@ -31,10 +37,10 @@ struct TarReader {
 
     /// Nil at the end, which is a block of zeros.
     private func header(at offset: Int) throws(ArchiveError) -> TarHeader? {
-        guard offset <= bytes.count - TarHeader.blockBytes else { throw .incomplete }
-        let block = bytes[offset..<(offset + TarHeader.blockBytes)]
+        guard offset <= count - TarHeader.blockBytes else { throw .incomplete }
+        let block = try read(offset..<(offset + TarHeader.blockBytes))
         if block.allSatisfy({ $0 == 0 }) { return nil }
-        return try TarHeader(block, offset: offset)
+        return try TarHeader(block[...], offset: offset)
     }
 
     private mutating func take(
@@ -52,7 +58,10 @@ struct TarReader {
 
     /// Times and owners may stand there, but nothing that says which file or how long it is.
     private func checkExtension(_ content: Range<Int>) throws(ArchiveError) {
-        for record in bytes[content].split(separator: UInt8(ascii: "\n")) {
+        guard content.count <= Self.extensionBytesMax else {
+            throw .notFile("an extended header of more than \(Self.extensionBytesMax >> 10) kB")
+        }
+        for record in try read(content).split(separator: UInt8(ascii: "\n")) {
             let field = record.drop { $0 != UInt8(ascii: " ") }.dropFirst()
             let keyword = String(
                 decoding: field.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)

@@ -5,41 +5,74 @@ import Ubiquity
 import UbiquityArchive
 import UbiquityCore
 
-/// The stores of an archive, and what each of them would change on this device.
+/// An archive's bytes, where they are: a file is read in parts.
+struct ArchiveFile {
+    let count: Int
+    let read: Archive.Read
+
+    init(_ bytes: [UInt8]) {
+        count = bytes.count
+        read = { range in Array(bytes[range]) }
+    }
+
+    /// Nil where what is there does not begin as an archive, or cannot be read in parts: a pipe.
+    /// - Throws: ``Failure``.
+    init?(_ path: String) throws(Failure) {
+        let handle = try InputFile.open(path)
+        guard let end = try? handle.seekToEnd(), let count = Int(exactly: end), count > 0 else {
+            return nil
+        }
+        self.count = count
+        read = { range throws(ArchiveError) in
+            do {
+                try handle.seek(toOffset: UInt64(range.lowerBound))
+                let part = try handle.read(upToCount: range.count) ?? Data()
+                guard part.count == range.count else { throw ArchiveError.incomplete }
+                return [UInt8](part)
+            } catch { throw error as? ArchiveError ?? .unreadable("\(error)") }
+        }
+        let beginning = try? read(0..<min(count, 512))
+        try? handle.seek(toOffset: 0)
+        guard Archive.isArchive(beginning ?? []) else { return nil }
+    }
+}
+
+/// The stores of an archive, one at a time.
 ///
 /// First all are looked at, then each is written as one change: what cannot be taken is known before
 /// anything is written.
 struct ArchiveImport {
-    struct Store {
-        var identifier: String
-        var entries: [PropertyListFile.Entry]
-    }
-
-    let accountName: String
-    let stores: [Store]
+    let stores: [ArchiveManifest.Store]
+    private let archive: Archive
+    private let name: String
 
     /// - Parameter only: The one store to take; nil: all.
     /// - Throws: ``Failure``.
-    init(_ data: Data, name: String, only: String?) throws {
+    init(_ file: ArchiveFile, name: String, only: String?) throws(Failure) {
+        self.name = name
         do throws(ArchiveError) {
-            let archive = try Archive([UInt8](data), readText: Self.readText)
-            accountName = archive.manifest.accountName
-            var stores: [Store] = []
-            for store in archive.manifest.stores {
-                guard only == nil || store.identifier.string == only else { continue }
-                let entries = try archive.entries(of: store, readText: Self.readText)
-                stores.append(
-                    Store(
-                        identifier: store.identifier.string,
-                        entries: entries.sorted { $0.key < $1.key }.map {
-                            PropertyListFile.Entry(key: $0.key.string, value: .success($0.value))
-                        }))
-            }
-            self.stores = stores
-        } catch { throw Failure(.badInput, "\(name) cannot be imported: \(error)") }
+            archive = try Archive(count: file.count, read: file.read, readText: Self.readText)
+        } catch { throw Self.failure(error, name) }
+        stores = archive.manifest.stores.filter { only == nil || $0.identifier.string == only }
         guard only == nil || !stores.isEmpty else {
             throw Failure(.badInput, "\(name) has no store \(only ?? "")")
         }
+    }
+
+    var accountName: String { archive.manifest.accountName }
+    var hasDigests: Bool { archive.hasDigests }
+
+    /// - Throws: ``Failure``.
+    func entries(of store: ArchiveManifest.Store) throws(Failure) -> [PropertyListFile.Entry] {
+        do throws(ArchiveError) {
+            return try archive.entries(of: store, readText: Self.readText)
+                .sorted { $0.key < $1.key }
+                .map { PropertyListFile.Entry(key: $0.key.string, value: .success($0.value)) }
+        } catch { throw Self.failure(error, name) }
+    }
+
+    private static func failure(_ error: ArchiveError, _ name: String) -> Failure {
+        Failure(.badInput, "\(name) cannot be imported: \(error)")
     }
 
     private static func readText(_ bytes: [UInt8]) throws -> PropertyListValue {

@@ -5,23 +5,51 @@ import Ubiquity
 
 /// Files that a person names; "-" is the standard input.
 enum InputFile {
-    /// - Throws: ``Failure`` with the system's reason.
+    /// What is read at once; an archive may have more, which is read in parts.
+    static let bytesMax = PropertyListFile.bytesMax
+    private static let pieceBytes = 1 << 20
+
+    /// - Throws: ``Failure`` with the system's reason, or for more than ``bytesMax``.
     static func read(_ path: String) throws(Failure) -> Data {
-        if path == "-" { return try readStandardInput() }
+        try read(try open(path), path)
+    }
+
+    /// Reads from where the file is.
+    static func read(_ handle: FileHandle, _ path: String) throws(Failure) -> Data {
+        var data = Data()
+        do {
+            while let piece = try handle.read(upToCount: pieceBytes), !piece.isEmpty {
+                data += piece
+                guard data.count <= bytesMax else { break }
+            }
+        } catch { throw failure(error, path) }
+        guard data.count <= bytesMax else {
+            throw Failure(.badInput, "\(name(path)) has more than \(bytesMax >> 20) MB")
+        }
+        return data
+    }
+
+    static func open(_ path: String) throws(Failure) -> FileHandle {
+        if path == "-" { return .standardInput }
         var isFolder: ObjCBool = false
         if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue
         {
             throw Failure(.noInput, "\(path) is a folder")
         }
-        do { return try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
-            throw Failure(.noInput, (error as? CocoaError)?.sentence(about: path) ?? "\(error)")
+        do { return try FileHandle(forReadingFrom: URL(fileURLWithPath: path)) } catch {
+            throw failure(error, path)
         }
+    }
+
+    private static func failure(_ error: any Error, _ path: String) -> Failure {
+        if path == "-" { return Failure(.noInput, "the standard input cannot be read") }
+        return Failure(.noInput, (error as? CocoaError)?.sentence(about: path) ?? "\(error)")
     }
 
     /// A file with a secret, which must be nobody else's to read.
     /// - Throws: ``Failure``.
     static func readSecret(_ path: String) throws(Failure) -> Data {
-        if path == "-" { return try readStandardInput() }
+        if path == "-" { return try read(path) }
         do {
             guard let bytes = try PrivateFiles.read(path) else {
                 throw Failure(.noInput, "there is no file \(path)")
@@ -40,12 +68,6 @@ enum InputFile {
     }
 
     static func name(_ path: String) -> String { path == "-" ? "the standard input" : path }
-
-    private static func readStandardInput() throws(Failure) -> Data {
-        do { return try FileHandle.standardInput.readToEnd() ?? Data() } catch {
-            throw Failure(.noInput, "the standard input cannot be read")
-        }
-    }
 }
 
 extension CocoaError {

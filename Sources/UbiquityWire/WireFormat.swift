@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import SwiftProtobuf
-internal import UbiquityCore
+package import UbiquityCore
+
+/// A message of the protocol.
+package typealias WireMessage = Message
 
 /// The two forms of a body.
 package enum WireFormat: String, CaseIterable, Sendable {
@@ -41,6 +44,21 @@ package enum WireFormat: String, CaseIterable, Sendable {
             // Our messages have no required fields and no `Any`, the two ways to fail.
             preconditionFailure("A message of our own could not be encoded: \(error)")
         }
+    }
+
+    /// As ``decode(_:from:)``, of somebody who may want the reader to run out of memory.
+    /// - Throws: ``WireError``, also where the message has more than the bounds.
+    package func decode<M: Message>(
+        _ type: M.Type, _ shape: MessageShape, from bytes: some SwiftProtobufContiguousBytes,
+        within bounds: MessageBounds
+    ) throws(WireError) -> M {
+        try bounds.check(bytes: bytes.count)
+        guard
+            bytes.withUnsafeBytes({
+                ElementCount.fits($0, self, shape, max: bounds.elements)
+            })
+        else { throw WireError("it has more than \(bounds.elements) elements") }
+        return try decode(type, from: bytes)
     }
 
     /// Fields that this version does not know are passed over.

@@ -153,6 +153,7 @@ struct ArchiveTests {
             .nameUnsafe("x"), .twice("x"), .notFile("x"), .tooManyMembers(max: 1),
             .manifestMissing, .manifestInvalid("x"), .newer(format: 2, known: 1),
             .fileMissing("x"), .fileUnlisted("x"), .fileDamaged("x", reason: "y"),
+            .digestsInvalid, .fileChanged("x"), .unreadable("x"),
         ]
         for error in errors {
             #expect("\(error)".split(separator: " ").count > 3)
@@ -162,15 +163,75 @@ struct ArchiveTests {
 }
 
 extension ArchiveTests {
-    @Test func `an archive that comes in pieces is complete at its end, and not before`() {
-        let bytes = Samples.archive([Samples.notes: [Samples.key("a"): .integer(1)]])
-        var end = ArchiveEnd()
-        for start in stride(from: 0, to: bytes.count, by: 100) {
-            #expect(!end.isComplete, "\(start)")
-            end.take(Array(bytes[start..<min(start + 100, bytes.count)]))
+    private func check(_ bytes: [UInt8], pieces: Int = 100) throws -> Bool {
+        var check = ArchiveCheck()
+        for start in stride(from: 0, to: bytes.count, by: pieces) {
+            try check.take(Array(bytes[start..<min(start + pieces, bytes.count)]))
         }
-        #expect(end.isComplete)
-        #expect(end.bytes == bytes.count)
-        #expect(!ArchiveEnd().isComplete)
+        #expect(check.bytes == bytes.count)
+        return try check.finish()
+    }
+
+    @Test(arguments: [1, 100, 512, 1 << 20])
+    func `an archive that comes in pieces is complete at its end, and not before`(
+        _ pieces: Int
+    ) throws {
+        let bytes = Samples.archive([Samples.notes: [Samples.key("a"): .integer(1)]])
+        #expect(try check(bytes, pieces: pieces))
+        for count in stride(from: 0, to: bytes.count, by: 100) {
+            #expect(throws: ArchiveError.self) { try check(Array(bytes[..<count])) }
+        }
+    }
+
+    @Test func `what is not as it was exported is noticed, in pieces and when it is read`() throws {
+        let bytes = Samples.archive([Samples.notes: [Samples.key("key"): .string("value")]])
+        let place = try #require(bytes.firstRange(of: Array("value".utf8))?.lowerBound)
+        var changed = bytes
+        changed[place] ^= 1
+        #expect(throws: ArchiveError.incomplete) { try check(changed) }
+        let archive = try read(changed)
+        #expect(archive.hasDigests)
+        let store = archive.manifest.stores[0]
+        #expect(throws: ArchiveError.fileChanged(store.file)) {
+            try archive.entries(of: store, readText: TextReader.read)
+        }
+        let account = try #require(bytes.firstRange(of: Array("Ada".utf8))?.lowerBound)
+        changed = bytes
+        changed[account] ^= 1
+        #expect(error(changed) == .fileChanged("manifest.plist"))
+    }
+
+    @Test func `an archive of version 0.1, which has no digests, is read, and said to have none`()
+        throws
+    {
+        let bytes = Samples.archive([Samples.notes: [Samples.key("a"): .integer(1)]])
+        let list = try #require(bytes.firstRange(of: Array("SHA256SUMS".utf8))?.lowerBound)
+        let old = Array(bytes[..<list]) + end
+        #expect(try check(old) == false)
+        let archive = try read(old)
+        #expect(!archive.hasDigests && archive.manifest.stores.count == 1)
+    }
+
+    @Test func `zeros, and what is behind an end, are no archive`() throws {
+        #expect(throws: ArchiveError.incomplete) {
+            try check([UInt8](repeating: 0, count: 10_240))
+        }
+        let bytes = Samples.archive([:])
+        #expect(try check(bytes + end))
+        #expect(throws: ArchiveError.self) {
+            try check(bytes + [UInt8](repeating: 0, count: 1 << 20))
+        }
+        #expect(throws: ArchiveError.notTar) { try check(bytes + bytes) }
+        #expect(throws: ArchiveError.incomplete) { try ArchiveCheck().finish() }
+    }
+
+    @Test func `the list of digests is as sha256sum writes it`() throws {
+        let bytes = Samples.archive([Samples.notes: [Samples.key("a"): .integer(1)]])
+        let header = try #require(bytes.firstRange(of: Array("SHA256SUMS".utf8))?.lowerBound)
+        let text = String(decoding: bytes[(header + 512)...].prefix { $0 != 0 }, as: UTF8.self)
+        let lines = text.split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(lines.allSatisfy { $0.wholeMatch(of: /[0-9a-f]{64}  \S+/) != nil }, "\(text)")
+        #expect(lines[0].hasSuffix("  manifest.plist"))
     }
 }

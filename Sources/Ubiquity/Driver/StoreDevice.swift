@@ -45,19 +45,22 @@ package protocol StoreFile: AnyObject, Sendable {
 package protocol StoreLink: Sendable {
     /// Opens the stream of changes.
     /// - Parameters:
+    ///   - intake: What is more is not taken.
     ///   - receive: Is called with each event in its order.
     ///   - ended: Is called at last; nil: the server ended it.
     /// - Returns: Ends it from this side.
     func listen(
-        since cursor: Cursor?, receive: @escaping @Sendable (StreamMessage) -> Void,
+        since cursor: Cursor?, within intake: IntakeLimits,
+        receive: @escaping @Sendable (StreamMessage) -> Void,
         ended: @escaping @Sendable (LinkFailure?) -> Void
     ) -> @Sendable () -> Void
 
     func push(
-        _ push: Push, answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void)
+        _ push: Push, within intake: IntakeLimits,
+        answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void)
 
     /// The changes since the cursor; nil: the whole store.
     func pull(
-        since cursor: Cursor?, withConfig: Bool,
+        since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits,
         answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void)
 }

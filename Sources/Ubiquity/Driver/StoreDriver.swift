@@ -222,7 +222,8 @@ final class StoreDriver: @unchecked Sendable {
         case .synchronized(let isSaved): isSynchronized = isSaved
         case .report(let failure): report(UbiquityError(.storage, failure))
         default:
-            if let event = shell.perform(step) { handle(event) }
+            let intake = memory.state.withLock { $0.driver.engine.intake }
+            if let event = shell.perform(step, within: intake) { handle(event) }
             if step == .close { closed.signal() }
             // Behind what is waited for now.
             if case .effect(.save) = step { queue.enqueue { [shell] in shell.storage.tidy() } }

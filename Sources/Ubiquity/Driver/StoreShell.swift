@@ -43,10 +43,11 @@ final class StoreShell: @unchecked Sendable {
     }
 
     /// Does what one step says.
+    /// - Parameter intake: What is taken of the server.
     /// - Returns: The answer, where it is there at once.
-    func perform(_ step: Driver.Step) -> Driver.Event? {
+    func perform(_ step: Driver.Step, within intake: IntakeLimits) -> Driver.Event? {
         switch step {
-        case .effect(let effect): return perform(effect)
+        case .effect(let effect): return perform(effect, within: intake)
         case .read(let version): return read(after: version)
         case .readAccount: return readAccount()
         case .connect(let account, let name):
@@ -126,21 +127,23 @@ final class StoreShell: @unchecked Sendable {
 
     // MARK: - The connection
 
-    private func perform(_ effect: SyncEngine.Effect) -> Driver.Event? {
+    private func perform(
+        _ effect: SyncEngine.Effect, within intake: IntakeLimits
+    ) -> Driver.Event? {
         switch effect {
         case .save(let batch): return .engine(save(batch))
-        case .listen(let stream, let cursor): listen(stream, since: cursor)
+        case .listen(let stream, let cursor): listen(stream, since: cursor, within: intake)
         case .hangUp(let stream): hangUp(stream)
-        case .push(let number, let push): self.push(number, push)
+        case .push(let number, let push): self.push(number, push, within: intake)
         case .pull(let number, let cursor, let withConfig):
-            pull(number, since: cursor, withConfig)
+            pull(number, since: cursor, withConfig, within: intake)
         case .notify, .finishSync: break
         }
         return nil
     }
 
-    private func listen(_ stream: Int, since cursor: Cursor?) {
-        let end = link?.listen(since: cursor) { [tell] message in
+    private func listen(_ stream: Int, since cursor: Cursor?, within intake: IntakeLimits) {
+        let end = link?.listen(since: cursor, within: intake) { [tell] message in
             tell(.engine(.streamReceived(stream, message)))
         } ended: { [tell] failure in
             tell(.engine(.streamEnded(stream, failure)))
@@ -155,8 +158,8 @@ final class StoreShell: @unchecked Sendable {
         self.stream = nil
     }
 
-    private func push(_ number: Int, _ push: Push) {
-        link?.push(push) { [tell] result in
+    private func push(_ number: Int, _ push: Push, within intake: IntakeLimits) {
+        link?.push(push, within: intake) { [tell] result in
             switch result {
             case .success(let answer): tell(.engine(.pushAnswered(number, answer)))
             case .failure(let failure): tell(.engine(.pushFailed(number, failure)))
@@ -164,8 +167,10 @@ final class StoreShell: @unchecked Sendable {
         }
     }
 
-    private func pull(_ number: Int, since cursor: Cursor?, _ withConfig: Bool) {
-        link?.pull(since: cursor, withConfig: withConfig) { [tell] result in
+    private func pull(
+        _ number: Int, since cursor: Cursor?, _ withConfig: Bool, within intake: IntakeLimits
+    ) {
+        link?.pull(since: cursor, withConfig: withConfig, within: intake) { [tell] result in
             switch result {
             case .success(let changes): tell(.engine(.pulled(number, changes)))
             case .failure(let failure): tell(.engine(.pullFailed(number, failure)))

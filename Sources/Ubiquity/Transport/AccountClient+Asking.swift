@@ -12,9 +12,7 @@ extension AccountClient {
         let address = try ServerAddress(account.server, certificates: account.certificates)
         let config = try await ServerRequest(
             address: address, method: .GET, url: address.url("config")
-        ).answer { bytes throws(WireError) in
-            ServerConfig(try WireFormat.protobuf.decode(WireConfig.self, from: bytes))
-        }
+        ).answer(WireConfig.self) { ServerConfig($0) }
         // Anything may be read as a message without fields.
         guard config.serverMilliseconds > 0 else {
             throw LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")

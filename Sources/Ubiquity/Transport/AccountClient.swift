@@ -32,9 +32,7 @@ package enum AccountClient {
         let answer = try await ServerRequest(
             address: address, method: .POST, url: address.url("sign-in"), credential: token,
             body: WireFormat.protobuf.encode(body)
-        ).answer { bytes throws(WireError) in
-            try WireFormat.protobuf.decode(WireSignInAnswer.self, from: bytes)
-        }
+        ).answer(WireSignInAnswer.self) { $0 }
         guard DeviceID(answer.device) != nil, !answer.credential.isEmpty, !answer.account.isEmpty
         else {
             throw LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
@@ -54,7 +52,7 @@ package enum AccountClient {
     package static func devices(
         _ account: SignedInAccount
     ) async throws(LinkFailure) -> [ServerDevice] {
-        try await request(.GET, account, "devices").answer(ServerDevice.decodeList)
+        try await request(.GET, account, "devices").devices()
     }
 
     package static func rename(
@@ -64,7 +62,7 @@ package enum AccountClient {
         var body = WireRename()
         body.name = name
         request.body = WireFormat.protobuf.encode(body)
-        return try await request.answer(ServerDevice.decode)
+        return try await request.answer(WireDevice.self) { ServerDevice($0) }
     }
 
     /// Has the server forget a device's credential.
@@ -90,9 +88,8 @@ package enum AccountClient {
 }
 
 extension AccountClient.SignInCode {
-    static func decode(_ bytes: [UInt8]) throws(WireError) -> Self {
-        let wire = try WireFormat.protobuf.decode(WireNewAccountAnswer.self, from: bytes)
-        return Self(
+    init(_ wire: WireNewAccountAnswer) {
+        self.init(
             account: wire.account, code: wire.code,
             expiresMilliseconds: Int64(clamping: wire.expiresMilliseconds))
     }

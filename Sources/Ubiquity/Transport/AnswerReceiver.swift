@@ -4,6 +4,7 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
 internal import UbiquityCore
+internal import UbiquityWire
 
 /// Gathers an answer.
 ///
@@ -16,9 +17,13 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     }
 
     private let silence: SilenceWatch
+    private let bounds: MessageBounds
     private var answer: Answer?
 
-    init(_ silence: SilenceWatch) { self.silence = silence }
+    init(_ bounds: MessageBounds, _ silence: SilenceWatch) {
+        self.bounds = bounds
+        self.silence = silence
+    }
 
     func didSendRequestPart(task: HTTPClient.Task<Answer>, _ part: IOData) { silence.move() }
 
@@ -36,14 +41,13 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     ) -> EventLoopFuture<Void> {
         silence.move()
         let bytes = (answer?.body.readableBytes ?? 0) + buffer.readableBytes
-        if bytes <= ServerRequest.answerBytesMax { answer?.body.writeImmutableBuffer(buffer) }
+        if bytes <= bounds.bytes { answer?.body.writeImmutableBuffer(buffer) }
         return admit(bytes: bytes, on: task.eventLoop)
     }
 
     private func admit(bytes: Int, on loop: any EventLoop) -> EventLoopFuture<Void> {
-        guard bytes <= ServerRequest.answerBytesMax else {
-            return loop.makeFailedFuture(
-                ResponseAccumulator.ResponseTooBigError(maxBodySize: ServerRequest.answerBytesMax))
+        do throws(WireError) { try bounds.check(bytes: bytes) } catch {
+            return loop.makeFailedFuture(error)
         }
         return loop.makeSucceededVoidFuture()
     }

@@ -21,8 +21,10 @@ package struct EventStreamParser: Sendable {
     }
 
     /// An event has more bytes than the parser was made to hold.
-    package struct EventTooLarge: Error, Hashable, Sendable {
+    package struct EventTooLarge: Error, Hashable, Sendable, CustomStringConvertible {
         package var bytesMax: Int
+
+        package var description: String { "an event has more than \(bytesMax >> 10) kB" }
 
         package init(bytesMax: Int) { self.bytesMax = bytesMax }
     }
@@ -38,7 +40,7 @@ package struct EventStreamParser: Sendable {
     private var data: [UInt8] = []
     private var id = ""
 
-    package init(eventBytesMax: Int = 64 << 20) { self.eventBytesMax = eventBytesMax }
+    package init(eventBytesMax: Int) { self.eventBytesMax = eventBytesMax }
 
     /// - Returns: The events that these bytes complete.
     /// - Throws: ``EventTooLarge``; the parser is of no use then.

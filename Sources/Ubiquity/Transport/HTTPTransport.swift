@@ -7,8 +7,9 @@ internal import UbiquityWire
 /// The way to a store over HTTP: pushes and pulls in the protocol's binary form, changes as they
 /// are committed by a stream of server-sent events.
 ///
-/// Limits: 10 seconds to connect, 64 MB an answer or an event; a push or pull is given up when no
-/// byte has moved for 30 seconds, a stream after 50 or as the server's signs of life come. Redirections are not followed.
+/// Limits: 10 seconds to connect, ``IntakeLimits`` an answer or an event; a push or pull is given up
+/// when no byte has moved for 30 seconds, a stream after 50 or as the server's signs of life come.
+/// Redirections are not followed.
 package struct HTTPTransport: Transport {
     private let address: Result<ServerAddress, LinkFailure>
     private let store: StoreIdentifier
@@ -35,28 +36,34 @@ package struct HTTPTransport: Transport {
     /// `receive` is called on the connection's event loop, which all of the process's stores
     /// share, so it must not wait; never after this function has returned.
     package func listen(
-        since cursor: Cursor?, receive: @escaping @Sendable (StreamMessage) -> Void
+        since cursor: Cursor?, within intake: IntakeLimits,
+        receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure) {
         var request = try request(.GET, since: cursor)
         request.accept = "text/event-stream;events=binary"
-        let receiver = StreamReceiver(request.address, receive: receive)
+        let receiver = StreamReceiver(request.address, within: intake.message, receive: receive)
         try await request.stream(to: receiver, receiver.silence)
     }
 
-    package func push(_ push: Push) async throws(LinkFailure) -> PushAnswer {
+    package func push(
+        _ push: Push, within intake: IntakeLimits
+    ) async throws(LinkFailure) -> PushAnswer {
         var request = try request(.POST)
         request.body = WireFormat.protobuf.encode(WirePush(push, author: device))
-        return try await request.answer { bytes throws(WireError) in
-            try PushAnswer(WireFormat.protobuf.decode(WirePushAnswer.self, from: bytes))
+        request.bounds = intake.message
+        return try await request.answer(WirePushAnswer.self, .pushAnswer) {
+            wire throws(WireError) in try PushAnswer(wire)
         }
     }
 
     package func pull(
-        since cursor: Cursor?, withConfig: Bool
+        since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits
     ) async throws(LinkFailure) -> ChangeSet {
         let config = withConfig ? try await config() : nil
-        var changes = try await request(.GET, since: cursor).answer { bytes throws(WireError) in
-            try ChangeSet(WireFormat.protobuf.decode(WireChanges.self, from: bytes))
+        var request = try request(.GET, since: cursor)
+        request.bounds = intake.message
+        var changes = try await request.answer(WireChanges.self, .changes) {
+            wire throws(WireError) in try ChangeSet(wire)
         }
         changes.config = config
         return changes
@@ -65,9 +72,7 @@ package struct HTTPTransport: Transport {
     private func config() async throws(LinkFailure) -> ServerConfig {
         let address = try address.get()
         let request = ServerRequest(address: address, method: .GET, url: address.url("config"))
-        return try await request.answer { bytes throws(WireError) in
-            ServerConfig(try WireFormat.protobuf.decode(WireConfig.self, from: bytes))
-        }
+        return try await request.answer(WireConfig.self) { ServerConfig($0) }
     }
 
     private func request(

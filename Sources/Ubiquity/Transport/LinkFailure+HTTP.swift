@@ -54,7 +54,8 @@ extension LinkFailure {
         let format: WireFormat? =
             type.lowercased().hasPrefix("application/problem+json")
             ? .json : WireFormat(mediaType: type)
-        return try? format?.decode(WireProblem.self, from: Data(body.readableBytesView))
+        return try? format?.decode(
+            WireProblem.self, .fields, from: Data(body.readableBytesView), within: .small)
     }
 
     private static func withoutPoint(_ sentence: String) -> String {
@@ -67,6 +68,8 @@ extension LinkFailure {
     init(_ error: any Error, _ address: ServerAddress) {
         switch error {
         case let failure as LinkFailure: self = failure
+        case let error as EventStreamParser.EventTooLarge:
+            self.init(.unreachable, "the answer of \(address) cannot be understood: \(error)")
         case let error as WireError:
             self.init(.unreachable, "the answer of \(address) cannot be understood: \(error)")
         case let error as HTTPClientError:

@@ -10,6 +10,7 @@ package struct OperatorClient: Sendable {
     private let credential: String
 
     private static let accountsPerRequest = 1_000
+    private static let accountsMax = 10_000_000
 
     package init(
         server: String, credential: String, security: ConnectionSecurity = ConnectionSecurity()
@@ -27,7 +28,7 @@ package struct OperatorClient: Sendable {
         body.name = name
         return try await request(
             .POST, address.url("accounts"), WireFormat.protobuf.encode(body)
-        ).answer(AccountClient.SignInCode.decode)
+        ).answer(WireNewAccountAnswer.self) { AccountClient.SignInCode($0) }
     }
 
     /// A code for one more device of an account.
@@ -43,7 +44,7 @@ package struct OperatorClient: Sendable {
         return try await request(
             .POST, address.url("accounts", accountName, "codes"),
             WireFormat.protobuf.encode(body)
-        ).answer(AccountClient.SignInCode.decode)
+        ).answer(WireNewAccountAnswer.self) { AccountClient.SignInCode($0) }
     }
 
     /// All, in the order of their names.
@@ -51,12 +52,14 @@ package struct OperatorClient: Sendable {
         var accounts: [ServerAccount] = []
         while true {
             let query = accounts.last.map { (name: "after", value: $0.name) }
-            let page = try await request(.GET, address.url("accounts", query: query))
-                .answer { bytes throws(WireError) in
-                    try WireFormat.protobuf.decode(WireAccountList.self, from: bytes)
-                }.accounts.map(ServerAccount.init)
+            let page = try await list(address.url("accounts", query: query))
+                .answer(WireAccountList.self, .list) { $0.accounts.map(ServerAccount.init) }
+            // A server that begins again has no end.
+            let isFurther = accounts.last.map { last in page.allSatisfy { $0.name > last.name } }
             accounts += page
-            if page.count < Self.accountsPerRequest { return accounts }
+            guard page.count >= Self.accountsPerRequest, isFurther ?? true,
+                accounts.count < Self.accountsMax
+            else { return accounts }
         }
     }
 
@@ -65,9 +68,7 @@ package struct OperatorClient: Sendable {
     ) async throws(LinkFailure) -> ServerAccount {
         let body = Self.rename(to: name)
         return try await request(.PATCH, address.url("accounts", accountName), body)
-            .answer { bytes throws(WireError) in
-                ServerAccount(try WireFormat.protobuf.decode(WireAccount.self, from: bytes))
-            }
+            .answer(WireAccount.self) { ServerAccount($0) }
     }
 
     /// Removes the account and all that is its from the server.
@@ -86,8 +87,7 @@ package struct OperatorClient: Sendable {
 
     /// The oldest first.
     package func devices(accountName: String) async throws(LinkFailure) -> [ServerDevice] {
-        try await request(.GET, address.url("accounts", accountName, "devices"))
-            .answer(ServerDevice.decodeList)
+        try await request(.GET, address.url("accounts", accountName, "devices")).devices()
     }
 
     package func rename(
@@ -96,7 +96,7 @@ package struct OperatorClient: Sendable {
         let body = Self.rename(to: name)
         return try await request(
             .PATCH, address.url("accounts", accountName, "devices", device), body
-        ).answer(ServerDevice.decode)
+        ).answer(WireDevice.self) { ServerDevice($0) }
     }
 
     package func revoke(device: String, accountName: String) async throws(LinkFailure) {
@@ -106,9 +106,7 @@ package struct OperatorClient: Sendable {
     // MARK: Apps
 
     package func apps() async throws(LinkFailure) -> ServerApps {
-        try await request(.GET, address.url("apps")).answer { bytes throws(WireError) in
-            ServerApps(try WireFormat.protobuf.decode(WireAppList.self, from: bytes))
-        }
+        try await list(address.url("apps")).answer(WireAppList.self, .list) { ServerApps($0) }
     }
 
     package func register(app: String) async throws(LinkFailure) {
@@ -134,10 +132,14 @@ package struct OperatorClient: Sendable {
 
     private func auditPage(before number: Int64?) async throws(LinkFailure) -> [ServerDeed] {
         let query = number.map { (name: "before", value: "\($0)") }
-        return try await request(.GET, address.url("audit", query: query))
-            .answer { bytes throws(WireError) in
-                try WireFormat.protobuf.decode(WireAuditTrail.self, from: bytes)
-            }.entries.map(ServerDeed.init)
+        return try await list(address.url("audit", query: query))
+            .answer(WireAuditTrail.self, .list) { $0.entries.map(ServerDeed.init) }
+    }
+
+    private func list(_ url: String) -> ServerRequest {
+        var request = request(.GET, url)
+        request.bounds = .list
+        return request
     }
 
     private static func rename(to name: String) -> [UInt8] {

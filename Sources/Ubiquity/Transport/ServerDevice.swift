@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import UbiquityCore
 internal import UbiquityWire
 
 /// A device as its server shows it.
@@ -36,11 +37,15 @@ extension ServerDevice {
             stores: wire.stores)
     }
 
-    static func decode(_ bytes: [UInt8]) throws(WireError) -> Self {
-        Self(try WireFormat.protobuf.decode(WireDevice.self, from: bytes))
-    }
+}
 
-    static func decodeList(_ bytes: [UInt8]) throws(WireError) -> [Self] {
-        try WireFormat.protobuf.decode(WireDeviceList.self, from: bytes).devices.map(Self.init)
+extension ServerRequest {
+    /// Of a request for an account's devices.
+    func devices() async throws(LinkFailure) -> [ServerDevice] {
+        var request = self
+        request.bounds = .list
+        return try await request.answer(WireDeviceList.self, .list) {
+            $0.devices.map(ServerDevice.init)
+        }
     }
 }

@@ -14,28 +14,38 @@ struct ServerRequest {
     var credential: String?
     var body: [UInt8]?
     var accept = WireFormat.protobuf.rawValue
+    /// How much its answer may be.
+    var bounds = MessageBounds.small
 
-    static let answerBytesMax = 64 << 20
     private static let chunkBytes = 16 << 10
     static let userAgent = "ubiquity/\(ClientVersion.text)"
 
-    /// Sends the request, waits for the whole answer and has it read.
+    /// Sends the request, waits for the whole answer and reads it.
     /// - Throws: ``LinkFailure`` for every status but 2xx, where there is no answer, and for one
     ///   that cannot be read.
-    func answer<Answer>(
-        _ decode: ([UInt8]) throws(WireError) -> Answer
+    func answer<Wire: WireMessage, Answer>(
+        _ type: Wire.Type, _ shape: MessageShape = .fields,
+        _ read: (Wire) throws(WireError) -> Answer
     ) async throws(LinkFailure) -> Answer {
         let body = try await body()
-        do { return try decode([UInt8](buffer: body)) } catch { throw LinkFailure(error, address) }
+        do {
+            return try read(
+                WireFormat.protobuf.decode(
+                    type, shape, from: [UInt8](buffer: body), within: bounds))
+        } catch { throw LinkFailure(error, address) }
     }
 
     /// For an answer that says nothing but that it was done.
     /// - Throws: As ``answer(_:)``.
-    func done() async throws(LinkFailure) { _ = try await body() }
+    func done() async throws(LinkFailure) {
+        var request = self
+        request.bounds = .list
+        _ = try await request.body()
+    }
 
     private func body() async throws(LinkFailure) -> ByteBuffer {
         let silence = SilenceWatch(address)
-        let answer = try await stream(to: AnswerReceiver(silence), silence)
+        let answer = try await stream(to: AnswerReceiver(bounds, silence), silence)
         guard (200..<300).contains(answer.head.status.code) else {
             throw LinkFailure(
                 status: answer.head.status, headers: answer.head.headers, body: answer.body,

@@ -17,13 +17,19 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     private let address: ServerAddress
     private let receive: @Sendable (StreamMessage) -> Void
     private var answer = ReceivedAnswer()
-    private var parser = EventStreamParser()
+    private let bounds: MessageBounds
+    private var parser: EventStreamParser
     /// When it was last told.
     private var progressAt = NIODeadline.distantPast
 
-    init(_ address: ServerAddress, receive: @escaping @Sendable (StreamMessage) -> Void) {
+    init(
+        _ address: ServerAddress, within bounds: MessageBounds,
+        receive: @escaping @Sendable (StreamMessage) -> Void
+    ) {
         self.address = address
+        self.bounds = bounds
         self.receive = receive
+        parser = EventStreamParser(eventBytesMax: bounds.bytes)
         silence = SilenceWatch(
             address, milliseconds: TransferPatience.streamMilliseconds(keepAliveSeconds: 0))
     }
@@ -76,7 +82,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         let events = try buffer.withUnsafeReadableBytes { try parser.consume($0) }
         if events.isEmpty, progressAt + .seconds(1) <= .now() { progress() }
         for event in events {
-            if let message = try StreamMessage(event) { hear(message) }
+            if let message = try StreamMessage(event, within: bounds) { hear(message) }
         }
     }
 }
@@ -84,19 +90,24 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
 extension StreamMessage {
     /// Nil for an event that this version does not know.
     /// - Throws: ``WireError`` for data that is not what the event's name says.
-    package init?(_ event: EventStreamParser.Event) throws(WireError) {
+    package init?(
+        _ event: EventStreamParser.Event, within bounds: MessageBounds
+    ) throws(WireError) {
         switch event.name {
         case "changes":
-            let changes = try WireFormat.json.decode(WireChanges.self, from: event.data)
+            let changes = try WireFormat.json.decode(
+                WireChanges.self, .changes, from: event.data, within: bounds)
             self = .changes(try ChangeSet(changes))
         case "binary":
             guard let bytes = Data(base64Encoded: Data(event.data)) else {
                 throw WireError("an event is no base64")
             }
-            let changes = try WireFormat.protobuf.decode(WireChanges.self, from: bytes)
+            let changes = try WireFormat.protobuf.decode(
+                WireChanges.self, .changes, from: bytes, within: bounds)
             self = .changes(try ChangeSet(changes))
         case "ready":
-            let ready = try WireFormat.json.decode(WireReady.self, from: event.data)
+            let ready = try WireFormat.json.decode(
+                WireReady.self, .fields, from: event.data, within: .small)
             self = .ready(try Cursor(wire: ready.cursor), ServerConfig(ready.config))
         case "resync": self = .resync
         default: return nil

@@ -10,6 +10,12 @@ package import UbiquityCore
 package enum PropertyListFile {
     package enum Form: Sendable { case xml, binary }
 
+    /// Far more than a store's values take in either form.
+    package static let bytesMax = 64 << 20
+    /// Of a text. Foundation makes an object of each, and several of its letters.
+    private static let textBytesMax = 32 << 20
+    private static let elementsMax = 1 << 20
+
     /// One entry of a file: its key, and its value or why it has none that a store could hold.
     package struct Entry: Sendable {
         package var key: String
@@ -24,11 +30,12 @@ package enum PropertyListFile {
     /// The entries in the order of their keys.
     /// - Throws: ``PropertyListFileError`` that names the file.
     package static func read(path: String) throws(PropertyListFileError) -> [Entry] {
-        let data: Data
-        do { data = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
-            throw .unreadable(name: path, cause: error.localizedDescription)
-        }
-        return try read(data, name: path)
+        let data: Data?
+        do {
+            let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+            data = try handle.read(upToCount: bytesMax + 1)
+        } catch { throw .unreadable(name: path, cause: error.localizedDescription) }
+        return try read(data ?? Data(), name: path)
     }
 
     /// - Parameter name: What an error calls the data.
@@ -49,11 +56,31 @@ package enum PropertyListFile {
     }
 
     /// The root of a property list in any form, as Foundation's objects.
-    /// - Throws: ``NotPropertyList`` for a binary one that Foundation must not read, or Foundation's
-    ///   error.
+    /// - Throws: ``NotPropertyList`` for one that Foundation must not read, or Foundation's error.
     package static func root(of data: Data) throws -> Any {
+        guard data.count <= bytesMax else {
+            throw NotPropertyList("it has more than \(bytesMax >> 20) MB")
+        }
+        if !data.starts(with: "bplist".utf8) { try checkText(data) }
         try BinaryPropertyList.check(data)
         return try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
+    }
+
+    /// What a text would be as objects: its elements are counted by what begins or parts them.
+    private static func checkText(_ data: Data) throws(NotPropertyList) {
+        guard data.count <= textBytesMax else {
+            throw NotPropertyList("it has more than \(textBytesMax >> 20) MB of text")
+        }
+        let isXML = data.first { $0 > 0x20 && $0 < 0x7F } == UInt8(ascii: "<")
+        let marks = Set((isXML ? "<" : "<({,;=").utf8)
+        var isMark = [Bool](repeating: false, count: 256)
+        for mark in marks { isMark[Int(mark)] = true }
+        let count = data.withUnsafeBytes { bytes in
+            bytes.reduce(0) { $0 + (isMark[Int($1)] ? 1 : 0) }
+        }
+        guard count <= elementsMax else {
+            throw NotPropertyList("it has more than \(elementsMax) elements")
+        }
     }
 
     /// - Throws: ``PropertyListFileError`` if Foundation cannot write it, or would lose a key.

@@ -13,8 +13,8 @@ extension AccountCommand {
         static let configuration = CommandConfiguration(
             abstract: "Write all that an account has into one file.",
             discussion: """
-                The file is a tar archive: manifest.plist says what is in it, and stores/ has a \
-                property list for each store. `ubiquity import` reads it back.
+                The file is a tar archive: manifest.plist says what is in it, stores/ has a property \
+                list for each store, and SHA256SUMS the digests of all. `ubiquity import` reads it back.
 
                 Without a name: the account that this device is signed in to, as the server has it. \
                 What this device has not sent yet is not in it; `ubiquity sync` sends it. With a \
@@ -59,10 +59,13 @@ extension AccountCommand {
             // First, for whoever works in a data folder may become another user.
             let authority = try name.map { _ in try operation.authority() }
             let draft = try FileDraft(path: output, replaces: force)
-            let bytes = try await Progress.showing("Exporting") {
+            let (bytes, hasDigests) = try await Progress.showing("Exporting") {
                 try await write(to: draft, authority)
             }
             try draft.finish()
+            if !hasDigests {
+                Output.note("The server is of version 0.1, whose archives have no digests.")
+            }
             guard json.isOn else {
                 return Output.print("Exported \(Phrase.bytes(bytes)) to \(draft.path).")
             }
@@ -72,27 +75,30 @@ extension AccountCommand {
 
         private func write(
             to draft: FileDraft, _ authority: OperatorAuthority?
-        ) async throws -> Int {
+        ) async throws -> (bytes: Int, hasDigests: Bool) {
             let received = Received()
             let take: @Sendable ([UInt8]) throws -> Void = { piece in
+                try received.check.withLock { try $0.take(piece) }
                 try draft.write(piece)
-                received.end.withLock { $0.take(piece) }
             }
-            if let name, let authority {
-                try await authority.export(name, take: take)
-            } else {
-                try await AccountClient.export(of: OwnSignIn(home).account, take: take)
-            }
-            let end = received.end.withLock { $0 }
-            guard end.isComplete else {
+            do {
+                if let name, let authority {
+                    try await authority.export(name, take: take)
+                } else {
+                    try await AccountClient.export(of: OwnSignIn(home).account, take: take)
+                }
+                let check = received.check.withLock { $0 }
+                return (check.bytes, try check.finish())
+            } catch ArchiveError.incomplete {
                 throw Failure(.unavailable, "the archive was cut off on the way; try again")
+            } catch let error as ArchiveError {
+                throw Failure(.unavailable, "what the server sends is no whole archive: \(error)")
             }
-            return end.bytes
         }
     }
 }
 
-/// State: how much came and how it ends, guarded by a lock, for pieces come on a connection's thread.
+/// State: what came so far, guarded by a lock, for pieces come on a connection's thread.
 private final class Received: Sendable {
-    let end = Mutex(ArchiveEnd())
+    let check = Mutex(ArchiveCheck())
 }

@@ -6,17 +6,24 @@ import UbiquityArchive
 import UbiquityCore
 
 extension ImportCommand {
-    func importArchive(_ data: Data) async throws {
+    func importArchive(_ archive: ArchiveFile) async throws {
         let name = InputFile.name(file)
-        let archive = try ArchiveImport(data, name: name, only: store.store)
+        let archive = try ArchiveImport(archive, name: name, only: store.store)
+        if !archive.hasDigests {
+            Output.note(
+                TerminalText(
+                    "\(name) has no digests, as those of version 0.1: what is missing in a store is "
+                        + "not noticed."))
+        }
         // First all are looked at: what cannot be taken is said before anything is written.
         for store in archive.stores {
-            try await with(store) { _, plan in try check(plan) }
+            try await with(store, of: archive) { _, plan in try check(plan) }
         }
         var imported: [ImportedStore] = []
         for store in archive.stores {
-            let result = try await Progress.showing("Importing \(store.identifier)") {
-                try await with(store) { open, plan in try await take(plan, into: open) }
+            let result = try await Progress.showing("Importing \(store.identifier.string)") {
+                try await with(store, of: archive) { open, plan in try await take(plan, into: open)
+                }
             }
             imported.append(result)
         }
@@ -24,15 +31,17 @@ extension ImportCommand {
     }
 
     private func with<Result>(
-        _ part: ArchiveImport.Store, _ body: (OpenStore, ImportPlan) async throws -> Result
+        _ part: ArchiveManifest.Store, of archive: ArchiveImport,
+        _ body: (OpenStore, ImportPlan) async throws -> Result
     ) async throws -> Result {
         var options = store
-        options.store = part.identifier
+        options.store = part.identifier.string
+        let entries = try archive.entries(of: part)
         return try await OpenStore.with(options, sync.policy) { open in
             // A device that has never exchanged would else have its values yield to the account's.
             await open.catchUp()
             return try await body(
-                open, ImportPlan(part.entries, limits: open.store.engineStatus.limits))
+                open, ImportPlan(entries, limits: open.store.engineStatus.limits))
         }
     }
 

@@ -40,10 +40,13 @@ struct ImportCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
+        if let archive = try ArchiveFile(file) { return try await importArchive(archive) }
         let data = try await Progress.showing("Reading \(InputFile.name(file))") {
             try InputFile.read(file)
         }
-        if Archive.isArchive([UInt8](data.prefix(512))) { return try await importArchive(data) }
+        if Archive.isArchive([UInt8](data.prefix(512))) {
+            return try await importArchive(ArchiveFile([UInt8](data)))
+        }
         let entries = try PropertyListFile.read(data, name: InputFile.name(file))
         try await OpenStore.with(store, sync.policy) { open in
             // Else a device that has never exchanged knows neither the account's limits nor its

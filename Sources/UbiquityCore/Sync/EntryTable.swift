@@ -40,6 +40,10 @@ struct EntryTable: Sendable {
     /// Slots of entries that say nothing.
     private var emptyCount = 0
     private(set) var usage = Usage()
+    /// What the confirmed records take, those that a waiting write hides too, and the tombstones
+    /// among them by their weights.
+    private(set) var agreed = Usage()
+    private(set) var tombstones = 0
     /// The keys whose write waits for the server.
     private(set) var waiting: Set<Key> = []
 
@@ -92,6 +96,7 @@ struct EntryTable: Sendable {
         let number = slotNumber(of: stored.key)
         let waited = slots[number].entry.waits
         let wasEmpty = slots[number].entry.isEmpty
+        noteAgreed(stored.key, stored.confirmed, before: slots[number].entry.confirmed)
         slots[number].entry.confirmed = stored.confirmed
         slots[number].entry.pending = stored.pending
         noteEmpty(slots[number].entry.isEmpty, before: wasEmpty)
@@ -165,6 +170,9 @@ struct EntryTable: Sendable {
         change(&entry)
         slots[number].entry = entry
         noteEmpty(entry.isEmpty, before: old.isEmpty)
+        if entry.confirmed != old.confirmed {
+            noteAgreed(key, entry.confirmed, before: old.confirmed)
+        }
         // An echo of what is known costs no write to the disk.
         if saves, (entry.confirmed, entry.pending) != (old.confirmed, old.pending) {
             noteUnsaved(number, base: old.pending)
@@ -202,7 +210,7 @@ struct EntryTable: Sendable {
 
     private mutating func slotNumber(of key: Key) -> Int {
         if let number = number(of: key) { return number }
-        index.add(slots.count, key.quickHash)
+        index.add(slots.count, key.quickHash(index.seed))
         slots.append(Slot(key: key))
         emptyCount += 1
         let number = slots.count - 1
@@ -215,15 +223,22 @@ struct EntryTable: Sendable {
     @inline(__always)
     private func number(of key: Key) -> Int? {
         guard key.isPart else {
-            return index.find(key.name.quickHash) {
+            return index.find(key.name.quickHash(index.seed)) {
                 !slots[$0].key.isPart && slots[$0].key.name == key.name
             }
         }
-        return index.find(key.quickHash) { slots[$0].key == key }
+        return index.find(key.quickHash(index.seed)) { slots[$0].key == key }
     }
 
     private mutating func noteEmpty(_ isEmpty: Bool, before wasEmpty: Bool) {
         if isEmpty != wasEmpty { emptyCount += isEmpty ? 1 : -1 }
+    }
+
+    private mutating func noteAgreed(_ key: Key, _ record: Record?, before: Record?) {
+        agreed.replace(before?.content.value, by: record?.content.value, of: key)
+        let weight = ForgettingRule.Deletion.weight(of: key)
+        if before?.content == .deleted { tombstones -= weight }
+        if record?.content == .deleted { tombstones += weight }
     }
 
     private mutating func noteWaiting(_ key: Key, _ waits: Bool, before: Bool) {

@@ -14,9 +14,12 @@ struct KeyIndex: Sendable {
     /// A power of two of them. A number stands in the first free place from its hash on, going round.
     private var places: [Place]
     private(set) var count = 0
+    /// For the hashes of the keys.
+    let seed: HashSeed
 
     /// - Parameter capacity: How many numbers it is made for; it grows.
-    init(capacity: Int = 0) {
+    init(capacity: Int = 0, seed: HashSeed = .ofProcess) {
+        self.seed = seed
         var size = 8
         while size < 2 * capacity { size *= 2 }
         places = Array(repeating: Place(), count: size)

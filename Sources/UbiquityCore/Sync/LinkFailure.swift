@@ -29,9 +29,12 @@ package struct LinkFailure: Error, Hashable, Sendable {
     /// The keys whose writes a round trip covered and the server refused.
     package var refusedKeys: Set<Key>
 
+    /// Of a server's sentence, in Unicode scalars.
+    static let detailMax = 1_000
+
     package init(_ kind: Kind, _ detail: String, refusedKeys: Set<Key> = []) {
         self.kind = kind
-        self.detail = detail.visible()
+        self.detail = detail.clipped(to: Self.detailMax).visible()
         self.refusedKeys = refusedKeys
     }
 }

@@ -102,6 +102,32 @@ package struct PushAnswer: Hashable, Sendable {
     }
 }
 
+extension PushAnswer {
+    /// Whether it answers each transaction and each write, by records of the same entries.
+    func fits(_ push: Push) -> Bool {
+        guard results.count == push.transactions.count else { return false }
+        return zip(push.transactions, results).allSatisfy { transaction, result in
+            guard case .committed(let results) = result else { return true }
+            guard results.count == transaction.writes.count else { return false }
+            return zip(transaction.writes, results).allSatisfy { write, result in
+                guard case .superseded(let record) = result else { return true }
+                return record.key == write.key
+            }
+        }
+    }
+
+    /// The records that replace what was sent.
+    var superseding: [Record] {
+        results.flatMap { result -> [Record] in
+            guard case .committed(let results) = result else { return [] }
+            return results.compactMap { result in
+                guard case .superseded(let record) = result else { return nil }
+                return record
+            }
+        }
+    }
+}
+
 package enum TransactionResult: Hashable, Sendable {
     /// One result for each write, in the order of the transaction.
     case committed([WriteResult])
@@ -114,9 +140,12 @@ package struct Refusal: Error, Hashable, Sendable {
     package var detail: String
 
     package init(code: String, detail: String) {
-        self.code = code
-        self.detail = detail.visible()
+        self.code = code.clipped(to: Self.codeMax)
+        self.detail = detail.clipped(to: LinkFailure.detailMax).visible()
     }
+
+    /// Of a server's word, in Unicode scalars: each refused write is kept with it.
+    private static let codeMax = 64
 
     package init(_ violation: LimitViolation) {
         self.init(code: violation.code, detail: violation.description)

@@ -133,6 +133,7 @@ extension SyncEngine {
         switch message {
         case .progress: break
         case .changes(let changes):
+            if let failure = refusal(of: changes) { return breakStream(failure, at: now) }
             var shown = Shown()
             if !isLive {
                 shown.values = shownOfWaiting
@@ -182,7 +183,7 @@ extension SyncEngine {
     }
 
     mutating func adopt(_ config: ServerConfig, at now: ClockReading) {
-        meta.limits = config.limits
+        meta.limits = config.limits.believed
         meta.allowance = config.allowance
         bucket.adopt(config.allowance, now: now.uptime)
         configuredAt = now.uptime

@@ -124,6 +124,7 @@ extension SyncEngine {
             let failure = LinkFailure(.unreachable, "the server did not send the store")
             return pollFailed(failure, at: now)
         }
+        if let failure = refusal(of: changes) { return pollFailed(failure, at: now) }
         let isNews = changes.isWhole || !changes.records.isEmpty
         let shown = Shown(
             values: shownOfWaiting,

@@ -71,10 +71,11 @@ extension SyncEngine {
     mutating func pushAnswered(_ number: Int, _ answer: PushAnswer, at now: ClockReading) {
         guard let inFlight = pushInFlight, inFlight.number == number else { return }
         let push = inFlight.push
-        guard answer.results.count == push.transactions.count else {
+        guard answer.fits(push) else {
             let failure = LinkFailure(.refused, "the server's answer does not fit the push")
             return pushFailed(number, failure, at: now)
         }
+        if let failure = refusal(of: answer) { return pushFailed(number, failure, at: now) }
         pushInFlight = nil
         if let tooLarge, push.bytes >= tooLarge.bytes { self.tooLarge = nil }
         pushBackoff.succeed()

@@ -20,11 +20,49 @@ extension SyncEngine {
             changed = merge(changes.records, areNews: true)
         }
         dropTombstones(before: changes.horizon)
+        dropTombstones(beyond: intake.deletionsMax)
         meta.cursor = changes.cursor
         meta.link.lastSync = clock.milliseconds(at: now)
         isMetaUnsaved = true
         changed.formUnion(pass(changes.cursor))
         post(Notice(reason, shown.changed(besides: changed, in: self)))
+    }
+
+    /// What the device takes in of its store, see ``IntakeLimits``.
+    package var intake: IntakeLimits {
+        IntakeLimits(meta.cursor == nil && configuredAt == nil ? nil : meta.limits)
+    }
+
+    /// Why the device does not take what a server sends: its store would be more than one may be. Nil:
+    /// it does.
+    func refusal(of changes: ChangeSet) -> LinkFailure? {
+        changes.isWhole
+            ? refusal(of: changes.records, from: Usage()) { _ in nil }
+            : refusal(of: changes.records, from: entries.agreed) { entries[$0]?.confirmed }
+    }
+
+    /// The same of an answer to a push: the records in it are taken later, with those that wait already.
+    func refusal(of answer: PushAnswer) -> LinkFailure? {
+        let superseding = answer.superseding
+        guard !superseding.isEmpty else { return nil }
+        return refusal(of: settledWrites.values.map(\.held) + superseding, from: entries.agreed) {
+            entries[$0]?.confirmed
+        }
+    }
+
+    private func refusal(
+        of records: [Record], from old: Usage, replacing confirmed: (Key) -> Record?
+    ) -> LinkFailure? {
+        var new = old
+        var latest: [Key: Record] = [:]
+        for record in records {
+            let before = latest.updateValue(record, forKey: record.key) ?? confirmed(record.key)
+            new.replace(before?.content.value, by: record.content.value, of: record.key)
+        }
+        do { try intake.check(from: old, to: new) } catch {
+            return LinkFailure(.refused, "the server sends more than a store may have: \(error)")
+        }
+        return nil
     }
 
     /// What an event showed the app of some keys, before and while it was handled.
@@ -129,6 +167,22 @@ extension SyncEngine {
             guard let confirmed = entry.confirmed, confirmed.content == .deleted,
                 entry.pending == nil, confirmed.stamp.timestamp < horizon
             else { continue }
+            entries.update(key) { $0.confirmed = nil }
+        }
+        entries.refreshViews()
+    }
+
+    /// Drops the oldest of more deletions than a store remembers: a server may not say its horizon.
+    private mutating func dropTombstones(beyond max: Int) {
+        guard entries.tombstones > max else { return }
+        let deletions = entries.all.compactMap { key, entry -> (key: Key, stamp: Stamp)? in
+            guard let confirmed = entry.confirmed, confirmed.content == .deleted,
+                entry.pending == nil
+            else { return nil }
+            return (key, confirmed.stamp)
+        }
+        for (key, _) in deletions.sorted(by: { $0.stamp < $1.stamp })
+        where entries.tombstones > max / 2 {
             entries.update(key) { $0.confirmed = nil }
         }
         entries.refreshViews()

@@ -138,6 +138,7 @@ package struct SyncEngine: Sendable {
     /// What a server said, or what holds until one does.
     static func meta(_ disk: StoredMeta, _ settings: Settings) -> StoredMeta {
         var meta = disk
+        meta.limits = disk.limits.believed
         if disk.cursor == nil { meta.limits.key = settings.key }
         return meta
     }

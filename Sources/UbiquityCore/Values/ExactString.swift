@@ -27,17 +27,14 @@ extension ExactString: Hashable {
         withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 
-    /// A hash of the bytes that takes a few multiplications, the same in every process.
-    ///
-    /// It is no defence against names that were made to have the same: for tables that a limit keeps
-    /// small.
-    var quickHash: UInt32 {
+    /// A hash of the bytes that takes a few multiplications.
+    func quickHash(_ seed: HashSeed) -> UInt32 {
         withBytes { bytes in
             let bytes = UnsafeRawBufferPointer(bytes)
             var hash = UInt64(bytes.count)
             var offset = 0
             while offset + 8 <= bytes.count {
-                hash = Self.mix(hash ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+                hash = seed.mix(hash ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
                 offset += 8
             }
             var rest: UInt64 = 0
@@ -45,16 +42,8 @@ extension ExactString: Hashable {
                 rest = rest << 8 | UInt64(bytes[offset])
                 offset += 1
             }
-            return UInt32(truncatingIfNeeded: Self.mix(hash ^ rest))
+            return UInt32(truncatingIfNeeded: seed.mix(hash ^ rest))
         }
-    }
-
-    /// Each bit of the number reaches each of the result. The constants are those of wyhash: half of
-    /// their bits are ones.
-    private static func mix(_ number: UInt64) -> UInt64 {
-        let product = (number ^ 0xA076_1D64_78BD_642F).multipliedFullWidth(
-            by: 0xE703_7ED1_A0B4_28DB)
-        return product.high ^ product.low
     }
 
     /// Eight bytes at a time: every look-up of a key comes here.
@@ -80,6 +69,30 @@ extension ExactString: Hashable {
     private func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         string.utf8.withContiguousStorageIfAvailable(body)
             ?? ContiguousArray(string.utf8).withUnsafeBufferPointer(body)
+    }
+}
+
+/// What nobody outside knows of the hashes of a table, who could otherwise give a store thousands of keys
+/// that have one.
+struct HashSeed: Hashable, Sendable {
+    private let offset: UInt64
+    private let factor: UInt64
+
+    /// Drawn for this process by the standard library, for its own tables.
+    static let ofProcess = HashSeed(
+        UInt64(bitPattern: Int64("offset".hashValue)), "factor".hashValue)
+
+    init(_ offset: UInt64, _ factor: Int) {
+        self.offset = offset
+        // Odd, so that no two numbers have one product, and great.
+        self.factor = UInt64(bitPattern: Int64(factor)) | 1 << 63 | 1
+    }
+
+    /// Each bit of the number reaches each of the result.
+    @inline(__always)
+    fileprivate func mix(_ number: UInt64) -> UInt64 {
+        let product = (number ^ offset).multipliedFullWidth(by: factor)
+        return product.high ^ product.low
     }
 }
 

@@ -57,10 +57,10 @@ extension Key: Hashable {
         if let part { hasher.combine(part) }
     }
 
-    /// See ``ExactString/quickHash``.
-    var quickHash: UInt32 {
-        guard let part else { return name.quickHash }
-        return name.quickHash &* 0x9E37_79B1 ^ part.text.quickHash
+    /// See ``ExactString/quickHash(_:)``.
+    func quickHash(_ seed: HashSeed) -> UInt32 {
+        guard let part else { return name.quickHash(seed) }
+        return name.quickHash(seed) &* 0x9E37_79B1 ^ part.text.quickHash(seed)
     }
 }
 

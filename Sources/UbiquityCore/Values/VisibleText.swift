@@ -20,6 +20,16 @@ extension StringProtocol {
         return hasLookAlikes ? "\(shown) (\(escaped { !$0.isASCII || $0.isControl }))" : shown
     }
 
+    /// The beginning of what is longer than so many Unicode scalars, with an ellipsis.
+    package func clipped(to max: Int) -> String {
+        guard utf8.count > max, unicodeScalars.dropFirst(max).first != nil else {
+            return String(self)
+        }
+        var text = String.UnicodeScalarView(unicodeScalars.prefix(max))
+        text.append("…")
+        return String(text)
+    }
+
     /// With JSON's escapes in the place of some characters.
     package func escaped(_ isEscaped: (Unicode.Scalar) -> Bool) -> String {
         guard unicodeScalars.contains(where: isEscaped) else { return String(self) }

@@ -45,7 +45,8 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
     // MARK: - Streams
 
     func listen(
-        since cursor: Cursor?, receive: @escaping @Sendable (StreamMessage) -> Void,
+        since cursor: Cursor?, within intake: IntakeLimits,
+        receive: @escaping @Sendable (StreamMessage) -> Void,
         ended: @escaping @Sendable (LinkFailure?) -> Void
     ) -> @Sendable () -> Void {
         if hasEnded { return {} }
@@ -75,7 +76,8 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
     // MARK: - Requests
 
     func push(
-        _ push: Push, answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void
+        _ push: Push, within intake: IntakeLimits,
+        answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void
     ) {
         if hasEnded { return }
         world.network.request(
@@ -88,7 +90,7 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
     }
 
     func pull(
-        since cursor: Cursor?, withConfig: Bool,
+        since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits,
         answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
     ) {
         if hasEnded { return }

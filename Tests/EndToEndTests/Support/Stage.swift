@@ -21,15 +21,22 @@ final class Stage: Sendable {
     func path(_ name: String) -> String { "\(folder)/\(name)" }
 
     /// Starts a program, without what the environment says of stores.
+    /// - Parameter megabytesMax: How much memory the system lets it have; nil: as much as there is.
     func start(
-        _ arguments: [String], input: Pipe? = nil, program: ProgramFile = .ubiquity
+        _ arguments: [String], input: Pipe? = nil, program: ProgramFile = .ubiquity,
+        megabytesMax: Int? = nil
     ) throws -> Child {
+        let file = try program.path()
+        let limited = megabytesMax.map {
+            ["-c", "ulimit -d \($0 << 10); exec \"$0\" \"$@\"", file] + arguments
+        }
         let number = filesMade.withLock { count in
             count += 1
             return count
         }
         let child = try Child(
-            program: program.path(), arguments, in: folder, input: input,
+            program: limited == nil ? file : "/bin/sh", limited ?? arguments, in: folder,
+            input: input,
             output: path("output-\(number)"), errors: path("errors-\(number)"))
         children.withLock { $0.append(child) }
         return child
@@ -38,8 +45,8 @@ final class Stage: Sendable {
     func start(_ arguments: String...) throws -> Child { try start(arguments) }
 
     /// Runs a command to its end.
-    func run(_ arguments: [String]) async throws -> ProgramRun {
-        let child = try start(arguments)
+    func run(_ arguments: [String], megabytesMax: Int? = nil) async throws -> ProgramRun {
+        let child = try start(arguments, megabytesMax: megabytesMax)
         let status = try await child.exit()
         return ProgramRun(status: status, output: child.output, errors: child.errors)
     }

@@ -43,7 +43,9 @@ final class ServerListener: Sendable {
         while !Task.isCancelled {
             let cursor = known.withLock(\.cursor)
             do throws(LinkFailure) {
-                try await transport.listen(since: cursor) { [self] in take($0) }
+                try await transport.listen(since: cursor, within: IntakeLimits(nil)) { [self] in
+                    take($0)
+                }
             } catch {
                 if case .cursorGone = error.kind {
                     chronicle.complain("\(store) does not know its own cursor: \(error.detail)")

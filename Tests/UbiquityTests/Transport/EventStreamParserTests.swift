@@ -11,7 +11,7 @@ struct EventStreamParserTests {
     }
 
     private func parse(_ pieces: [UInt8]...) throws -> [Event] {
-        var parser = EventStreamParser()
+        var parser = EventStreamParser(eventBytesMax: 1 << 20)
         return try pieces.flatMap { try parser.consume($0) }
     }
 
@@ -24,7 +24,7 @@ struct EventStreamParserTests {
                 try parse(Array(bytes[..<split]), Array(bytes[split...])) == expected,
                 "split at \(split)")
         }
-        var parser = EventStreamParser()
+        var parser = EventStreamParser(eventBytesMax: 1 << 20)
         #expect(try bytes.flatMap { try parser.consume([$0]) } == expected)
     }
 

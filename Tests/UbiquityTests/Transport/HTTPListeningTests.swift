@@ -29,7 +29,7 @@ struct HTTPListeningTests {
                 device: DeviceID(rawValue: 1))
             task = Task { [heard, signal] in
                 do throws(LinkFailure) {
-                    try await transport.listen(since: cursor) { event in
+                    try await transport.listen(since: cursor, within: IntakeLimits(nil)) { event in
                         if event == .progress { return }
                         heard.append(event)
                         signal.fire()

@@ -37,7 +37,7 @@ struct HTTPTransportTests {
             key: try Key("a"), content: .value(.integer(1)),
             stamp: Stamp(HybridTimestamp(milliseconds: 9), device))
         let push = Push([try Transaction([write])])
-        #expect(try await transport(server.address).push(push) == answer)
+        #expect(try await transport(server.address).push(push, within: IntakeLimits(nil)) == answer)
 
         let request = try #require(server.requests.first)
         #expect(request.method == .POST)
@@ -109,7 +109,7 @@ struct HTTPTransportTests {
                 == expected)
         #expect(
             await failure { () throws(LinkFailure) in
-                try await transport.listen(since: nil) { _ in }
+                try await transport.listen(since: nil, within: IntakeLimits(nil)) { _ in }
             }
                 == expected)
         #expect(server.requests.count == 2)

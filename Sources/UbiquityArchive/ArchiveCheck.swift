@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Crypto
+
+/// Whether the pieces that came one after the other are a whole archive: a transfer may be cut off
+/// without a word, and what answers may be no server.
+///
+/// Keeps a header and the list of the digests, and no content.
+package struct ArchiveCheck: Sendable {
+    /// How much there was.
+    package private(set) var bytes = 0
+    private var place = Place.header
+    /// Of the header, or of the list of digests.
+    private var kept: [UInt8] = []
+    private var digests = ArchiveDigests()
+    private var listed: ArchiveDigests?
+    private var hasManifest = false
+    private var zeroBlocks = 0
+
+    private enum Place: Sendable {
+        case header
+        case content(name: String, SHA256, rest: Int, padding: Int)
+        /// Of the list of digests.
+        case list(rest: Int, padding: Int)
+        case skipped(Int)
+    }
+
+    /// Programs fill an archive's end up.
+    private static let zeroBlocksMax = 128
+
+    package init() {}
+
+    /// - Throws: ``ArchiveError`` as soon as it cannot become a whole archive.
+    package mutating func take(_ piece: [UInt8]) throws(ArchiveError) {
+        bytes += piece.count
+        guard bytes <= Archive.bytesMax else { throw .tooLarge(max: Archive.bytesMax) }
+        var rest = piece[...]
+        while !rest.isEmpty { try takeOne(&rest) }
+    }
+
+    /// To be called at the end of the pieces.
+    /// - Returns: Whether the archive has digests: those of version 0.1 have none.
+    /// - Throws: ``ArchiveError``.
+    package func finish() throws(ArchiveError) -> Bool {
+        guard case .header = place, kept.isEmpty, zeroBlocks >= 2, hasManifest else {
+            throw .incomplete
+        }
+        guard let listed else { return false }
+        guard listed.digests == digests.digests else { throw .incomplete }
+        return true
+    }
+
+    private mutating func takeOne(_ rest: inout ArraySlice<UInt8>) throws(ArchiveError) {
+        switch place {
+        case .header:
+            kept += rest.popPrefix(TarHeader.blockBytes - kept.count)
+            guard kept.count == TarHeader.blockBytes else { return }
+            defer { kept = [] }
+            try begin()
+        case .content(let name, var hash, let left, let padding):
+            let part = rest.popPrefix(left)
+            part.withUnsafeBytes { hash.update(bufferPointer: $0) }
+            place = .content(name: name, hash, rest: left - part.count, padding: padding)
+            guard part.count == left else { return }
+            digests.add(name, hash)
+            skip(padding)
+        case .list(let left, let padding):
+            kept += rest.popPrefix(left - kept.count)
+            guard kept.count == left else { return }
+            guard let list = ArchiveDigests(content: kept) else { throw .digestsInvalid }
+            (listed, kept) = (list, [])
+            skip(padding)
+        case .skipped(let left):
+            skip(left - rest.popPrefix(left).count)
+        }
+    }
+
+    private mutating func begin() throws(ArchiveError) {
+        if kept.allSatisfy({ $0 == 0 }) {
+            zeroBlocks += 1
+            guard hasManifest, zeroBlocks <= Self.zeroBlocksMax else { throw .incomplete }
+            return
+        }
+        guard zeroBlocks == 0, listed == nil, TarHeader.isTar(kept) else { throw .notTar }
+        let header = try TarHeader(kept[...], offset: bytes)
+        guard header.size <= Archive.bytesMax else { throw .tooLarge(max: Archive.bytesMax) }
+        let padding = TarHeader.paddedBytes(header.size) - header.size
+        guard header.kind == TarHeader.Kind.file.rawValue else {
+            return skip(header.size + padding)
+        }
+        let name = try TarName.checked(header.name)
+        guard digests.digests[name] == nil else { throw .twice(name) }
+        guard digests.digests.count < TarReader.membersMax else {
+            throw .tooManyMembers(max: TarReader.membersMax)
+        }
+        if name == ArchiveManifest.fileName { hasManifest = true }
+        if name == ArchiveDigests.fileName {
+            guard header.size <= ArchiveDigests.bytesMax else { throw .digestsInvalid }
+            place = .list(rest: header.size, padding: padding)
+        } else {
+            place = .content(name: name, SHA256(), rest: header.size, padding: padding)
+        }
+        // Nothing is waited for where there is nothing.
+        if header.size == 0 {
+            var none: ArraySlice<UInt8> = []
+            kept = []
+            try takeOne(&none)
+        }
+    }
+
+    private mutating func skip(_ count: Int) { place = count == 0 ? .header : .skipped(count) }
+}
+
+extension ArraySlice {
+    /// Takes the first elements away, at most so many.
+    fileprivate mutating func popPrefix(_ count: Int) -> ArraySlice {
+        let part = prefix(count)
+        self = dropFirst(part.count)
+        return part
+    }
+}

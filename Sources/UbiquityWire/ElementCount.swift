@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// Counts what decoding a message makes, before it is decoded: two bytes can become an object of a
+/// hundred. One pass, no memory.
+struct ElementCount {
+    private let bytes: UnsafeRawBufferPointer
+    private(set) var rest: Int
+
+    private init(_ bytes: UnsafeRawBufferPointer, max: Int) {
+        self.bytes = bytes
+        rest = max
+    }
+
+    /// Whether a message has no more elements than that, see ``MessageBounds/elements``. Bytes that are
+    /// no message at all are for the decoder to refuse.
+    static func fits(
+        _ bytes: UnsafeRawBufferPointer, _ format: WireFormat, _ shape: MessageShape, max: Int
+    ) -> Bool {
+        var count = ElementCount(bytes, max: max)
+        switch format {
+        case .json: count.countJSON()
+        case .protobuf: count.countFields(shape)
+        }
+        return count.rest >= 0
+    }
+
+    // MARK: - JSON
+
+    private mutating func countJSON() {
+        var isText = false
+        var isEscaped = false
+        for byte in bytes {
+            if isText {
+                if isEscaped {
+                    isEscaped = false
+                } else if byte == UInt8(ascii: "\\") {
+                    isEscaped = true
+                } else if byte == UInt8(ascii: "\"") {
+                    isText = false
+                }
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: "\""): isText = true
+            case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: ","):
+                rest -= 1
+                if rest < 0 { return }
+            default: break
+            }
+        }
+    }
+
+    // MARK: - The binary form
+
+    /// Messages within messages are gone through with a list of their ends, not by calls: values nest
+    /// deep, and bytes that are none may nest as deep as they like.
+    private mutating func countFields(_ shape: MessageShape) {
+        var open: [(shape: MessageShape, end: Int)] = [(shape, bytes.count)]
+        var offset = 0
+        while let (shape, end) = open.last {
+            guard offset < end else {
+                open.removeLast()
+                continue
+            }
+            rest -= 1
+            guard rest >= 0, let tag = number(&offset, end) else { return }
+            switch tag & 7 {
+            case 0: _ = number(&offset, end)
+            case 1: offset += 8
+            case 5: offset += 4
+            case 2:
+                guard let length = number(&offset, end), length <= UInt64(end - offset)
+                else { return }
+                if let inner = shape.message(in: tag >> 3) {
+                    open.append((inner, offset + Int(length)))
+                } else {
+                    offset += Int(length)
+                }
+            // A group, which no message of ours has: what is behind it cannot be counted.
+            default: rest = -1
+            }
+        }
+    }
+
+    /// Nil where it does not end as it should.
+    private func number(_ offset: inout Int, _ end: Int) -> UInt64? {
+        var number: UInt64 = 0
+        for shift in stride(from: UInt64(0), to: 70, by: 7) {
+            guard offset < end else { return nil }
+            let byte = bytes[offset]
+            offset += 1
+            number |= UInt64(byte & 0x7F) << shift
+            if byte & 0x80 == 0 { return number }
+        }
+        return nil
+    }
+}
+
+/// Which fields of a message are messages.
+package enum MessageShape: Sendable {
+    case value, array, dictionary, entry, record
+    case changes
+    case pushAnswer, transactionResult, committed, writeResult
+    /// Its fields 1 to 3 may be lists of messages that are fields alone.
+    case list
+    /// Nothing but fields.
+    case fields
+
+    func message(in field: UInt64) -> MessageShape? {
+        switch (self, field) {
+        case (.value, 8): .array
+        case (.value, 9): .dictionary
+        case (.array, 1), (.entry, 2), (.record, 2): .value
+        case (.dictionary, 1): .entry
+        case (.changes, 1), (.writeResult, 2): .record
+        case (.record, 9): .fields
+        case (.pushAnswer, 3): .transactionResult
+        case (.transactionResult, 1): .committed
+        case (.transactionResult, 2): .fields
+        case (.committed, 1): .writeResult
+        case (.list, 1...3): .fields
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Testing
+internal import Ubiquity
+internal import UbiquityCore
+internal import UbiquityWire
+
+#if os(Linux)
+extension EndToEndTests {
+    /// Servers, and files, that want a device to run out of memory. The system lets the program have no
+    /// more than what is claimed, and ends it beyond that.
+    @Suite struct HostileServerTests {
+        private static let megabytesMax = 384
+        private static let store = ["--store", Device.identifier]
+        private static let mebibyte = 1 << 20
+
+        private func signIn(_ home: String, at server: String) throws {
+            let account = SignedInAccount(
+                server: server, account: "1", accountName: "ada", device: "00000000000000ff",
+                deviceName: "here", credential: "ubd_secret", certificates: nil)
+            try DeviceHome(path: home).update { $0.signIn(account) }
+        }
+
+        /// Runs a command against a server that answers everything so.
+        private func run(
+            _ arguments: [String], type: String, status: String = "200 OK", body: [UInt8],
+            _ check: (ProgramRun, Stage) async throws -> Void
+        ) async throws {
+            let server = try await CannedServer(status: status, type: type, body: body)
+            try await onStage { stage in
+                try signIn(stage.path("home"), at: server.url)
+                let run = try await stage.run(
+                    arguments + ["--home", stage.path("home")],
+                    megabytesMax: Self.megabytesMax)
+                try await check(run, stage)
+            }
+            try await server.stop()
+        }
+
+        private func repeated(_ text: String, bytes: Int) -> [UInt8] {
+            Array(String(repeating: text, count: bytes / text.utf8.count).utf8)
+        }
+
+        @Test(arguments: [7, 60])
+        func `a list of devices without end is refused, not read`(_ megabytes: Int) async throws {
+            // Each two bytes are a device.
+            let body = repeated("\n\0", bytes: megabytes * Self.mebibyte)
+            try await run(
+                ["device", "list"], type: WireFormat.protobuf.rawValue, body: body
+            ) { run, _ in
+                #expect(run.status == 69, "\(run)")
+                #expect(run.errors.contains("cannot be understood: it has more than"), "\(run)")
+            }
+        }
+
+        @Test(arguments: [5, 60])
+        func `so is a problem's description`(_ megabytes: Int) async throws {
+            let text = repeated("{},", bytes: megabytes * Self.mebibyte)
+            try await run(
+                ["device", "list"], type: "application/problem+json", status: "500 No",
+                body: Array(#"{"x":["#.utf8) + text + Array(#"{}],"detail":"no"}"#.utf8)
+            ) { run, _ in
+                #expect(run.status == 69, "\(run)")
+                #expect(run.errors.utf8.count < 2_000)
+            }
+        }
+
+        @Test(arguments: [12, 60, 120])
+        func `an event without end breaks the stream, and the status says why`(
+            _ megabytes: Int
+        ) async throws {
+            let text = repeated("{},", bytes: megabytes * Self.mebibyte)
+            let body =
+                Array("event: changes\ndata: {\"records\":[".utf8) + text
+                + Array("{}],\"cursor\":\"c\"}\n\n".utf8)
+            try await run(["sync"] + Self.store, type: "text/event-stream", body: body) {
+                run, stage in
+                #expect(run.status == 69, "\(run)")
+                #expect(run.errors.contains("more than"), "\(run)")
+                let status = try await stage.run(
+                    ["status"] + Self.store + ["--home", stage.path("home")])
+                #expect(status.output.contains("more than"), "\(status)")
+            }
+        }
+
+        @Test func `what a store cannot have does not get to the disk`() async throws {
+            // The server tells its limits, and then sends a megabyte after the other.
+            var ready = WireReady()
+            ready.cursor = "c"
+            ready.config = WireConfig(
+                ServerConfig(
+                    serverMilliseconds: 1_800_000_000_000, limits: StoreLimits(),
+                    allowance: Allowance(), deletionsRememberedSeconds: 1))
+            var body = event(
+                "changes", WireFormat.json.encode(WireChanges(changes([], isWhole: true))))
+            body += event("ready", WireFormat.json.encode(ready))
+            for number in 0..<40 {
+                let record = Record(
+                    key: try Key("\(number)"),
+                    content: .value(.string(String(repeating: "x", count: Self.mebibyte))),
+                    stamp: Stamp(
+                        HybridTimestamp(milliseconds: 1_800_000_000_000, counter: 0),
+                        DeviceID(rawValue: 1)))
+                body += event(
+                    "changes", WireFormat.json.encode(WireChanges(changes([record]))))
+            }
+            try await run(["sync"] + Self.store, type: "text/event-stream", body: body) {
+                run, stage in
+                let status = try await stage.run(
+                    ["status"] + Self.store + ["--home", stage.path("home")])
+                #expect(
+                    status.output.contains("the server sends more than a store may have"),
+                    "\(run) \(status)")
+                let files = FileManager.default.subpaths(atPath: stage.path("home")) ?? []
+                let bytes = files.reduce(0) { sum, file in
+                    let path = stage.path("home") + "/" + file
+                    let size = try? FileManager.default.attributesOfItem(atPath: path)[.size]
+                    return sum + ((size as? NSNumber)?.intValue ?? 0)
+                }
+                #expect(bytes < 16 * Self.mebibyte, "\(bytes)")
+            }
+        }
+
+        private func event(_ name: String, _ data: [UInt8]) -> [UInt8] {
+            Array("event: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)
+        }
+
+        private func changes(_ records: [Record], isWhole: Bool = false) -> ChangeSet {
+            ChangeSet(
+                records: records, cursor: Cursor("c")!, serverMilliseconds: 1_800_000_000_000,
+                isWhole: isWhole)
+        }
+
+        @Test func `nothing but zeros is no archive`() async throws {
+            let body = [UInt8](repeating: 0, count: 60 * Self.mebibyte)
+            try await run(
+                ["account", "export", "--output", "/nowhere.tar"], type: "application/x-tar",
+                body: body
+            ) { run, _ in #expect(run.status == 73, "\(run)") }
+            let server = try await CannedServer(
+                status: "200 OK", type: "application/x-tar", body: body)
+            try await onStage { stage in
+                try signIn(stage.path("home"), at: server.url)
+                let run = try await stage.run(
+                    "account", "export", "--output", stage.path("a.tar"), "--home",
+                    stage.path("home"))
+                #expect(run.status == 69 && run.errors.contains("cut off"), "\(run)")
+                #expect(!FileManager.default.fileExists(atPath: stage.path("a.tar")))
+            }
+            try await server.stop()
+        }
+
+        // MARK: - Files
+
+        private func importing(
+            _ write: (String) throws -> Void, _ word: String,
+            at location: SourceLocation = #_sourceLocation
+        ) async throws {
+            try await onStage { stage in
+                let file = stage.path("file")
+                try write(file)
+                let run = try await stage.run(
+                    ["import", file, "--home", stage.path("home")] + Self.store,
+                    megabytesMax: Self.megabytesMax)
+                #expect(run.status == 65, "\(run)", sourceLocation: location)
+                #expect(run.errors.contains(word), "\(run)", sourceLocation: location)
+            }
+        }
+
+        @Test func `a file to import is refused by its size before it is read`() async throws {
+            try await importing(
+                { file in
+                    #expect(FileManager.default.createFile(atPath: file, contents: nil))
+                    let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
+                    try handle.truncate(atOffset: 3 << 30)
+                    try handle.close()
+                }, "more than 64 MB")
+        }
+
+        @Test func `a property list of a million elements is not made into objects`() async throws {
+            let head = "<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>a</key><array>"
+            try await importing(
+                { file in
+                    let body =
+                        Array(head.utf8) + repeated("<true/>", bytes: 30 * Self.mebibyte)
+                        + Array("</array></dict></plist>".utf8)
+                    try Data(body).write(to: URL(fileURLWithPath: file))
+                }, "elements")
+            try await importing(
+                { file in
+                    let body =
+                        Array("{a=(".utf8) + repeated("1,", bytes: 30 * Self.mebibyte)
+                        + Array("1);}".utf8)
+                    try Data(body).write(to: URL(fileURLWithPath: file))
+                }, "elements")
+        }
+
+        @Test func `an archive's store is not read beyond what a store may be`() async throws {
+            // An array of 25,000,000 times the same object.
+            let count = 25_000_000
+            var list = Array("bplist00".utf8)
+            list += [0xD1, 1, 2, 0x51, 0x61, 0xAF, 0x12] + bigEndian(count, 4)
+            list += [UInt8](repeating: 3, count: count)
+            list += [0x09]
+            let table = list.count
+            for offset in [8, 11, 13, table - 1] { list += bigEndian(offset, 4) }
+            list += [0, 0, 0, 0, 0, 0, 4, 1] + bigEndian(4, 8) + bigEndian(0, 8)
+            list += bigEndian(table, 8)
+            try await importing(
+                { file in
+                    try Data(archive(of: list)).write(to: URL(fileURLWithPath: file))
+                }, "stores/TEAM.example.notes.plist")
+        }
+
+        private func bigEndian(_ number: Int, _ bytes: Int) -> [UInt8] {
+            (0..<bytes).reversed().map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
+        }
+
+        /// By the system's tar.
+        private func archive(of list: [UInt8]) throws -> Data {
+            let folder = NSTemporaryDirectory() + "ubiquity-archive-" + UUID().uuidString
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            try FileManager.default.createDirectory(
+                atPath: folder + "/stores", withIntermediateDirectories: true)
+            try Data(list).write(
+                to: URL(fileURLWithPath: folder + "/stores/\(Device.identifier).plist"))
+            let manifest = """
+                <?xml version="1.0"?><plist version="1.0"><dict>
+                <key>format</key><integer>1</integer><key>made</key><date>2026-11-22T00:00:00Z</date>
+                <key>account</key><dict><key>id</key><string>1</string>
+                <key>name</key><string>ada</string></dict><key>devices</key><array/>
+                <key>stores</key><array><dict><key>identifier</key>
+                <string>\(Device.identifier)</string><key>file</key>
+                <string>stores/\(Device.identifier).plist</string>
+                <key>keys</key><integer>1</integer><key>bytes</key><integer>1</integer></dict></array>
+                </dict></plist>
+                """
+            try Data(manifest.utf8).write(to: URL(fileURLWithPath: folder + "/manifest.plist"))
+            let tar = Process()
+            tar.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            tar.arguments = [
+                "tar", "--format=ustar", "-C", folder, "-cf", folder + "/a.tar", "stores",
+                "manifest.plist",
+            ]
+            try tar.run()
+            tar.waitUntilExit()
+            return try Data(contentsOf: URL(fileURLWithPath: folder + "/a.tar"))
+        }
+    }
+}
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import UbiquityCore
+
+@testable import UbiquityWire
+
+struct ElementCountTests {
+    private let device = DeviceID(rawValue: 1)
+
+    private func fits(
+        _ bytes: [UInt8], _ format: WireFormat, _ shape: MessageShape, max: Int
+    ) -> Bool {
+        bytes.withUnsafeBytes { ElementCount.fits($0, format, shape, max: max) }
+    }
+
+    private func changes(_ values: [PropertyListValue]) throws -> [WireFormat: [UInt8]] {
+        let stamp = Stamp(
+            HybridTimestamp(milliseconds: 1_800_000_000_000, counter: 65_535), device,
+            digest: .max)
+        let records = try values.enumerated().map {
+            Record(
+                key: try Key(String(repeating: "\u{1}", count: 59) + "\($0)"),
+                content: .value($1), stamp: stamp)
+        }
+        let wire = WireChanges(
+            ChangeSet(
+                records: records, cursor: Cursor("c")!, serverMilliseconds: 1, isWhole: true))
+        return Dictionary(uniqueKeysWithValues: WireFormat.allCases.map { ($0, $0.encode(wire)) })
+    }
+
+    /// What takes most room for what it counts: a megabyte of each.
+    private static let stores: [[PropertyListValue]] = {
+        let bytes = 1 << 20
+        let wide = Dictionary(
+            uniqueKeysWithValues: (0..<65_536).map {
+                (ExactString(String($0, radix: 36)), PropertyListValue.boolean(true))
+            })
+        let deep = (0..<400).reduce(PropertyListValue.array([])) { value, _ in .array([value]) }
+        return [
+            [.array(Array(repeating: .string(""), count: bytes / 8))],
+            [.array(Array(repeating: .array([]), count: bytes / 8))],
+            [.array(Array(repeating: .dictionary([:]), count: bytes / 8))],
+            [.array(Array(repeating: .real(-1.234567890123456e-300), count: bytes / 16))],
+            [.array(Array(repeating: .dictionary(["": .string("")]), count: bytes / 16))],
+            [.dictionary(wide)], Array(repeating: deep, count: 300),
+            [.string(String(repeating: "\u{1}", count: bytes))],
+            [.data(Array(repeating: 1, count: bytes))],
+            Array(repeating: .string(String(repeating: "\u{1}", count: 1_024)), count: 1_024),
+        ]
+    }()
+
+    @Test(arguments: 0..<10)
+    func `a store that is full of anything is within the bounds of one`(_ number: Int) throws {
+        let values = Self.stores[number]
+        let used = values.reduce(0) { $0 + $1.quotaBytes }
+        #expect(used <= 1 << 20)
+        let bounds = IntakeLimits(StoreLimits()).message
+        for (format, bytes) in try changes(values) {
+            let wire = try format.decode(WireChanges.self, .changes, from: bytes, within: bounds)
+            #expect(wire.records.count == values.count)
+            // With as much again for parts and tombstones.
+            #expect(bytes.count < bounds.bytes / 2)
+            #expect(fits(bytes, format, .changes, max: bounds.elements * 3 / 4))
+        }
+    }
+
+    @Test func `parts and tombstones of a full store are within its bounds`() throws {
+        let bounds = IntakeLimits(StoreLimits()).message
+        let stamp = Stamp(
+            HybridTimestamp(milliseconds: 1_800_000_000_000, counter: 65_535), device,
+            digest: .max)
+        let key = try Key(String(repeating: "é", count: 32))
+        let records = (0..<32_768).map { number in
+            Record(
+                key: key.part(PartID("c\(String(number, radix: 16))0123456789abcdef")!),
+                content: number % 2 == 0
+                    ? .deleted : .value(.array([.integer(.max), .integer(.max)])), stamp: stamp)
+        }
+        let wire = WireChanges(
+            ChangeSet(
+                records: records, cursor: Cursor("c")!, serverMilliseconds: 1, isWhole: false))
+        for format in WireFormat.allCases {
+            _ = try format.decode(
+                WireChanges.self, .changes, from: format.encode(wire), within: bounds)
+        }
+    }
+
+    @Test func `two bytes that become an object are counted, wherever they stand`() {
+        func nested(_ field: UInt8, _ content: [UInt8]) -> [UInt8] {
+            var length = content.count
+            var bytes = [field << 3 | 2]
+            while length > 0x7F {
+                bytes.append(UInt8(length & 0x7F) | 0x80)
+                length >>= 7
+            }
+            return bytes + [UInt8(length)] + content
+        }
+        let many = (0..<1_000).flatMap { _ in nested(1, []) }
+        let inArray = nested(1, nested(2, nested(8, many)))
+        let inDictionary = nested(1, nested(2, nested(9, many)))
+        let inEntry = nested(1, nested(2, nested(9, nested(1, nested(2, nested(8, many))))))
+        for bytes in [many, inArray, inDictionary, inEntry] {
+            #expect(!fits(bytes, .protobuf, .changes, max: 999))
+            #expect(fits(bytes, .protobuf, .changes, max: 1_010))
+        }
+        let answer = nested(3, nested(1, many))
+        #expect(!fits(answer, .protobuf, .pushAnswer, max: 999))
+        let superseded = nested(3, nested(1, nested(1, nested(2, nested(2, nested(8, many))))))
+        #expect(!fits(superseded, .protobuf, .pushAnswer, max: 999))
+        #expect(
+            !fits(nested(1, (0..<1_000).flatMap { _ in nested(6, []) }), .protobuf, .list, max: 999)
+        )
+        // A text is one.
+        #expect(fits(nested(2, many), .protobuf, .changes, max: 1))
+    }
+
+    @Test func `what cannot be counted is refused`() {
+        // A group, and what would be behind it.
+        let group: [UInt8] = [0x7B, 0x7C] + Array(repeating: [0x0A, 0x00], count: 1_000).joined()
+        #expect(!fits(group, .protobuf, .changes, max: 10_000))
+    }
+
+    @Test func `JSON's texts are one element, and its escapes are no ends`() {
+        let text = #"{"a":"{[,\"{[,\\","b":[1,2,{}]}"#
+        #expect(fits(Array(text.utf8), .json, .changes, max: 6))
+        #expect(!fits(Array(text.utf8), .json, .changes, max: 5))
+    }
+
+    @Test func `what is beyond a bound is said`() {
+        let bytes = Array(#"{"devices":[{},{},{}]}"#.utf8)
+        for bounds in [
+            MessageBounds(bytes: 10, elements: 100), MessageBounds(bytes: 100, elements: 6),
+        ] {
+            #expect(throws: WireError.self) {
+                try WireFormat.json.decode(WireDeviceList.self, .list, from: bytes, within: bounds)
+            }
+        }
+        #expect(throws: Never.self) {
+            try WireFormat.json.decode(
+                WireDeviceList.self, .list, from: bytes,
+                within: MessageBounds(bytes: 100, elements: 7))
+        }
+    }
+}
