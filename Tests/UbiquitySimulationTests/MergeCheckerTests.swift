@@ -217,4 +217,52 @@ struct MergeCheckerTests {
             try complaint(
                 .array, [(1, .add)], parts: [:], shown: empty, besides: [.lost(disk)]) == nil)
     }
+
+    @Test func `what the copy has that takes the place of a disk is not let go`() throws {
+        let restored: [Observation] = [
+            .synchronized(process: 1), .copied(device: 1), .lost(disk),
+        ]
+        let (empty, one) = (PropertyListValue.array([]), PropertyListValue.array([value(1)]))
+        #expect(
+            try complaint(.array, [(1, .add)], parts: [:], shown: empty, besides: restored) != nil)
+        #expect(
+            try complaint(
+                .array, [(1, .add)], parts: ["a1": value(1)], shown: one, besides: restored) == nil)
+    }
+
+    @Test func `an element comes back only where a device of its account was copied`() throws {
+        let removed: [(Int, AppProposal.Act)] = [(1, .add), (2, .remove(1))]
+        func clone(of account: Int) throws -> String? {
+            try complaint(
+                .array, removed, parts: ["a1": value(1)], shown: .array([value(1)]),
+                besides: [
+                    .signedIn(device: 2, folder: "1", account: account),
+                    .cloned(device: 3, from: 2),
+                ])
+        }
+        #expect(try clone(of: 1) == nil)
+        #expect(try clone(of: 2) != nil)
+    }
+
+    @Test func `a fold that somebody saw has what was folded up to its mark`() throws {
+        let run = try #require(PartID("c1"))
+        let fold = key.part(try #require(PartID("c+")))
+        let acts: [(Int, AppProposal.Act)] = [
+            (1, .count(part: run, times: 1, amount: 2)),
+            (2, .count(part: run, times: 2, amount: 3)),
+            (3, .erase(seen: [fold: count(FoldMark(revision: 1, epoch: 1).rawValue, 2)])),
+        ]
+        func increment(_ times: Int64, _ amount: Int64, isRemoved: Bool) throws -> FoldedIncrement {
+            let number = try #require(Number(.integer(amount)))
+            return FoldedIncrement(
+                run: key.part(run), after: times - 1, times: times, amount: number, total: number,
+                mark: FoldMark(revision: times, epoch: 1), isRemoved: isRemoved, timestamp: .zero)
+        }
+        let folded = [
+            try increment(1, 2, isRemoved: true), try increment(2, 3, isRemoved: false),
+        ]
+        #expect(
+            try complaint(.counter, acts, parts: [:], shown: .integer(3), folded: folded) == nil)
+        #expect(try complaint(.counter, acts, parts: [:], shown: nil, folded: []) != nil)
+    }
 }

@@ -7,11 +7,21 @@ extension MergeChecker {
     struct Outcome {
         struct Made {
             /// Everything that may have come to this store.
-            var acts: [AppProposal]
+            let acts: [AppProposal]
             /// What must have.
-            var sure: [AppProposal]
-            /// Of each removal or plain write, what its author had seen.
-            var undone: [Int: Set<Int>]
+            let sure: [AppProposal]
+            /// What may have been undone, and what surely was.
+            let mayBeGone: Set<Int>
+            let mustBeGone: Set<Int>
+
+            /// - Parameter undone: Of each removal or plain write, what its author had seen.
+            init(acts: [AppProposal], sure: [AppProposal], undone: [Int: Set<Int>]) {
+                func gone(by acts: [AppProposal]) -> Set<Int> {
+                    acts.reduce(into: []) { $0.formUnion(undone[$1.number] ?? []) }
+                }
+                (self.acts, self.sure) = (acts, sure)
+                (mayBeGone, mustBeGone) = (gone(by: acts), gone(by: sure))
+            }
         }
 
         let policy: MergePolicy
@@ -40,18 +50,13 @@ extension MergeChecker {
             }
         }
 
-        /// What was surely undone, and what may have been.
-        private var mustBeGone: Set<Int> { gone(by: made.sure) }
-        private var mayBeGone: Set<Int> { gone(by: made.acts) }
+        private var mustBeGone: Set<Int> { made.mustBeGone }
+        private var mayBeGone: Set<Int> { made.mayBeGone }
 
         /// A change of one element of a plain value writes the rest of it again, which another may have
         /// undone without the author's knowledge. See decision 0017.
         private var isRewritten: Bool {
             made.acts.contains { $0.seenRecords == nil && $0.changesPlain(policy) }
-        }
-
-        private func gone(by acts: [AppProposal]) -> Set<Int> {
-            acts.reduce(into: []) { $0.formUnion(made.undone[$1.number] ?? []) }
         }
 
         /// What is there must have been made, and not be undone; what was surely made and nobody can
