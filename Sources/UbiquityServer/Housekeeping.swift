@@ -201,8 +201,13 @@ final class Housekeeping: Service {
         let end = settings.clock.uptime() + Self.sliceMilliseconds
         repeat {
             guard let store = forgetting.withLock({ $0.stores.popFirst() }) else { break }
-            count += try storage.forget(rule, in: store, now: settings.clock.now())
-            _ = try storage.forgetFolded(.folded, in: store)
+            do throws(StorageError) {
+                count += try storage.forget(rule, in: store, now: settings.clock.now())
+                _ = try storage.forgetFolded(.folded, in: store)
+            } catch {
+                guard error == .unreadable else { throw error }
+                logger.error("A store's deletions cannot be read, and are not forgotten.")
+            }
         } while settings.clock.uptime() < end
         if count > 0 { logger.info("Deletions were forgotten.", metadata: ["count": "\(count)"]) }
     }

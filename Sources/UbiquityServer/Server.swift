@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Logging
+internal import UbiquityCore
 
 /// The parts of a server, and how they belong together.
 struct Server: Sendable {
@@ -41,9 +42,10 @@ struct Server: Sendable {
         let commits = CommitQueue(
             storage: storage, writer: writer, hub: hub, settings: settings,
             metrics: edge.metrics, logger: logger)
+        let answers = AccountShares(of: edge.answers, placesMax: settings.connectionsMax)
         let reader = StoreReader(
             storage: storage, threads: readers, sightings: sightings, clock: settings.clock,
-            answers: edge.answers)
+            shares: answers)
         routes = Routes(
             gate: gate,
             accounts: AccountRoutes(
@@ -60,8 +62,11 @@ struct Server: Sendable {
             stores: StoreRoutes(reader: reader, settings: settings),
             push: PushRoute(
                 commits: commits, gate: gate, threads: readers,
-                allowance: PushAllowance(settings), permits: PushPermits(settings), edge: edge,
-                settings: settings),
+                allowance: PushAllowance(settings),
+                shares: AccountShares(
+                    of: edge.bodies, placesMax: PushRoute.placesMax,
+                    bytesMin: settings.limits.pushBytesMax),
+                answers: answers, settings: settings),
             stream: StreamRoute(
                 reader: reader, hub: hub, gate: gate, settings: settings),
             exports: ExportRoutes(

@@ -23,6 +23,24 @@ import UbiquityWire
         #expect(try PropertyListValue(format.decode(WireValue.self, from: bytes)) == value)
     }
 
+    @Test(arguments: WireFormat.allCases)
+    func `can be made record by record`(format: WireFormat) throws {
+        let records = Self.values.prefix(4).enumerated().map { number, value in
+            Record(
+                key: try! Key("k\(number)"), content: number == 2 ? .deleted : .value(value),
+                stamp: Stamp(HybridTimestamp(milliseconds: 5), DeviceID(rawValue: 7), digest: 9))
+        }
+        for count in 0...4 {
+            var changes = ChangeSet(
+                records: [], cursor: Cursor("1-1")!, serverMilliseconds: 6, isWhole: true)
+            var encoder = WireChangesEncoder(format)
+            var bytes = records.prefix(count).flatMap { encoder.encode($0) }
+            bytes += encoder.end(changes)
+            changes.records = Array(records.prefix(count))
+            #expect(bytes == format.encode(WireChanges(changes)))
+        }
+    }
+
     /// Every value, cut off early, with a byte of its beginning changed, and with bytes after its end.
     @Test func `is read in the short way as in the long one, or refused as there`() throws {
         func check(_ bytes: [UInt8]) {

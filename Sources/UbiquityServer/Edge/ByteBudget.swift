@@ -7,7 +7,7 @@ internal import Synchronization
 /// State: `used`, guarded by being atomic.
 final class ByteBudget: Sendable {
     private let used = Atomic(0)
-    private let max: Int
+    let max: Int
 
     init(max: Int) { self.max = max }
 

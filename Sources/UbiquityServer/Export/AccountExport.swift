@@ -44,7 +44,7 @@ package struct AccountExport: Sendable {
         guard case .changes(let records, _, _, _) = try storage.read(key, since: nil) else {
             return [:]
         }
-        return records.visibleValues
+        return try records.map { record throws(StorageError) in try record.record() }.visibleValues
     }
 }
 

@@ -78,6 +78,10 @@ extension ServerMetrics.State {
         text.histogram("ubiquity_delivery_seconds", deliverySeconds)
         text.begin("ubiquity_connections_total", .counter, "Connections that were made.")
         text.value("ubiquity_connections_total", connections)
+        text.begin(
+            "ubiquity_unreadable_total", .counter,
+            "Requests that needed something in the database which cannot be read.")
+        text.value("ubiquity_unreadable_total", unreadable)
     }
 }
 

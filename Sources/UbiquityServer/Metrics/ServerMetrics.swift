@@ -24,6 +24,7 @@ final class ServerMetrics: Sendable {
         var commitSeconds = Histogram.seconds
         var deliverySeconds = Histogram.seconds
         var connections = 0
+        var unreadable = 0
     }
 
     private let state = Mutex(State())
@@ -44,6 +45,9 @@ final class ServerMetrics: Sendable {
     func limited(_ limit: EdgeLimit) {
         state.withLock { $0.limits[limit, default: 0] += 1 }
     }
+
+    /// A request needed something in the database that cannot be read.
+    func foundUnreadable() { state.withLock { $0.unreadable += 1 } }
 
     func connected() { state.withLock { $0.connections += 1 } }
 

@@ -93,11 +93,6 @@ final class CommitQueue: Sendable {
         do throws(StorageError) {
             let outcomes = try storage.commit(group.map(\.push), rules: rules)
             count(outcomes, since: start)
-            if outcomes.contains(.unreadable) {
-                logger.error(
-                    "A push needs a record that cannot be read. `ubiquity doctor --data` counts them."
-                )
-            }
             for (waiting, outcome) in zip(group, outcomes) {
                 publish(outcome, of: waiting.push.store)
                 waiting.answer(.success(outcome))

@@ -17,8 +17,8 @@ final class Listener: Sendable {
     /// Whether it takes small pushes in protobuf's binary form.
     let takesBinary: Bool
     private let bytesMax: Int
-    /// What all listeners may have waiting.
-    private let budget: ByteBudget
+    /// Its place among its account's, and what waits for it of what all listeners may have waiting.
+    private let permit: AccountShares.Permit
     private let state = Mutex(State.idle)
     private let onEnd = Mutex<(@Sendable (End) -> Void)?>(nil)
 
@@ -53,7 +53,7 @@ final class Listener: Sendable {
 
     init(
         number: UInt64, rights: DeviceRights, store: StoreKey, takesBinary: Bool, bytesMax: Int,
-        budget: ByteBudget
+        permit: AccountShares.Permit
     ) {
         self.number = number
         device = rights.name
@@ -61,7 +61,7 @@ final class Listener: Sendable {
         self.store = store
         self.takesBinary = takesBinary
         self.bytesMax = bytesMax
-        self.budget = budget
+        self.permit = permit
     }
 
     /// Never waits.
@@ -77,14 +77,15 @@ final class Listener: Sendable {
             let size = event.bytes.readableBytes
             switch state {
             case .idle:
-                guard budget.take(size) else { return false }
+                guard permit.take(size) else { return false }
                 state = .buffered([event], bytes: size)
             case .waiting(let continuation):
+                guard permit.take(size) else { return false }
                 state = .idle
                 continuation.resume(returning: .events([event]))
             case .buffered(_, let bytes) where bytes + size > bytesMax: return false
             case .buffered(var events, let bytes):
-                guard budget.take(size) else { return false }
+                guard permit.take(size) else { return false }
                 state = .idle
                 events.append(event)
                 state = .buffered(events, bytes: bytes + size)
@@ -111,7 +112,7 @@ final class Listener: Sendable {
             if case .ended = state { return false }
             switch state {
             case .waiting(let continuation): continuation.resume(returning: .end(end))
-            case .buffered(_, let bytes): budget.give(bytes)
+            case .buffered(_, let bytes): permit.give(bytes)
             case .idle, .ended: break
             }
             state = .ended(end)
@@ -119,6 +120,12 @@ final class Listener: Sendable {
         }
         // After an overflow, a close is still news: there is less time now.
         if isFirst || end == .closed { onEnd.withLock { $0 }?(end) }
+    }
+
+    /// Ends it, and gives its place back.
+    func leave() {
+        end(.closed)
+        permit.end()
     }
 
     /// Calls when the listener ends; at once if it has.
@@ -130,6 +137,11 @@ final class Listener: Sendable {
         if let ended { body(ended) }
     }
 
+    /// Events of ``next()`` were taken by the connection.
+    func wrote(_ events: [Event]) {
+        permit.give(events.reduce(0) { $0 + $1.bytes.readableBytes })
+    }
+
     /// All that waits, or waits for something. To be called by one task.
     func next() async -> Delivery {
         await withCheckedContinuation { continuation in
@@ -137,8 +149,7 @@ final class Listener: Sendable {
                 switch state {
                 case .idle: state = .waiting(continuation)
                 case .waiting: preconditionFailure("Two tasks read one listener.")
-                case .buffered(let events, let bytes):
-                    budget.give(bytes)
+                case .buffered(let events, _):
                     state = .idle
                     continuation.resume(returning: .events(events))
                 case .ended(let end): continuation.resume(returning: .end(end))

@@ -10,7 +10,6 @@ internal import UbiquityCore
 final class PushHub: Sendable {
     private struct State {
         var listeners: [StoreKey: [UInt64: Listener]] = [:]
-        var counts: [AccountID: Int] = [:]
         var lastNumber: UInt64 = 0
         var isClosed = false
     }
@@ -19,16 +18,20 @@ final class PushHub: Sendable {
     private let settings: ServerSettings
     private let edge: Edge?
     private let waiting: ByteBudget
+    private let shares: AccountShares
 
     init(settings: ServerSettings, edge: Edge? = nil) {
         self.settings = settings
         self.edge = edge
         waiting = ByteBudget(max: settings.listenersBytesMax)
+        shares = AccountShares(
+            of: waiting, placesMax: settings.listenersPerAccountMax,
+            bytesMin: settings.listenerBufferBytesMax)
     }
 
     /// What waits for listeners, in all.
     var waitingBytes: Int { waiting.bytes }
-    var count: Int { state.withLock { $0.counts.values.reduce(0, +) } }
+    var count: Int { state.withLock { $0.listeners.values.reduce(0) { $0 + $1.count } } }
 
     /// The listener gets every push that is committed from now on.
     /// - Throws: ``HubError``.
@@ -36,33 +39,28 @@ final class PushHub: Sendable {
     func subscribe(
         _ rights: DeviceRights, to store: StoreKey, takesBinary: Bool = false
     ) throws(HubError) -> Listener {
-        try state.withLock { state throws(HubError) in
+        let permit: AccountShares.Permit
+        do { permit = try shares.take(rights) } catch { throw .tooMany }
+        return try state.withLock { state throws(HubError) in
             guard !state.isClosed else { throw .closed }
-            guard state.counts[rights.account, default: 0] < settings.listenersPerAccountMax
-            else { throw .tooMany }
             state.lastNumber += 1
             let listener = Listener(
                 number: state.lastNumber, rights: rights, store: store,
                 takesBinary: takesBinary, bytesMax: settings.listenerBufferBytesMax,
-                budget: waiting)
+                permit: permit)
             state.listeners[store, default: [:]][listener.number] = listener
-            state.counts[rights.account, default: 0] += 1
             return listener
         }
     }
 
     /// Does nothing for one that is not subscribed any more.
     func unsubscribe(_ listener: Listener) {
-        listener.end(.closed)
+        listener.leave()
         state.withLock { state in
-            let account = listener.device.account
-            let found = state.listeners[listener.store]?.removeValue(forKey: listener.number)
-            guard found != nil else { return }
+            state.listeners[listener.store]?.removeValue(forKey: listener.number)
             if state.listeners[listener.store]?.isEmpty == true {
                 state.listeners[listener.store] = nil
             }
-            state.counts[account, default: 1] -= 1
-            if state.counts[account] == 0 { state.counts[account] = nil }
         }
     }
 

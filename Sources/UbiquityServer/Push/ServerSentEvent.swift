@@ -55,11 +55,18 @@ enum ServerSentEvent {
     private static func event(_ name: String, id: Cursor?, _ data: [UInt8]) -> ByteBuffer {
         var buffer = ByteBuffer()
         buffer.reserveCapacity(data.count + 96)
-        buffer.writeString("event: \(name)\n")
-        if let id { buffer.writeString("id: \(id.text)\n") }
-        buffer.writeString("data: ")
+        buffer.writeString(head(name, id: id))
         buffer.writeBytes(data)
-        buffer.writeString("\n\n")
+        buffer.writeString(end)
         return buffer
+    }
+
+    /// All before the data of an event whose data is made in pieces; ``end`` follows them.
+    static func changesHead(_ cursor: Cursor) -> String { head("changes", id: cursor) }
+
+    static let end = "\n\n"
+
+    private static func head(_ name: String, id: Cursor?) -> String {
+        "event: \(name)\n" + (id.map { "id: \($0.text)\n" } ?? "") + "data: "
     }
 }

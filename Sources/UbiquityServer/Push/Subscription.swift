@@ -19,15 +19,16 @@ final class Subscription: Sendable {
 
     /// Returns when the listener ends. Throws when the connection does.
     @concurrent func write(
-        from start: StreamRoute.Start, to writer: inout any ResponseBodyWriter
+        from start: StreamStart, to writer: inout any ResponseBodyWriter
     ) async throws {
         defer { hub.unsubscribe(listener) }
-        try await writer.write(start.bytes)
+        for message in start.messages { try await writer.write(ServerSentEvent.bytes(of: message)) }
         while true {
             switch await listener.next() {
             case .events(let events):
-                let news = events.filter { $0.revision.map(start.start.isNews) ?? true }
+                let news = events.filter { $0.revision.map(start.isNews) ?? true }
                 try await writer.write(contentsOf: news.map(\.bytes))
+                listener.wrote(events)
                 hub.told(events)
             case .end(.overflow): return try await writer.write(ServerSentEvent.resync)
             case .end(.closed): return

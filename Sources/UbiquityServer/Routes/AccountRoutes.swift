@@ -69,7 +69,7 @@ struct AccountRoutes: Sendable {
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
         let format = try request.answerFormat
-        let (account, devices) = try await readers.run { [storage] in
+        let (account, devices) = try await readers.run(for: rights.account) { [storage] in
             (try storage.account(rights.account), try storage.devices(of: rights.account))
         }
         guard let account else { throw AccessRefusal.credentialInvalid }
@@ -81,7 +81,7 @@ struct AccountRoutes: Sendable {
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
         let now = settings.clock.now()
-        let isErased = try await writer.run { [storage] in
+        let isErased = try await writer.run(for: rights.account) { [storage] in
             try storage.erase(rights.account, now: now, by: .device(rights.name.id))
         }
         revocation.erased(rights.account)
@@ -113,7 +113,7 @@ struct AccountRoutes: Sendable {
         // The body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .renameDevice(device.id))
         let now = settings.clock.now()
-        let isRenamed = try await writer.run { [storage] in
+        let isRenamed = try await writer.run(for: rights.account) { [storage] in
             try storage.rename(device, title: title, now: now, by: .device(rights.name.id))
         }
         guard isRenamed else { throw StorageError.noSuchDevice }
@@ -125,7 +125,7 @@ struct AccountRoutes: Sendable {
         _ device: DeviceName
     ) async throws -> Response {
         let now = settings.clock.now()
-        let isRevoked = try await writer.run { [storage] in
+        let isRevoked = try await writer.run(for: rights.account) { [storage] in
             try storage.revoke(device, now: now, by: .device(rights.name.id))
         }
         guard isRevoked else { throw StorageError.noSuchDevice }
@@ -134,7 +134,7 @@ struct AccountRoutes: Sendable {
     }
 
     private func devices(of account: AccountID) async throws -> [Device] {
-        try await readers.run { [storage] in try storage.devices(of: account) }
+        try await readers.run(for: account) { [storage] in try storage.devices(of: account) }
     }
 
     private func find(_ device: DeviceName) async throws -> Device {

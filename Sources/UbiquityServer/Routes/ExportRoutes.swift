@@ -48,14 +48,14 @@ struct ExportRoutes: Sendable {
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
         let permit = try permits.take(account.id)
         let now = settings.clock.now()
-        let export = try await readers.run { [storage] in
+        let export = try await readers.run(for: account.id) { [storage] in
             try AccountExport(of: account, storage: storage, now: now)
         }
         return Response(
             status: .ok, headers: Self.headers(account),
             body: ResponseBody { [readers, gate, bearer = request.bearer] writer in
                 defer { withExtendedLifetime(permit) {} }
-                try await Self.write(export, readers, to: &writer) {
+                try await Self.write(export, readers, account.id, to: &writer) {
                     try await gate.checkAgain(bearer, operation)
                 }
             })
@@ -66,13 +66,13 @@ struct ExportRoutes: Sendable {
     /// - Parameter check: Whether it may still be read: asked before each piece, for whoever reads may
     ///   take hours.
     @concurrent private static func write(
-        _ export: AccountExport, _ readers: BlockingThreads,
+        _ export: AccountExport, _ readers: BlockingThreads, _ account: AccountID,
         to writer: inout any ResponseBodyWriter, check: @Sendable () async throws -> Void
     ) async throws {
         var export = export
         while true {
             try await check()
-            let (piece, rest) = try await readers.run { [export] in
+            let (piece, rest) = try await readers.run(for: account) { [export] in
                 var export = export
                 return (try export.next(), export)
             }

@@ -20,6 +20,8 @@ struct Problem: Error, Sendable {
     var allow: String?
     /// The limit that this is the answer to; nil: it is another matter.
     var limit: EdgeLimit?
+    /// Something in the database cannot be read.
+    var showsDamage = false
     /// False: whoever found it has it logged, less often than it is answered.
     var isLogged = true
 
@@ -72,6 +74,7 @@ struct Problem: Error, Sendable {
                 "storage-full",
                 "The server's disk is full, and nothing was stored. Try again later.")
             retryAfterSeconds = 30
+        case .unreadable: self = .unreadable
         case .failed:
             self = .unavailable("The server could not use its disk. Try again later.")
         }
@@ -150,9 +153,12 @@ extension Problem {
     static let bodiesInMemory = unavailable(
         "The server has too many requests under way. Try again soon."
     ).at(.bodiesInMemory)
-    static let unreadable = unavailable(
-        "What the store has under one of these keys cannot be read. The server's operator must look.",
-        seconds: 60)
+    static let unreadable: Problem = {
+        var problem = unavailable(
+            "What the server has stored there cannot be read. Its operator must look.", seconds: 60)
+        problem.showsDamage = true
+        return problem
+    }()
     static let cursorOtherHistory = Problem(
         .gone, "cursor-other-history",
         "The cursor belongs to another history of this store. Pull the whole store.")

@@ -19,7 +19,12 @@ struct ProblemMiddleware: RouterMiddleware {
             // Of the answers that ask to wait, only that to a sign-in does not say its limit.
             let isSignIn = problem.status == .tooManyRequests && problem.limit == nil
             if let limit = isSignIn ? .signInAttempts : problem.limit { edge.note(limit) }
-            if problem.status.kind == .serverError, problem.limit == nil, problem.isLogged {
+            if problem.showsDamage {
+                edge.metrics.foundUnreadable()
+                context.logger.error(
+                    "A request needs what cannot be read. `ubiquity doctor --data` counts it.",
+                    metadata: ["route": "\(context.endpointPath ?? "")"])
+            } else if problem.status.kind == .serverError, problem.limit == nil, problem.isLogged {
                 context.logger.error(
                     "A request failed.",
                     metadata: ["route": "\(context.endpointPath ?? "")", "code": "\(problem.code)"])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Hummingbird
+internal import NIOCore
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -10,19 +11,24 @@ struct PushRoute: Sendable {
     let gate: Gate
     let threads: BlockingThreads
     let allowance: PushAllowance
-    let permits: PushPermits
-    let edge: Edge
+    let shares: AccountShares
+    /// Of answers, see ``StoreReader/shares``.
+    let answers: AccountShares
     let settings: ServerSettings
 
     /// A value in so few bytes cannot nest deeply enough to need a thread with a deep stack.
     private static let shallowBytesMax = 512
 
+    /// A device pushes once at a time.
+    static let placesMax = 64
+
     @Sendable func commit(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
     ) async throws -> Response {
         try allowance.take(rights.name)
-        guard !edge.answers.isFull else { throw Problem.answersInMemory }
-        let permit = try permits.take(rights.account)
+        let answerPermit = try answers.take(rights)
+        guard !answerPermit.isFull else { throw Problem.answersInMemory }
+        let permit = try shares.take(rights)
         defer { withExtendedLifetime(permit) {} }
         let format = try request.answerFormat
         let bodyFormat = try request.bodyFormat
@@ -30,21 +36,22 @@ struct PushRoute: Sendable {
         // The body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .pushToStore(store.identifier))
         let waiting = WaitingPush(store: store, push: push, by: rights)
-        return try await answer(try await commits.commit(waiting, bytes: bytes), format)
+        let outcome = try await commits.commit(waiting, bytes: bytes)
+        return try await answer(outcome, format, rights.account, answerPermit)
     }
 
     /// - Returns: The push, and what it counts in bytes: as its body, or by its writes.
     private func read(
-        _ request: Request, _ format: WireFormat, _ permit: PushPermits.Permit, author: DeviceName
+        _ request: Request, _ format: WireFormat, _ permit: AccountShares.Permit,
+        author: DeviceName
     ) async throws -> (Push, bytes: Int) {
         let bytesMax = settings.limits.pushBytesMax
-        let body = try await request.readBody(bytesMax: bytesMax, budget: edge.bodies) {
-            permit.take($0)
-        }
-        defer { edge.bodies.give(body.readableBytes) }
+        let body = try await request.readBody(bytesMax: bytesMax, permit: permit)
         let bytes = body.bytes
         allowance.charge(bytes: bytes.count, author)
-        let push = try await onFittingThread(isShallow: bytes.count <= Self.shallowBytesMax) {
+        let push = try await onFittingThread(
+            isShallow: bytes.count <= Self.shallowBytesMax, author.account
+        ) {
             try Push(format.decode(WirePush.self, from: bytes), author: author.id)
         }
         let counted = max(bytes.count, push.bytes)
@@ -53,7 +60,10 @@ struct PushRoute: Sendable {
         return (push, counted)
     }
 
-    private func answer(_ outcome: PushOutcome, _ format: WireFormat) async throws -> Response {
+    private func answer(
+        _ outcome: PushOutcome, _ format: WireFormat, _ account: AccountID,
+        _ permit: AccountShares.Permit
+    ) async throws -> Response {
         switch outcome {
         case .clockAhead(let error): throw error
         case .tooLarge: throw Problem.answerRepeats
@@ -68,18 +78,19 @@ struct PushRoute: Sendable {
                 cursor: commit.position.cursor, serverMilliseconds: commit.serverMilliseconds,
                 results: commit.results)
             let records = answer.records
-            let bytes = try await onFittingThread(isShallow: records.isEmpty) {
+            let bytes = try await onFittingThread(isShallow: records.isEmpty, account) {
                 try StoreReader.checkAnswer(of: records)
                 return format.encode(WirePushAnswer(answer))
             }
-            return Response(bytes: bytes, format)
+            permit.note(bytes.count)
+            return HeldAnswer([ByteBuffer(bytes: bytes)], permit).response(format)
         }
     }
 
     private func onFittingThread<T: Sendable>(
-        isShallow: Bool, _ body: @escaping @Sendable () throws -> T
+        isShallow: Bool, _ account: AccountID, _ body: @escaping @Sendable () throws -> T
     ) async throws -> T {
-        isShallow ? try body() : try await threads.run(body)
+        isShallow ? try body() : try await threads.run(for: account, body)
     }
 }
 

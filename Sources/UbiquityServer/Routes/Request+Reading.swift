@@ -41,30 +41,22 @@ extension Request {
         }
     }
 
-    /// The same, out of what the bodies of all requests may have together. What was read is to be
-    /// given back to the budget.
-    /// - Parameter take: Whether who asks may have so many bytes more.
+    /// The same, out of what the bodies of all requests may have together.
+    /// - Parameter permit: Has what was read.
     /// - Throws: ``Problem``.
     func readBody(
-        bytesMax: Int, budget: ByteBudget, take: (Int) -> Bool
+        bytesMax: Int, permit: AccountShares.Permit
     ) async throws -> ByteBuffer {
         if let length = headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
             throw Problem.bodyTooLarge(max: bytesMax)
         }
         var whole = ByteBuffer()
-        do {
-            for try await part in body {
-                guard whole.readableBytes + part.readableBytes <= bytesMax else {
-                    throw Problem.bodyTooLarge(max: bytesMax)
-                }
-                guard take(part.readableBytes), budget.take(part.readableBytes) else {
-                    throw Problem.bodiesInMemory
-                }
-                whole.writeImmutableBuffer(part)
+        for try await part in body {
+            guard whole.readableBytes + part.readableBytes <= bytesMax else {
+                throw Problem.bodyTooLarge(max: bytesMax)
             }
-        } catch {
-            budget.give(whole.readableBytes)
-            throw error
+            guard permit.take(part.readableBytes) else { throw Problem.bodiesInMemory }
+            whole.writeImmutableBuffer(part)
         }
         return whole
     }

@@ -29,10 +29,9 @@ struct StoreRoutes: Sendable {
     ) async throws -> Response {
         let format = try request.answerFormat
         let since = try request.position(orLastEvent: false)
-        let bytes = try await reader.changes(of: store, since: since, for: rights.name) {
-            changes in format.encode(WireChanges(changes))
-        }
-        return Response(bytes: bytes, format)
+        let answer = try await reader.answer(
+            .message(format), of: store, since: since, for: rights)
+        return answer.held.response(format)
     }
 }
 

@@ -24,15 +24,15 @@ struct StreamRoute: Sendable {
         let subscription = Subscription(listener, hub)
         // A device revoked just before it subscribed was not there to be ended.
         try await gate.checkAgain(request.bearer, .readStore(store.identifier))
-        let start = try await reader.changes(of: store, since: since, for: rights.name) {
-            [settings] changes in
-            Start(StreamStart(changes, isResumed: since != nil, ServerConfig(settings)))
-        }
+        let answer = try await reader.answer(.event, of: store, since: since, for: rights)
+        // The answer has the changes, so only the rest is left to be said.
+        let start = StreamStart(answer.head, isResumed: true, ServerConfig(settings))
         let connection = try await tie(subscription.listener, to: context.channel)
         return Response(
             status: .ok, headers: Self.headers,
             body: ResponseBody { writer in
                 defer { connection.finish() }
+                try await answer.held.write(to: &writer)
                 try await subscription.write(from: start, to: &writer)
                 try await writer.finish(nil)
             })
@@ -49,18 +49,5 @@ struct StreamRoute: Sendable {
         try await channel.pipeline.addHandler(connection, position: .first)
         listener.whenEnded { connection.closeSoon(channel, after: $0) }
         return connection
-    }
-
-    /// What a stream begins with, and its bytes.
-    struct Start: Sendable {
-        let start: StreamStart
-        var bytes = ByteBuffer()
-
-        init(_ start: StreamStart) {
-            self.start = start
-            for message in start.messages {
-                bytes.writeImmutableBuffer(ServerSentEvent.bytes(of: message))
-            }
-        }
     }
 }

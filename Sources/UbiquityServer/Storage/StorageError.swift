@@ -11,6 +11,8 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     case tooMany(String)
     /// There is no room. It may come back.
     case full
+    /// Something that the storage has was not written by a server, or is damaged.
+    case unreadable
     /// The reason for the operator's log, without keys, values or secrets.
     case failed(String)
 
@@ -23,6 +25,7 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
         case .codeInvalid: "the code is wrong, was used already, or has expired"
         case .tooMany(let things): "there are too many \(things)"
         case .full: "the disk is full"
+        case .unreadable: "what the database has there cannot be read"
         case .failed(let reason): "the storage failed: \(reason)"
         }
     }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Synchronization
 internal import UbiquityCore
 
-/// Reads stores on threads that may block, and notes who has read how far.
+/// Reads stores on threads that may block, in turns of the accounts, and notes who has read how far.
 struct StoreReader: Sendable {
     let storage: any ServerStorage
     let threads: BlockingThreads
     let sightings: SightingLog
     let clock: ServerClock
-    /// What waits in connections to be read; full: no further store is.
-    let answers: ByteBudget
+    /// Answers from their beginning until they are sent.
+    let shares: AccountShares
 
-    /// Of the records of one answer, by what they count: no answer is too large for a message or a
-    /// buffer, and a store of today's limits is far from it.
-    private static let answerBytesMax = 256 << 20
+    /// Of one answer: none is too large for a message or a buffer, and a store of today's limits is
+    /// far from it.
+    static let answerBytesMax = 256 << 20
 
     /// - Throws: ``Problem`` if the records are too much for one answer.
     static func checkAnswer(of records: [Record]) throws(Problem) {
@@ -26,37 +27,49 @@ struct StoreReader: Sendable {
 
     /// - Throws: ``StorageError``, ``Busy``.
     func stores(of account: AccountID) async throws -> [StoreSummary] {
-        try await threads.run { [storage] in try storage.stores(of: account) }
+        try await threads.run(for: account) { [storage] in try storage.stores(of: account) }
     }
 
-    /// - Parameters:
-    ///   - since: Nil: the whole store.
-    ///   - encode: Runs on the same thread, which has room for values that nest.
+    /// - Parameter since: Nil: the whole store.
     /// - Throws: ``Problem`` if the cursor does not hold any more, or too much waits to be sent,
     ///   ``StorageError``, ``Busy``.
-    func changes<T: Sendable>(
-        of store: StoreKey, since: Position?, for device: DeviceName,
-        encode: @escaping @Sendable (ChangeSet) -> T
-    ) async throws -> T {
-        try await threads.run { [self] in
-            // Here, and not before: others may have waited for the thread, too.
-            guard !answers.isFull else { throw Problem.answersInMemory }
-            let changes = try read(store, since: since)
-            try Self.checkAnswer(of: changes.records)
-            let passed = since?.revision ?? Position(changes.cursor)?.revision
-            if let passed { sightings.pass(passed, of: store, by: device) }
-            return encode(changes)
+    func answer(
+        _ form: StoreAnswer.Form, of store: StoreKey, since: Position?, for rights: DeviceRights
+    ) async throws -> StoreAnswer {
+        let permit = try shares.take(rights)
+        let draft = Shared<StoreAnswer.Draft?>(nil)
+        return try await threads.run(slicesFor: rights.account) { [self] in
+            try draft.value.withLock { draft in
+                if draft == nil { draft = try begin(form, store, since, rights.name, permit) }
+                return try draft?.encodeSlice()
+            }
         }
     }
 
-    private func read(_ store: StoreKey, since: Position?) throws -> ChangeSet {
+    private func begin(
+        _ form: StoreAnswer.Form, _ store: StoreKey, _ since: Position?, _ device: DeviceName,
+        _ permit: AccountShares.Permit
+    ) throws -> StoreAnswer.Draft {
+        // Here, and not before: others may have waited for the thread, too.
+        guard !permit.isFull else { throw Problem.answersInMemory }
         switch try storage.read(store, since: since) {
         case .changes(let records, let position, let isWhole, let horizon):
-            return ChangeSet(
-                records: records, cursor: position.cursor, serverMilliseconds: clock.now(),
+            sightings.pass(since?.revision ?? position.revision, of: store, by: device)
+            let head = ChangeSet(
+                records: [], cursor: position.cursor, serverMilliseconds: clock.now(),
                 isWhole: isWhole, horizon: horizon)
+            return StoreAnswer.Draft(form, head, records, permit)
         case .otherHistory: throw Problem.cursorOtherHistory
         case .forgotten: throw Problem.cursorForgotten
         }
     }
+}
+
+/// What the slices of one job have in common.
+///
+/// State: `value`, guarded by its lock, though only one slice runs at a time.
+private final class Shared<Value>: Sendable {
+    let value: Mutex<Value>
+
+    init(_ value: sending Value) { self.value = Mutex(value) }
 }

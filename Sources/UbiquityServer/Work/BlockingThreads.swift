@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import UbiquityCore
 
-/// Threads for what blocks, or needs a deep stack: the disk, and values that nest. Jobs begin in
-/// the order in which they came.
+/// Threads for what blocks, or needs a deep stack: the disk, and values that nest. Accounts take turns, and
+/// the server's own work with them; the jobs of each begin in the order in which they came.
 ///
 /// State: `jobs` and `isClosed`, guarded by `condition`, on which idle threads wait. Unchecked
 /// because the compiler does not know that guard.
 final class BlockingThreads: @unchecked Sendable {
-    typealias Job = @Sendable () -> Void
+    /// Is called again in its account's next turn until it returns true.
+    private typealias Job = @Sendable () -> Bool
 
     private let condition = NSCondition()
-    private var jobs: [Job] = []
-    private var next = 0
+    private var jobs = Turns<AccountID?, Job>()
     private var isClosed = false
     private let waitingMax: Int
 
     /// A value may nest to a depth of 512, and each level takes several calls to read or write:
     /// up to 4 MB in a debug build. A thread costs only what it touches.
     private static let stackBytes = 16 << 20
+    /// Of the places to wait, one account has this part.
+    private static let accountPart = 4
 
     init(name: String, count: Int, waitingMax: Int) {
         self.waitingMax = waitingMax
@@ -30,22 +33,56 @@ final class BlockingThreads: @unchecked Sendable {
         }
     }
 
+    /// - Parameter account: Whose turn it takes; nil: the server's own, or that of nobody known yet.
     /// - Returns: False if as many wait as may, or all is closed; then the job will not run.
-    func submit(_ job: @escaping Job) -> Bool {
+    func submit(for account: AccountID? = nil, _ job: @escaping @Sendable () -> Void) -> Bool {
+        enqueue(account) {
+            job()
+            return true
+        }
+    }
+
+    /// - Throws: ``Busy`` if as many wait as may, or what the body throws.
+    func run<T: Sendable>(
+        for account: AccountID? = nil, _ body: @escaping @Sendable () throws -> T
+    ) async throws -> T {
+        try await run(slicesFor: account, body)
+    }
+
+    /// The same, in slices: the body is called until it returns something, and between two calls the others
+    /// have their turn.
+    func run<T: Sendable>(
+        slicesFor account: AccountID?, _ body: @escaping @Sendable () throws -> T?
+    ) async throws -> T {
+        try await withCheckedThrowingContinuation { continuation in
+            let isAccepted = enqueue(account) {
+                do {
+                    guard let result = try body() else { return false }
+                    continuation.resume(returning: result)
+                } catch { continuation.resume(throwing: error) }
+                return true
+            }
+            if !isAccepted { continuation.resume(throwing: Busy()) }
+        }
+    }
+
+    private func enqueue(_ account: AccountID?, _ job: @escaping Job) -> Bool {
         condition.lock()
         defer { condition.unlock() }
-        guard !isClosed, jobs.count - next < waitingMax else { return false }
-        jobs.append(job)
+        let max = account == nil ? waitingMax : Swift.max(1, waitingMax / Self.accountPart)
+        guard !isClosed, jobs.count < waitingMax, jobs.count(of: account) < max else {
+            return false
+        }
+        jobs.append(job, of: account)
         condition.signal()
         return true
     }
 
-    /// - Throws: ``Busy`` if as many wait as may, or what the body throws.
-    func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-        try await withCheckedThrowingContinuation { continuation in
-            let isAccepted = submit { continuation.resume(with: Result(catching: body)) }
-            if !isAccepted { continuation.resume(throwing: Busy()) }
-        }
+    /// Jobs that wait for a thread.
+    var waitingCount: Int {
+        condition.lock()
+        defer { condition.unlock() }
+        return jobs.count
     }
 
     /// Lets the threads end when the jobs that wait are done.
@@ -57,23 +94,26 @@ final class BlockingThreads: @unchecked Sendable {
     }
 
     private func work() {
-        while let job = take() { job() }
+        while let (account, job) = take() {
+            if !job() { putBack(job, account) }
+        }
     }
 
-    private func take() -> Job? {
+    private func take() -> (AccountID?, Job)? {
         condition.lock()
         defer { condition.unlock() }
-        while next == jobs.count {
+        while true {
+            if let (account, job) = jobs.next() { return (account, job) }
             guard !isClosed else { return nil }
             condition.wait()
         }
-        let job = jobs[next]
-        next += 1
-        if next == jobs.count {
-            jobs.removeAll(keepingCapacity: jobs.count < 1_024)
-            next = 0
-        }
-        return job
+    }
+
+    private func putBack(_ job: @escaping Job, _ account: AccountID?) {
+        condition.lock()
+        jobs.putBack(job, of: account)
+        condition.signal()
+        condition.unlock()
     }
 }
 

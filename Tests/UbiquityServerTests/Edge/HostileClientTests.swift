@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import GRDB
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityServer
@@ -334,6 +335,70 @@ internal import UbiquityWire
             #expect(try await server.count(of: "answers-in-memory") >= 2)
             connection.close()
             try await until("the room") { try await device.pull().status == 200 }
+        }
+    }
+
+    @Test func `who does not read keeps no other account from reading`() async throws {
+        try await withHostileServer({ $0.answersBytesMax = 8 << 20 }) { server in
+            let (device, other) = (
+                try await server.newDevice(), try await server.newDevice(account: "bob")
+            )
+            try await Self.fill(device)
+            try await Self.fill(other)
+            var connections: [RawConnection] = []
+            for _ in 0..<12 {
+                let connection = try await RawConnection.open(server.port, reads: false)
+                connection.throwIn(Self.pull(device))
+                connections.append(connection)
+            }
+            try await until("the refusal") { try await device.pull().status == 503 }
+            for _ in 0..<3 { #expect(try await other.pull().status == 200) }
+            for connection in connections { connection.close() }
+            try await until("the room") { try await device.pull().status == 200 }
+            try await until("the memory") {
+                try await server.metrics().contains("ubiquity_answer_bytes 0\n")
+            }
+        }
+    }
+
+    @Test func `a confined device has a share of its account's streams`() async throws {
+        try await withHostileServer({ $0.listenersPerAccountMax = 8 }) { server in
+            let device = try await server.newDevice()
+            let app = try await server.furtherDevice(stores: ["notes"])
+            var streams = [try await server.listen(app), try await server.listen(app)]
+            #expect(streams.map(\.status) == [200, 200])
+            let refused = try await server.listen(app)
+            #expect(refused.status == 429)
+            for _ in 0..<6 { streams.append(try await server.listen(device)) }
+            #expect(streams.allSatisfy { $0.status == 200 })
+            #expect(try await server.listen(device).status == 429)
+        }
+    }
+
+    @Test func `a store whose values cannot be read fails what reads it, and is counted`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        try await withServer(in: folder, { $0.metricsPort = 0 }) { server in
+            let (device, other) = (
+                try await server.newDevice(), try await server.newDevice(account: "bob")
+            )
+            try await device.set("a", "x")
+            try await device.set("a", "x", store: "other")
+            try await other.set("a", "x")
+            let queue = try DatabaseQueue(path: folder.file("data/ubiquity.sqlite"))
+            try await queue.write { db in
+                try db.execute(
+                    sql: """
+                        UPDATE record SET value = x'FF' WHERE store IN
+                            (SELECT id FROM store WHERE account = ? AND identifier = 'notes')
+                        """, arguments: [device.account])
+            }
+            #expect(try await device.pull().status == 503)
+            #expect(try await server.listen(device).status == 503)
+            #expect(try await device.pull(store: "other").status == 200)
+            #expect(try await other.pull().status == 200)
+            #expect(try await server.metrics().contains("ubiquity_unreadable_total 2\n"))
         }
     }
 

@@ -93,6 +93,7 @@ extension ServerStorage {
         guard case .changes(let records, _, _, _) = try read(Sample.store, since: since) else {
             return nil
         }
-        return records.map(\.key.string).sorted()
+        return try records.map { record throws(StorageError) in try record.record().key.string }
+            .sorted()
     }
 }

@@ -31,7 +31,8 @@ struct FoldedCountStorageTests {
     private func listed(in storage: any ServerStorage) throws -> [String: PropertyListValue] {
         guard case .changes(let records, _, _, _) = try storage.read(Sample.store, since: nil)
         else { return [:] }
-        return records.reduce(into: [:]) { $0["\($1.key.part!)"] = $1.content.value }
+        return try records.map { try $0.record() }
+            .reduce(into: [:]) { $0["\($1.key.part!)"] = $1.content.value }
     }
 
     private func total(in storage: any ServerStorage) throws -> Double {

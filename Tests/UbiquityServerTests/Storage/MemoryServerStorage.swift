@@ -330,7 +330,7 @@ final class MemoryServerStorage: ServerStorage {
             guard let since else {
                 let records = store.records.values.map(\.record).filter { $0.content != .deleted }
                 return .changes(
-                    records, position: lineage.position, isWhole: true,
+                    records.map(StoredRecord.init), position: lineage.position, isWhole: true,
                     horizon: store.state.horizon)
             }
             switch lineage.resumption(from: since) {
@@ -339,7 +339,8 @@ final class MemoryServerStorage: ServerStorage {
             case .after(let revision):
                 let records = store.records.values.filter { $0.revision > revision }
                 return .changes(
-                    records.map(\.record), position: lineage.position, isWhole: false,
+                    records.map { StoredRecord($0.record) }, position: lineage.position,
+                    isWhole: false,
                     horizon: store.state.horizon)
             }
         }

@@ -66,7 +66,7 @@ struct SQLiteServerStorageTests {
             if case .committed(let commit) = outcome { commit.position.revision } else { nil }
         }
         #expect(positions == [2, nil, 3])
-        #expect(throws: StorageError.self) { try storage.read(Sample.store, since: nil) }
+        #expect(throws: StorageError.unreadable) { try storage.keys(since: nil) }
         #expect(try storage.keys(since: Sample.position(1)) == ["b", "d"])
         try storage.close()
         let queue = try DatabaseQueue(path: path)

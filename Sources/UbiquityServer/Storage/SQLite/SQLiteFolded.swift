@@ -24,8 +24,8 @@ enum SQLiteFolded {
             func take(_ statement: Statement, _ argument: any DatabaseValueConvertible) throws {
                 let rows = try Row.fetchCursor(statement, arguments: [store, key, argument])
                 while let row = try rows.next() {
-                    let increment = increment(row, of: query.key)
-                    if let increment { found[increment.id] = increment }
+                    let increment = try increment(row, of: query.key)
+                    found[increment.id] = increment
                 }
             }
             for run in query.runs { try take(ofRun, data(run)) }
@@ -58,8 +58,8 @@ enum SQLiteFolded {
             sql: "SELECT mark, committed, time FROM folded WHERE store = ? ORDER BY mark")
         return try Row.fetchAll(statement, arguments: [store]).map { row in
             ForgettingRule.Deletion(
-                revision: FoldMark(rawValue: row[0]).revision, committed: row[1],
-                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[2])))
+                revision: FoldMark(rawValue: try row.value(0)).revision,
+                committed: try row.time(1), timestamp: try row.timestamp(2))
         }
     }
 
@@ -89,11 +89,15 @@ enum SQLiteFolded {
         }
     }
 
-    private static func increment(_ row: Row, of key: Key) -> FoldedIncrement? {
-        guard let part = PartID(String(decoding: row[0] as Data, as: UTF8.self)) else { return nil }
+    private static func increment(
+        _ row: Row, of key: Key
+    ) throws(StorageError) -> FoldedIncrement {
+        let name: Data = try row.value(0)
+        guard let part = PartID(String(decoding: name, as: UTF8.self)) else { throw .unreadable }
         return FoldedIncrement(
-            run: key.part(part), after: row[1], times: row[2], amount: number(row[3]),
-            total: number(row[4]), mark: FoldMark(rawValue: row[5]), isRemoved: row[6],
-            timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[7])))
+            run: key.part(part), after: try row.value(1), times: try row.value(2),
+            amount: number(row[3]), total: number(row[4]),
+            mark: FoldMark(rawValue: try row.value(5)), isRemoved: try row.value(6),
+            timestamp: try row.timestamp(7))
     }
 }

@@ -3,14 +3,10 @@
 internal import Foundation
 internal import GRDB
 internal import UbiquityCore
-internal import UbiquityWire
 
 /// How a record is stored as a row.
 enum SQLiteRecord {
     private static let columns = "key, time, device, value, digest"
-
-    /// A row that means nothing: it was not written by a server, or is damaged.
-    struct Unreadable: Error {}
 
     /// Those of the keys that the store has.
     static func fetch(
@@ -48,18 +44,19 @@ enum SQLiteRecord {
         return records
     }
 
+    /// With values as they are in the rows: nothing is decoded while the database is being read.
     /// - Parameter revision: Nil: all, without deletions.
     static func fetch(
         of store: Int64, after revision: Int64?, _ db: Database
-    ) throws -> [UbiquityCore.Record] {
+    ) throws -> [StoredRecord] {
         let condition = revision == nil ? "value IS NOT NULL" : "revision > ?"
         let statement = try db.cachedStatement(
             sql: "SELECT \(columns) FROM record WHERE store = ? AND \(condition)")
         statement.setUncheckedArguments(
             StatementArguments([store]) + (revision.map { [$0] } ?? []))
         let rows = try Row.fetchCursor(statement)
-        var records: [UbiquityCore.Record] = []
-        while let row = try rows.next() { records.append(try record(row)) }
+        var records: [StoredRecord] = []
+        while let row = try rows.next() { records.append(try stored(row)) }
         return records
     }
 
@@ -80,6 +77,7 @@ enum SQLiteRecord {
         _ record: UbiquityCore.Record, of store: Int64, revision: Int64, running: Int64,
         _ db: Database
     ) throws {
+        let stored = StoredRecord(record)
         let statement = try db.cachedStatement(
             sql: """
                 INSERT OR REPLACE INTO record
@@ -87,10 +85,10 @@ enum SQLiteRecord {
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         statement.setUncheckedArguments([
-            store, Data(record.key.bytes),
+            store, stored.key,
             Int64(bitPattern: record.stamp.timestamp.rawValue),
             Int64(bitPattern: record.stamp.device.rawValue), revision, running,
-            record.content.value.map { Data(WireFormat.protobuf.encode(WireValue($0))) },
+            stored.value,
             Int64(bitPattern: record.stamp.digest),
         ])
         try statement.execute()
@@ -106,34 +104,14 @@ enum SQLiteRecord {
         return count
     }
 
-    private static func record(_ row: Row) throws(Unreadable) -> UbiquityCore.Record {
-        let key: Data = try column(0, of: row)
-        let time: Int64 = try column(1, of: row)
-        let device: Int64 = try column(2, of: row)
-        let digest: Int64 = try column(4, of: row)
-        do {
-            return UbiquityCore.Record(
-                key: try key.withUnsafeBytes { try Key(bytes: $0) },
-                content: try content(row.hasNull(atIndex: 3) ? nil : column(3, of: row)),
-                stamp: Stamp(
-                    HybridTimestamp(rawValue: UInt64(bitPattern: time)),
-                    DeviceID(rawValue: UInt64(bitPattern: device)),
-                    digest: UInt64(bitPattern: digest)))
-        } catch { throw Unreadable() }
+    private static func record(_ row: Row) throws(StorageError) -> UbiquityCore.Record {
+        try stored(row).record()
     }
 
-    /// Not by the row's subscript, which ends the program where the column has another type.
-    private static func column<T: DatabaseValueConvertible>(
-        _ index: Int, of row: Row
-    ) throws(Unreadable) -> T {
-        let value: DatabaseValue = row[index]
-        guard let value = T.fromDatabaseValue(value) else { throw Unreadable() }
-        return value
-    }
-
-    private static func content(_ bytes: Data?) throws -> Content {
-        guard let bytes else { return .deleted }
-        let wire = try WireFormat.protobuf.decode(WireValue.self, from: bytes)
-        return .value(try PropertyListValue(wire))
+    private static func stored(_ row: Row) throws(StorageError) -> StoredRecord {
+        StoredRecord(
+            key: try row.value(0),
+            stamp: Stamp(try row.timestamp(1), try row.device(2), digest: try row.bits(4)),
+            value: try row.valueIfAny(3))
     }
 }

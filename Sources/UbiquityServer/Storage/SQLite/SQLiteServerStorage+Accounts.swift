@@ -62,7 +62,7 @@ extension SQLiteServerStorage: ServerStorage {
                 db,
                 sql: "SELECT id, name, created FROM account WHERE name > ? ORDER BY name LIMIT ?",
                 arguments: [name?.string ?? "", max]
-            ).compactMap(Account.init)
+            ).compactMap { try? Account($0) }
         }
     }
 
@@ -90,14 +90,14 @@ extension SQLiteServerStorage: ServerStorage {
         try Row.fetchOne(
             db, sql: "SELECT id, name, created FROM account WHERE \(condition)",
             arguments: StatementArguments(values)
-        ).flatMap(Account.init)
+        ).map(Account.init)
     }
 }
 
 extension Account {
-    /// Nil for a row that this program would not have written.
-    fileprivate init?(_ row: Row) {
-        guard let name = AccountName(row[1]) else { return nil }
-        self.init(id: AccountID(row[0]), name: name, created: row[2])
+    /// - Throws: ``StorageError/unreadable``.
+    fileprivate init(_ row: Row) throws(StorageError) {
+        guard let name = AccountName(try row.value(1)) else { throw .unreadable }
+        self.init(id: try row.account(0), name: name, created: try row.time(2))
     }
 }

@@ -8,7 +8,7 @@ extension SQLiteServerStorage {
     func apps() throws(StorageError) -> [RegisteredApp] {
         try reading { db in
             try Row.fetchAll(db, sql: "SELECT identifier, registered FROM app ORDER BY identifier")
-                .map { RegisteredApp(identifier: try StoreIdentifier($0[0]), registered: $0[1]) }
+                .compactMap(RegisteredApp.init(readable:))
         }
     }
 
@@ -40,5 +40,15 @@ extension SQLiteServerStorage {
             try record(.appRemoved, now: now, by: actor, db)
             return true
         }
+    }
+}
+
+extension RegisteredApp {
+    /// Nil for a row that cannot be read: the app is not registered then, and the others are.
+    fileprivate init?(readable row: Row) {
+        guard let identifier = try? row.store(0), let registered = try? row.time(1) else {
+            return nil
+        }
+        self.init(identifier: identifier, registered: registered)
     }
 }

@@ -15,7 +15,7 @@ extension SQLiteServerStorage {
                     SELECT number, time, deed, account, device, actor, actor_device FROM audit
                     WHERE number < ? ORDER BY number DESC LIMIT ?
                     """, arguments: [number ?? .max, max]
-            ).compactMap(AuditEntry.init)
+            ).compactMap { try? AuditEntry($0) }
         }
     }
 
@@ -53,15 +53,15 @@ extension SQLiteServerStorage {
 }
 
 extension AuditEntry {
-    /// Nil for a row that this program would not have written.
-    fileprivate init?(_ row: Row) {
-        let device = (row[6] as Int64?).map { DeviceID(bits: $0) }
-        guard let deed = AuditDeed(rawValue: row[2]),
-            let actor = AuditActor(word: row[5], device: device)
-        else { return nil }
+    /// - Throws: ``StorageError/unreadable``.
+    fileprivate init(_ row: Row) throws(StorageError) {
+        let device = row.hasNull(atIndex: 6) ? nil : try row.device(6)
+        guard let deed = AuditDeed(rawValue: try row.value(2)),
+            let actor = AuditActor(word: try row.value(5), device: device)
+        else { throw .unreadable }
         self.init(
-            number: row[0], time: row[1], deed: deed,
-            account: (row[3] as String?).map { AccountID($0) },
-            device: (row[4] as Int64?).map { DeviceID(bits: $0) }, actor: actor)
+            number: try row.value(0), time: try row.time(1), deed: deed,
+            account: row.hasNull(atIndex: 3) ? nil : try row.account(3),
+            device: row.hasNull(atIndex: 4) ? nil : try row.device(4), actor: actor)
     }
 }

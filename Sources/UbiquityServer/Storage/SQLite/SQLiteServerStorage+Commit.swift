@@ -36,21 +36,24 @@ private struct SQLiteBatch {
     var outcomes: [PushOutcome] = []
 
     mutating func commit(_ waiting: WaitingPush) throws -> PushOutcome {
+        do { return try decide(waiting) } catch StorageError.unreadable { return .unreadable }
+    }
+
+    /// - Throws: ``StorageError/unreadable`` before anything is written.
+    private mutating func decide(_ waiting: WaitingPush) throws -> PushOutcome {
         if let refusal = try refusal(of: waiting) { return .notAllowed(refusal) }
         var store = try known(waiting.store)
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
         let counted = waiting.push.countedKeys
         var records: [Key: UbiquityCore.Record] = [:]
         var folded: [FoldedIncrement] = []
-        do {
-            if let id = store.id { records = try SQLiteRecord.fetch(keys, of: id, db) }
-            guard rules.mayAnswer(waiting.push, over: records) else { return .tooLarge }
-            if let id = store.id, !counted.isEmpty {
-                records.merge(try SQLiteRecord.fetchCounts(of: counted, of: id, db)) { $1 }
-                let queries = waiting.push.foldedQueries(records)
-                folded = try SQLiteFolded.fetch(queries, of: id, db)
-            }
-        } catch is SQLiteRecord.Unreadable { return .unreadable }
+        if let id = store.id { records = try SQLiteRecord.fetch(keys, of: id, db) }
+        guard rules.mayAnswer(waiting.push, over: records) else { return .tooLarge }
+        if let id = store.id, !counted.isEmpty {
+            records.merge(try SQLiteRecord.fetchCounts(of: counted, of: id, db)) { $1 }
+            let queries = waiting.push.foldedQueries(records)
+            folded = try SQLiteFolded.fetch(queries, of: id, db)
+        }
         let admitted: StoreState.Admitted
         do {
             admitted = try store.state.admit(

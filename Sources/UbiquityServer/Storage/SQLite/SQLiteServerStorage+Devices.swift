@@ -27,7 +27,7 @@ extension SQLiteServerStorage {
                     SELECT \(Self.columns) FROM device
                     WHERE account = ? ORDER BY created, id
                     """, arguments: [account.string]
-            ).map(Device.init)
+            ).compactMap { try? Device($0) }
         }
     }
 
@@ -54,14 +54,13 @@ extension SQLiteServerStorage {
 
     func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int {
         try writing { db in
-            let devices = try Row.fetchAll(
-                db, sql: "SELECT \(Self.columns) FROM device WHERE expires <= ?",
-                arguments: [time]
-            ).map(Device.init)
-            for device in devices {
-                _ = try remove(device.name, .deviceRemoved, now: now, by: .housekeeping, db)
+            let names = try Row.fetchAll(
+                db, sql: "SELECT account, id FROM device WHERE expires <= ?", arguments: [time]
+            ).compactMap { try? DeviceName(account: $0.account(0), id: $0.device(1)) }
+            for name in names {
+                _ = try remove(name, .deviceRemoved, now: now, by: .housekeeping, db)
             }
-            return devices.count
+            return names.count
         }
     }
 
@@ -153,19 +152,18 @@ extension SQLiteServerStorage {
 
 extension DeviceID {
     /// As SQLite has it.
-    init(bits: Int64) { self.init(rawValue: UInt64(bitPattern: bits)) }
-
-    /// As SQLite has it.
     var bits: Int64 { Int64(bitPattern: rawValue) }
 }
 
 extension Device {
-    fileprivate init(_ row: Row) throws {
-        let name = DeviceName(account: AccountID(row[0]), id: DeviceID(bits: row[1]))
-        let stores = try (row[5] as String?).map(SQLiteStores.set)
+    /// - Throws: ``StorageError/unreadable``.
+    fileprivate init(_ row: Row) throws(StorageError) {
+        let name = DeviceName(account: try row.account(0), id: try row.device(1))
         self.init(
-            rights: DeviceRights(name: name, stores: stores, expires: row[6]),
-            title: SQLiteText.text(row[2]),
-            created: row[3], seen: row[4])
+            rights: DeviceRights(
+                name: name, stores: try SQLiteStores.set(row.valueIfAny(5)),
+                expires: row.hasNull(atIndex: 6) ? nil : try row.time(6)),
+            title: SQLiteText.text(try row.value(2)), created: try row.time(3),
+            seen: try row.time(4))
     }
 }

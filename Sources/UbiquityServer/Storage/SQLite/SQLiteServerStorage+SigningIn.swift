@@ -39,11 +39,11 @@ extension SQLiteServerStorage {
                     sql: """
                         SELECT account, stores, credential_milliseconds FROM code WHERE hash = ?
                         """, arguments: [code.bytes]),
-                let account = try fetchAccount(db, "id = ?", row[0])
+                let account = try fetchAccount(db, "id = ?", row.value(0))
             else { throw StorageError.codeInvalid }
             var device = device
-            device.stores = try (row[1] as String?).map(SQLiteStores.set)
-            device.expires = (row[2] as Int64?).map { now + $0 }
+            device.stores = try SQLiteStores.set(row.valueIfAny(1))
+            device.expires = row.hasNull(atIndex: 2) ? nil : now + (try row.time(2))
             return (account, try insert(device, of: account.id, now: now, db))
         }
     }
@@ -76,7 +76,9 @@ extension SQLiteServerStorage {
                     FROM identity WHERE account = ? ORDER BY issuer, subject
                     """, arguments: [account.string]
             ).map { row in
-                Identity(issuer: SQLiteText.text(row[0]), subject: SQLiteText.text(row[1]))
+                Identity(
+                    issuer: SQLiteText.text(try row.value(0)),
+                    subject: SQLiteText.text(try row.value(1)))
             }
         }
     }
@@ -120,8 +122,13 @@ enum SQLiteStores {
         stores.map(\.string).sorted().joined(separator: "\n")
     }
 
-    static func set(_ text: String) throws -> Set<StoreIdentifier> {
-        Set(try text.split(separator: "\n").map { try StoreIdentifier(String($0)) })
+    /// Nil: not confined.
+    /// - Throws: ``StorageError/unreadable``.
+    static func set(_ text: String?) throws(StorageError) -> Set<StoreIdentifier>? {
+        guard let text else { return nil }
+        do {
+            return Set(try text.split(separator: "\n").map { try StoreIdentifier(String($0)) })
+        } catch { throw .unreadable }
     }
 }
 

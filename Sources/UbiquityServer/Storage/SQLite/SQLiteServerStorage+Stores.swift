@@ -8,12 +8,12 @@ internal import UbiquityCore
 extension SQLiteServerStorage {
     func stores(of account: AccountID) throws(StorageError) -> [StoreSummary] {
         try reading { db in
-            let identifiers = try String.fetchAll(
+            let rows = try Row.fetchAll(
                 db.cachedStatement(
                     sql: "SELECT identifier FROM store WHERE account = ? ORDER BY identifier"),
                 arguments: [account.string])
-            return try identifiers.compactMap { text in
-                let identifier = try StoreIdentifier(text)
+            return try rows.compactMap { row in
+                let identifier = try row.store(0)
                 let key = StoreKey(account: account, identifier: identifier)
                 guard let store = try SQLiteStore.fetch(key, db) else { return nil }
                 return StoreSummary(
@@ -47,8 +47,8 @@ extension SQLiteServerStorage {
         try reading { db in
             try Row.fetchAll(
                 db, sql: "SELECT account, identifier FROM store WHERE deletions > 0 OR folded > 0"
-            ).map { row in
-                StoreKey(account: AccountID(row[0]), identifier: try StoreIdentifier(row[1]))
+            ).compactMap { row in
+                try? StoreKey(account: row.account(0), identifier: row.store(1))
             }
         }
     }
@@ -75,9 +75,9 @@ extension SQLiteServerStorage {
                     """), arguments: [id]
         ).map { row in
             ForgettingRule.Deletion(
-                revision: row[0], committed: row[1],
-                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[2])),
-                weight: ForgettingRule.Deletion.weight(bytes: (row[3] as Data).count))
+                revision: try row.revision(0), committed: try row.time(1),
+                timestamp: try row.timestamp(2),
+                weight: ForgettingRule.Deletion.weight(bytes: (try row.value(3) as Data).count))
         }
         let passed = try leastPassed(of: id, liveSince: now - rule.liveMilliseconds, db)
         let horizon = rule.horizon(

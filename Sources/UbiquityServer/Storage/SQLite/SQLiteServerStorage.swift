@@ -130,7 +130,7 @@ extension StorageError {
             // Not the error's own description, which may quote arguments.
             let code = error.extendedResultCode.rawValue
             self = .failed("SQLite error \(code), \(error.message ?? "no message")")
-        case is SQLiteRecord.Unreadable: self = .failed("a record of a store cannot be read")
+        case is RowDecodingError: self = .unreadable
         default: self = .failed("\(type(of: error))")
         }
     }

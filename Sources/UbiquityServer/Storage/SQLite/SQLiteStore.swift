@@ -25,30 +25,30 @@ struct SQLiteStore: Sendable {
         guard let row = try Row.fetchOne(statement, arguments: arguments) else { return nil }
         let state = try state(row, db)
         var stored = state
-        if row[10] == nil { stored.usage = Usage() }
-        return SQLiteStore(id: row[0], state: state, stored: stored)
+        if row.hasNull(atIndex: 10) { stored.usage = Usage() }
+        return SQLiteStore(id: try row.value(0), state: state, stored: stored)
     }
 
     private static func state(_ row: Row, _ db: Database) throws -> StoreState {
-        StoreState(
+        let id: Int64 = try row.value(0)
+        return StoreState(
             lineage: Lineage(
-                spans: try spans(row[0], db), revision: row[1], forgottenRevision: row[7]),
+                spans: try spans(id, db), revision: try row.revision(1),
+                forgottenRevision: try row.revision(7)),
             usage: try usage(row, db),
-            newest: HybridTimestamp(rawValue: UInt64(bitPattern: row[5])),
-            newestForgotten: HybridTimestamp(rawValue: UInt64(bitPattern: row[6])),
-            deletions: row[4],
-            accepted: AcceptedTimes(
-                times: try accepted(row[0], db),
-                floor: HybridTimestamp(rawValue: UInt64(bitPattern: row[8]))),
-            horizon: HybridTimestamp(rawValue: UInt64(bitPattern: row[9])), folded: row[11],
+            newest: try row.timestamp(5), newestForgotten: try row.timestamp(6),
+            deletions: try row.count(4),
+            accepted: AcceptedTimes(times: try accepted(id, db), floor: try row.timestamp(8)),
+            horizon: try row.timestamp(9), folded: try row.count(11),
             foldsForgotten: FoldHorizon(
-                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[12])),
-                revision: row[13]))
+                timestamp: try row.timestamp(12), revision: try row.revision(13)))
     }
 
     private static func usage(_ row: Row, _ db: Database) throws -> Usage {
-        guard let parts = row[10] as Int? else { return try SQLiteRecord.usage(of: row[0], db) }
-        return Usage(bytes: row[2], keys: row[3], parts: parts)
+        guard !row.hasNull(atIndex: 10) else {
+            return try SQLiteRecord.usage(of: row.value(0), db)
+        }
+        return Usage(bytes: try row.count(2), keys: try row.count(3), parts: try row.count(10))
     }
 
     private static func accepted(
@@ -58,7 +58,7 @@ struct SQLiteStore: Sendable {
             sql: "SELECT device, time FROM accepted WHERE store = ?")
         var times: [DeviceID: HybridTimestamp] = [:]
         for row in try Row.fetchAll(statement, arguments: [id]) {
-            times[DeviceID(bits: row[0])] = HybridTimestamp(rawValue: UInt64(bitPattern: row[1]))
+            times[try row.device(0)] = try row.timestamp(1)
         }
         return times
     }
@@ -67,7 +67,7 @@ struct SQLiteStore: Sendable {
         let statement = try db.cachedStatement(
             sql: "SELECT first_revision, epoch FROM span WHERE store = ? ORDER BY first_revision")
         return try Row.fetchAll(statement, arguments: [id]).map { row in
-            Lineage.Span(firstRevision: row[0], epoch: UInt64(bitPattern: row[1]))
+            Lineage.Span(firstRevision: try row.revision(0), epoch: try row.bits(1))
         }
     }
 

@@ -2,7 +2,7 @@
 
 internal import Testing
 
-@testable internal import UbiquityServer
+@testable internal import UbiquityCore
 
 struct TurnsTests {
     @Test func `each is next after at most one of everybody else`() {
@@ -30,5 +30,21 @@ struct TurnsTests {
         room = 1
         #expect(turns.take(while: fits) == [10])
         #expect(turns.all == [3])
+    }
+
+    @Test
+    func `what goes on is the next of its name, after everybody else`() {
+        var turns = Turns<String, Int>()
+        turns.append(1, of: "greedy")
+        turns.append(2, of: "greedy")
+        turns.append(10, of: "ada")
+        let first = turns.next()
+        #expect(first?.name == "greedy" && first?.element == 1)
+        turns.putBack(1, of: "greedy")
+        #expect(turns.count(of: "greedy") == 2 && turns.count(of: "bob") == 0)
+        #expect([turns.next(), turns.next(), turns.next()].map(\.?.element) == [10, 1, 2])
+        #expect(turns.next() == nil && turns.isEmpty)
+        turns.putBack(2, of: "greedy")
+        #expect(turns.next()?.element == 2)
     }
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import UbiquityCore
+
+/// The columns of a row, as the types that they are to have. The only way to read them: a row's subscript
+/// ends the program where a column is null or of another type, and a damaged file may have either.
+///
+/// Every call throws ``StorageError/unreadable``.
+extension Row {
+    func value<T: DatabaseValueConvertible>(_ index: Int) throws(StorageError) -> T {
+        guard let value: T = try valueIfAny(index) else { throw .unreadable }
+        return value
+    }
+
+    /// Nil for null.
+    func valueIfAny<T: DatabaseValueConvertible>(_ index: Int) throws(StorageError) -> T? {
+        let column: DatabaseValue = self[index]
+        guard !column.isNull else { return nil }
+        guard let value = T.fromDatabaseValue(column) else { throw .unreadable }
+        return value
+    }
+
+    /// A time, or a length of time. Two of them can be added.
+    func time(_ index: Int) throws(StorageError) -> Int64 {
+        let time: Int64 = try value(index)
+        guard time.magnitude <= Self.magnitudeMax else { throw .unreadable }
+        return time
+    }
+
+    /// The number of something: from 0 on, and more can be added.
+    func count(_ index: Int) throws(StorageError) -> Int {
+        let count = try time(index)
+        guard count >= 0 else { throw .unreadable }
+        return Int(count)
+    }
+
+    func revision(_ index: Int) throws(StorageError) -> Int64 { Int64(try count(index)) }
+
+    func timestamp(_ index: Int) throws(StorageError) -> HybridTimestamp {
+        HybridTimestamp(rawValue: try bits(index))
+    }
+
+    func device(_ index: Int) throws(StorageError) -> DeviceID {
+        DeviceID(rawValue: try bits(index))
+    }
+
+    /// What is unsigned in the program.
+    func bits(_ index: Int) throws(StorageError) -> UInt64 {
+        UInt64(bitPattern: try value(index))
+    }
+
+    func account(_ index: Int) throws(StorageError) -> AccountID { AccountID(try value(index)) }
+
+    func store(_ index: Int) throws(StorageError) -> StoreIdentifier {
+        do { return try StoreIdentifier(try value(index)) } catch { throw .unreadable }
+    }
+
+    private static let magnitudeMax: UInt64 = 1 << 61
+}

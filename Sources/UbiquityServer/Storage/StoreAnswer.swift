@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// What somebody who reads a store is sent.
+struct StoreAnswer: Sendable {
+    enum Form: Hashable, Sendable {
+        case message(WireFormat)
+        /// The event `changes`; nothing where a listener that resumes has all.
+        case event
+    }
+
+    /// All but the records.
+    let head: ChangeSet
+    let held: HeldAnswer
+
+    /// An answer that is being made: of its records only one at a time is decoded.
+    struct Draft: Sendable {
+        private let form: Form
+        private let head: ChangeSet
+        private let permit: AccountShares.Permit
+        private let isSilent: Bool
+        /// The next one last.
+        private var waiting: [StoredRecord]
+        private var encoder: WireChangesEncoder
+        private var pieces: [ByteBuffer] = []
+        private var piece = ByteBuffer()
+        private var bytes = 0
+
+        /// What is encoded before others have their turn, by what the storage has of it; but for one value,
+        /// which may be larger.
+        private static let sliceBytes = 128 << 10
+        private static let pieceBytes = 64 << 10
+
+        init(
+            _ form: Form, _ head: ChangeSet, _ records: [StoredRecord],
+            _ permit: AccountShares.Permit
+        ) {
+            self.form = form
+            self.head = head
+            self.permit = permit
+            waiting = records.reversed()
+            isSilent = form == .event && records.isEmpty && !head.isWhole
+            permit.note(records.reduce(0) { $0 + $1.bytes })
+            switch form {
+            case .message(let format): encoder = WireChangesEncoder(format)
+            case .event:
+                encoder = WireChangesEncoder(.json)
+                if !isSilent { piece.writeString(ServerSentEvent.changesHead(head.cursor)) }
+            }
+        }
+
+        /// - Returns: The answer; nil: there is more to encode.
+        /// - Throws: ``StorageError``, ``Problem``.
+        mutating func encodeSlice() throws -> StoreAnswer? {
+            var encoded = 0
+            while encoded < Self.sliceBytes, let stored = waiting.popLast() {
+                encoded += stored.bytes
+                append(encoder.encode(try stored.record()))
+                permit.give(stored.bytes)
+                guard bytes <= StoreReader.answerBytesMax else { throw Problem.answerTooLarge }
+            }
+            guard waiting.isEmpty else { return nil }
+            if !isSilent { append(encoder.end(head)) }
+            if !isSilent, form == .event { piece.writeString(ServerSentEvent.end) }
+            endPiece()
+            return StoreAnswer(head: head, held: HeldAnswer(pieces, permit))
+        }
+
+        private mutating func append(_ encoded: [UInt8]) {
+            piece.writeBytes(encoded)
+            bytes += encoded.count
+            if piece.readableBytes >= Self.pieceBytes { endPiece() }
+        }
+
+        private mutating func endPiece() {
+            guard piece.readableBytes > 0 else { return }
+            permit.note(piece.readableBytes)
+            pieces.append(piece)
+            piece = ByteBuffer()
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+internal import UbiquityCore
+
+/// Places and bytes of one kind (pushes, answers, streams), which all accounts have together: one account takes
+/// a quarter of the bytes at most, and so many places; a confined device a quarter of what its account may.
+///
+/// State: `shares`, guarded by its lock.
+final class AccountShares: Sendable {
+    fileprivate enum Holder: Hashable {
+        case account(AccountID)
+        case confined(DeviceName)
+    }
+
+    private struct Share {
+        var places = 0
+        var bytes = 0
+    }
+
+    private static let part = 4
+    private let shares = Mutex<[Holder: Share]>([:])
+    private let all: ByteBudget
+    private let placesMax: Int
+    private let bytesMin: Int
+
+    /// - Parameters:
+    ///   - all: The bytes of everybody.
+    ///   - placesMax: Of an account.
+    ///   - bytesMin: A share is no smaller.
+    init(of all: ByteBudget, placesMax: Int, bytesMin: Int = 0) {
+        self.all = all
+        self.placesMax = placesMax
+        self.bytesMin = bytesMin
+    }
+
+    /// - Throws: ``Busy`` if the account, or the confined device, has as many places as it may.
+    func take(_ rights: DeviceRights) throws(Busy) -> Permit {
+        let holders: [Holder] =
+            [.account(rights.account)] + (rights.isConfined ? [.confined(rights.name)] : [])
+        let isFree = shares.withLock { shares in
+            guard holders.allSatisfy({ shares[$0]?.places ?? 0 < placesMax(of: $0) }) else {
+                return false
+            }
+            for holder in holders { shares[holder, default: Share()].places += 1 }
+            return true
+        }
+        guard isFree else { throw Busy() }
+        return Permit(self, holders)
+    }
+
+    private func placesMax(of holder: Holder) -> Int {
+        switch holder {
+        case .account: placesMax
+        case .confined: max(1, placesMax / Self.part)
+        }
+    }
+
+    private func bytesMax(of holder: Holder) -> Int {
+        switch holder {
+        case .account: max(all.max / Self.part, bytesMin)
+        case .confined: max(all.max / Self.part / Self.part, bytesMin)
+        }
+    }
+
+    /// A place, and the bytes that were taken for it. Given back when it ends, or is released.
+    ///
+    /// State: `bytes`, guarded by its lock; nil: it has ended.
+    final class Permit: Sendable {
+        private let shares: AccountShares
+        private let holders: [Holder]
+        private let bytes = Mutex<Int?>(0)
+
+        fileprivate init(_ shares: AccountShares, _ holders: [Holder]) {
+            self.shares = shares
+            self.holders = holders
+        }
+
+        deinit { end() }
+
+        /// - Returns: False if that is more than may be, of the holder or of all; then nothing was taken.
+        func take(_ count: Int) -> Bool {
+            bytes.withLock { bytes in
+                guard let taken = bytes, shares.add(count, to: holders) else { return false }
+                bytes = taken + count
+                return true
+            }
+        }
+
+        /// Takes what is there already, room or not.
+        func note(_ count: Int) {
+            bytes.withLock { bytes in
+                guard let taken = bytes else { return }
+                shares.note(count, of: holders)
+                bytes = taken + count
+            }
+        }
+
+        func give(_ count: Int) { note(-count) }
+
+        /// Whether the holder has all the bytes that it may, or everybody together has.
+        var isFull: Bool { shares.isFull(holders) }
+
+        func end() {
+            bytes.withLock { bytes in
+                guard let taken = bytes else { return }
+                shares.end(taken, of: holders)
+                bytes = nil
+            }
+        }
+    }
+
+    private func add(_ count: Int, to holders: [Holder]) -> Bool {
+        shares.withLock { shares in
+            let fits = holders.allSatisfy { holder in
+                shares[holder]?.bytes ?? 0 <= bytesMax(of: holder) - count
+            }
+            guard fits, all.take(count) else { return false }
+            for holder in holders { shares[holder]?.bytes += count }
+            return true
+        }
+    }
+
+    private func note(_ count: Int, of holders: [Holder]) {
+        all.note(count)
+        shares.withLock { shares in
+            for holder in holders { shares[holder]?.bytes += count }
+        }
+    }
+
+    private func isFull(_ holders: [Holder]) -> Bool {
+        all.isFull
+            || shares.withLock { shares in
+                holders.contains { shares[$0]?.bytes ?? 0 >= bytesMax(of: $0) }
+            }
+    }
+
+    private func end(_ count: Int, of holders: [Holder]) {
+        all.give(count)
+        shares.withLock { shares in
+            for holder in holders {
+                shares[holder]?.bytes -= count
+                shares[holder]?.places -= 1
+                if shares[holder]?.places == 0 { shares[holder] = nil }
+            }
+        }
+    }
+}

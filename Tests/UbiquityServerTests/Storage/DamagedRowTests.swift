@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// A database in which something else stands than a server has written.
+struct DamagedRowTests {
+    private static let other = Account(
+        id: AccountID("00000000000000bb"), name: AccountName("bob")!, created: 1)
+    private static let otherStore = StoreKey(
+        account: other.id, identifier: Sample.store.identifier)
+
+    /// Has a row of everything.
+    private func open(_ path: String) throws -> SQLiteServerStorage {
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        try storage.createAccount(Self.other, accountsMax: 9, by: .operatorLocally)
+        try storage.setOperatorHash(SecretHash(of: "operator"))
+        let app = RegisteredApp(identifier: Sample.store.identifier, registered: 1)
+        _ = try storage.register(app, appsMax: 9, by: .operatorLocally)
+        let terms = CredentialTerms(stores: [Sample.store.identifier], milliseconds: 1_000)
+        try storage.addCode("code", terms: terms)
+        try storage.addCode("second", terms: terms)
+        let code = SecretHash(of: "code")
+        let device = try storage.redeem(code, by: Sample.newDevice(), now: 1_000).device
+        _ = try storage.signIn(
+            Identity(issuer: "i", subject: "s"), preferredName: nil, accountsMax: 9,
+            by: Sample.newDevice("identity"), now: 1_000)
+        try commitAll(to: Sample.store, in: storage)
+        try storage.commit(
+            Sample.push(Sample.record("a", .integer(1), at: 1), to: Self.otherStore))
+        let passage = Sightings.Passage(device: device.name, store: Sample.store)
+        try storage.note(Sightings(seen: [device.name: 2_000], passed: [passage: 1]))
+        _ = try storage.erase(AccountID("nobody"), now: 1, by: .operatorLocally)
+        return storage
+    }
+
+    private func commitAll(to store: StoreKey, in storage: any ServerStorage) throws {
+        try storage.commit(
+            Sample.push(
+                Sample.record("a", .integer(1), at: 1), Sample.record("b", nil, at: 1), to: store))
+        for run in 1...80 { try storage.commit(Sample.push(Self.count(run), to: store)) }
+    }
+
+    private static func count(_ run: Int) -> UbiquityCore.Record {
+        var record = Sample.record("k", .array([.integer(1), .integer(1)]), at: Int64(run))
+        record.key = record.key.part(PartID("c\(run)")!)
+        return record
+    }
+
+    /// All that a server does with what it reads.
+    private func useAll(of storage: SQLiteServerStorage) throws {
+        _ = try? storage.operatorHash()
+        _ = try? storage.accounts()
+        for name in ["ada", "bob"] {
+            guard let account = try? storage.account(named: AccountName(name)!) else { continue }
+            _ = try? storage.devices(of: account.id)
+            _ = try? storage.identities(of: account.id)
+            for summary in (try? storage.stores(of: account.id)) ?? [] {
+                let key = StoreKey(account: account.id, identifier: summary.identifier)
+                _ = try? storage.read(key, since: summary.position)
+            }
+        }
+        for credential in ["credential", "identity"] {
+            _ = try? storage.device(credential: SecretHash(of: credential))
+        }
+        _ = try? storage.account(of: Identity(issuer: "i", subject: "s"))
+        _ = try? storage.auditEntries(before: nil, max: 100)
+        _ = try? storage.keys(since: nil)
+        _ = try? storage.keys(since: Sample.position(1))
+        _ = try? storage.redeem(SecretHash(of: "second"), by: Sample.newDevice("2"), now: 1_000)
+        try storage.database.read { _ = try SQLiteRecord.countUnreadable($0) }
+    }
+
+    /// Nothing of these may fail: each is for everybody.
+    private func keepHouse(_ storage: SQLiteServerStorage) throws {
+        _ = try storage.apps()
+        _ = try storage.live(among: [])
+        _ = try storage.removeDevices(expiredBy: 10_000, now: 10_000)
+        try storage.trimAudit(toEntries: 100)
+        let rule = ForgettingRule(
+            rememberedMilliseconds: 0, liveMilliseconds: 0, deletionsMax: 0)
+        for store in try storage.storesWithDeletions() {
+            _ = try? storage.forget(rule, in: store, now: 10_000)
+            _ = try? storage.forgetFolded(rule, in: store)
+        }
+    }
+
+    private static let values = [
+        "NULL", "'text'", "x'FF'", "''", "1.5", "-1", "9223372036854775807",
+        "-9223372036854775808",
+    ]
+    /// Without them no server starts.
+    private static let vital: Set = ["running", "secret"]
+
+    @Test(arguments: Self.values)
+    func `whatever stands in a row, the program goes on, and others are served`(
+        value: String
+    ) throws {
+        let folder = try TemporaryFolder()
+        let whole = folder.file("whole.sqlite")
+        let storage = try open(whole)
+        let columns = try storage.database.writeWithoutTransaction { db in
+            // As a damaged file does, it takes null everywhere.
+            try db.execute(
+                sql: """
+                    PRAGMA writable_schema = ON;
+                    UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '') WHERE type = 'table';
+                    PRAGMA writable_schema = RESET
+                    """)
+            let tables = try String.fetchAll(
+                db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
+            return try tables.filter { !Self.vital.contains($0) }.flatMap { table in
+                try db.columns(in: table).map { (table, $0.name) }
+            }
+        }
+        try storage.close()
+        #expect(columns.count > 60)
+        for (number, (table, column)) in columns.enumerated() {
+            let path = folder.file("\(number).sqlite")
+            try FileManager.default.copyItem(atPath: whole, toPath: path)
+            let storage = try SQLiteServerStorage.openForServer(path)
+            try storage.database.writeWithoutTransaction { db in
+                let own = Set(try db.columns(in: table).map(\.name))
+                let owner = table == "account" ? "id" : own.contains("account") ? "account" : nil
+                let isOwn = owner.map { "\($0) = '\(Sample.account.id.string)'" }
+                let condition = isOwn ?? (own.contains("store") ? "store = 1" : "true")
+                try db.execute(
+                    sql: "UPDATE OR IGNORE \(table) SET \(column) = \(value) WHERE \(condition)")
+            }
+            let outcomes = try storage.commit(
+                [
+                    Sample.push(Sample.record("a", .integer(2), at: 900)),
+                    Sample.push(Self.count(3)), Sample.push(Self.count(90)),
+                    Sample.push(Sample.record("a", .integer(2), at: 900), to: Self.otherStore),
+                ], rules: Sample.rules())
+            guard case .committed = outcomes.last else {
+                Issue.record("\(table).\(column) = \(value): \(outcomes)")
+                continue
+            }
+            try useAll(of: storage)
+            try keepHouse(storage)
+            try storage.close()
+        }
+    }
+}

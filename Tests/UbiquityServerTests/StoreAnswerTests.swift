@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import HTTPTypes
+internal import Hummingbird
+internal import NIOCore
+internal import Synchronization
+internal import Testing
+internal import UbiquityCore
+internal import UbiquityWire
+
+@testable internal import UbiquityServer
+
+/// Reading a store: in slices between which others have their turn, into pieces.
+struct StoreAnswerTests {
+    private let threads = BlockingThreads(name: "test", count: 1, waitingMax: 40)
+    private let budget = ByteBudget(max: 64 << 20)
+    private let other = AccountID("00000000000000bb")
+
+    private struct Sink: ResponseBodyWriter {
+        let written: Written
+
+        func write(_ buffer: ByteBuffer) async throws {
+            written.all.withLock { $0.append(contentsOf: buffer.readableBytesView) }
+        }
+        consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
+    }
+
+    /// Shared state: `all`, by its mutex.
+    private final class Written: Sendable {
+        let all = Mutex<[UInt8]>([])
+    }
+
+    private var permit: AccountShares.Permit {
+        get throws {
+            let name = DeviceName(account: Sample.account.id, id: Sample.device)
+            return try AccountShares(of: budget, placesMax: 1).take(DeviceRights(name: name))
+        }
+    }
+
+    private func bytes(of answer: StoreAnswer) async throws -> [UInt8] {
+        let written = Written()
+        var writer: any ResponseBodyWriter = Sink(written: written)
+        try await answer.held.write(to: &writer)
+        return written.all.withLock { $0 }
+    }
+
+    @Test(arguments: WireFormat.allCases)
+    func `a large store is encoded in slices, and held as bytes`(format: WireFormat)
+        async throws
+    {
+        let value = PropertyListValue.array(Array(repeating: .boolean(true), count: 10_000))
+        let records = (0..<50).map { Sample.record("key\($0)", value, at: 500) }
+        var changes = ChangeSet(
+            records: [], cursor: Sample.position(1).cursor, serverMilliseconds: 1_000,
+            isWhole: true)
+        var draft = StoreAnswer.Draft(
+            .message(format), changes, records.map(StoredRecord.init), try permit)
+        let stored = budget.bytes
+        var slices = 1
+        var answer = try draft.encodeSlice()
+        while answer == nil {
+            answer = try draft.encodeSlice()
+            slices += 1
+        }
+        let made = try #require(answer)
+        #expect(slices >= stored / (256 << 10))
+        // What was stored is not held any more.
+        #expect(budget.bytes == made.held.count)
+        changes.records = records
+        #expect(try await bytes(of: made) == format.encode(WireChanges(changes)))
+        #expect(budget.bytes == 0)
+    }
+
+    @Test func `a listener that resumes and has all is told nothing`() async throws {
+        let head = ChangeSet(
+            records: [], cursor: Sample.position(1).cursor, serverMilliseconds: 1, isWhole: false)
+        var draft = StoreAnswer.Draft(.event, head, [], try permit)
+        #expect(try draft.encodeSlice()?.held.count == 0)
+        var whole = head
+        whole.isWhole = true
+        draft = StoreAnswer.Draft(.event, whole, [], try permit)
+        let answer = try #require(try draft.encodeSlice())
+        #expect(
+            try await bytes(of: answer) == Array(ServerSentEvent.changes(whole).readableBytesView))
+    }
+
+    // MARK: - Turns
+
+    /// Keeps the only thread until it is signalled.
+    private func block() -> DispatchSemaphore {
+        let gate = DispatchSemaphore(value: 0)
+        #expect(threads.submit { gate.wait() })
+        return gate
+    }
+
+    @Test func `one account's reads delay another's by one slice`() async throws {
+        let gate = block()
+        let noted = Noted()
+        try await until("the thread") { threads.waitingCount == 0 }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for read in 0..<4 {
+                group.addTask { [threads] in
+                    _ = try await threads.run(slicesFor: Sample.account.id) {
+                        noted.slice(of: read)
+                    }
+                }
+            }
+            try await until("the reads") { threads.waitingCount == 4 }
+            group.addTask { [threads, other] in
+                try await threads.run(for: other) { noted.note("other") }
+            }
+            try await until("the other read") { threads.waitingCount == 5 }
+            gate.signal()
+            try await group.waitForAll()
+        }
+        let all = noted.all.withLock { $0 }
+        #expect(all.count == 13 && all[1] == "other")
+        // A read that has begun is finished first: few are in memory.
+        #expect(Set(all[..<4]).count == 2)
+        threads.close()
+    }
+
+    /// Shared state: `all`, by its mutex.
+    private final class Noted: Sendable {
+        let all = Mutex<[String]>([])
+
+        func note(_ text: String) { all.withLock { $0.append(text) } }
+
+        /// Nil until the third of a read.
+        func slice(of read: Int) -> Bool? {
+            all.withLock { all in
+                all.append("\(read)")
+                return all.count { $0 == "\(read)" } == 3 ? true : nil
+            }
+        }
+    }
+
+    @Test func `an account has a part of the places to wait`() async throws {
+        let gate = block()
+        try await until("the thread") { threads.waitingCount == 0 }
+        for _ in 0..<10 { #expect(threads.submit(for: Sample.account.id) {}) }
+        #expect(!threads.submit(for: Sample.account.id) {})
+        #expect(threads.submit(for: other) {})
+        #expect(threads.submit {})
+        gate.signal()
+        threads.close()
+    }
+}
