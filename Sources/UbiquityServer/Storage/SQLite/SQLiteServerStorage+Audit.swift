@@ -5,6 +5,10 @@ internal import GRDB
 internal import UbiquityCore
 
 extension SQLiteServerStorage {
+    private static let columns = """
+        number, time, deed, account, device, actor, actor_device, last, count, detail
+        """
+
     func auditEntries(
         before number: Int64?, max: Int
     ) throws(StorageError) -> [AuditEntry] {
@@ -12,42 +16,85 @@ extension SQLiteServerStorage {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT number, time, deed, account, device, actor, actor_device FROM audit
-                    WHERE number < ? ORDER BY number DESC LIMIT ?
+                    SELECT \(Self.columns) FROM audit WHERE number < ? ORDER BY number DESC LIMIT ?
                     """, arguments: [number ?? .max, max]
             ).compactMap(AuditEntry.init)
         }
     }
 
-    /// The numbers have no gaps: only the oldest are ever removed.
-    func trimAudit(toEntries max: Int) throws(StorageError) {
+    func record(_ entries: [AuditEntry]) throws(StorageError) {
+        guard !entries.isEmpty else { return }
         try writing { db in
-            try db.execute(
-                sql: "DELETE FROM audit WHERE number <= (SELECT max(number) FROM audit) - ?",
-                arguments: [max])
+            for entry in entries { try record(entry, db) }
+        }
+    }
+
+    func recordChanges(ofLimits limits: [String: String], now: Int64) throws(StorageError) {
+        try writing { db in
+            let known = try Row.fetchAll(db, sql: "SELECT name, value FROM known_limit")
+                .reduce(into: [String: String]()) { $0[$1[0]] = $1[1] }
+            guard known != limits else { return }
+            for (name, value) in limits.sorted(by: { $0.key < $1.key }) where known[name] != value {
+                try db.execute(
+                    sql: "INSERT OR REPLACE INTO known_limit (name, value) VALUES (?, ?)",
+                    arguments: [name, value])
+                guard let old = known[name] else { continue }
+                let event = AuditEvent(
+                    .limitChanged, by: .operatorLocally, detail: "\(name) from \(old) to \(value)")
+                try record(event, at: now, db)
+            }
+        }
+    }
+
+    func auditSurplus(by rule: AuditRule) throws(StorageError) -> [Int64] {
+        try reading { db in
+            let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM audit") ?? 0
+            guard count > rule.entriesMax else { return [] }
+            let rows = try Row.fetchCursor(db, sql: "SELECT number, deed, account FROM audit")
+            var lines: [AuditRule.Line] = []
+            while let row = try rows.next() {
+                guard let action = AuditAction(rawValue: row[1]) else { continue }
+                let account = (row[2] as String?).map { AccountID($0) }
+                lines.append(AuditRule.Line(number: row[0], action: action, account: account))
+            }
+            return rule.surplus(of: lines)
+        }
+    }
+
+    func removeAuditEntries(_ numbers: [Int64]) throws(StorageError) {
+        try writing { db in
+            let statement = try db.cachedStatement(sql: "DELETE FROM audit WHERE number = ?")
+            for number in numbers { try statement.execute(arguments: [number]) }
         }
     }
 
     /// Within the transaction that does what is recorded.
-    func record(
-        _ deed: AuditDeed, of device: DeviceName, now: Int64, by actor: AuditActor, _ db: Database
-    ) throws {
-        try record(
-            deed, of: device.account, device.id, now: now, by: actor, db)
+    func record(_ event: AuditEvent, at now: Int64, _ db: Database) throws {
+        try record(AuditEntry(event, at: now), db)
     }
 
-    /// Within the transaction that does what is recorded.
-    func record(
-        _ deed: AuditDeed, of account: AccountID? = nil, _ device: DeviceID? = nil, now: Int64,
-        by actor: AuditActor, _ db: Database
-    ) throws {
+    private func record(_ entry: AuditEntry, _ db: Database) throws {
+        let event = entry.event
+        let recent = try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT \(Self.columns) FROM audit WHERE deed = ? AND account IS ?
+                    ORDER BY number DESC LIMIT ?
+                    """),
+            arguments: [
+                event.action.rawValue, event.account?.string, AuditRule.entriesPerAccountMax,
+            ]
+        ).compactMap(AuditEntry.init)
+        let sum = AuditRule.fold(entry, into: recent)
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO audit (time, deed, account, device, actor, actor_device)
-                VALUES (?, ?, ?, ?, ?, ?)
+                INSERT OR REPLACE INTO audit (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
+        let new = sum ?? entry
         try statement.execute(arguments: [
-            now, deed.rawValue, account?.string, device?.bits, actor.word, actor.device?.bits,
+            sum?.number, new.time, event.action.rawValue, event.account?.string,
+            event.device?.bits, event.actor.word, event.actor.device?.bits, new.last, new.count,
+            event.detail,
         ])
     }
 }
@@ -56,12 +103,12 @@ extension AuditEntry {
     /// Nil for a row that this program would not have written.
     fileprivate init?(_ row: Row) {
         let device = (row[6] as Int64?).map { DeviceID(bits: $0) }
-        guard let deed = AuditDeed(rawValue: row[2]),
+        guard let action = AuditAction(rawValue: row[2]),
             let actor = AuditActor(word: row[5], device: device)
         else { return nil }
-        self.init(
-            number: row[0], time: row[1], deed: deed,
-            account: (row[3] as String?).map { AccountID($0) },
-            device: (row[4] as Int64?).map { DeviceID(bits: $0) }, actor: actor)
+        let event = AuditEvent(
+            action, of: (row[3] as String?).map { AccountID($0) },
+            (row[4] as Int64?).map { DeviceID(bits: $0) }, by: actor, detail: row[9])
+        self.init(number: row[0], event, at: row[1], last: row[7], count: row[8])
     }
 }
