@@ -177,8 +177,9 @@ extension ServerDevice {
 extension ServerDeed {
     fileprivate init(_ entry: AuditEntry) {
         self.init(
-            number: entry.number, time: entry.time, deed: entry.deed.rawValue,
-            account: entry.account?.string, device: entry.device?.description,
-            actor: entry.actor.word, actorDevice: entry.actor.device?.description)
+            number: entry.number, time: entry.time, deed: entry.event.action.rawValue,
+            account: entry.event.account?.string, device: entry.event.device?.description,
+            actor: entry.event.actor.word, actorDevice: entry.event.actor.device?.description,
+            count: Int64(entry.count), last: entry.last, detail: entry.event.detail)
     }
 }

@@ -9,7 +9,7 @@ package import UbiquityCore
 /// Every call throws ``AdministrationError``.
 package struct Administration: Sendable {
     let storage: any ServerStorage
-    private let desk: OperatorDesk
+    let desk: OperatorDesk
 
     /// - Parameter codeSeconds: How long a code that is made can be used; nil: as with a server by
     ///   default.

@@ -10,7 +10,7 @@ internal import UbiquityCore
 /// seen of devices, credentials that expired, forgetting deletions. When the server is to stop, it
 /// ends the streams, which would otherwise keep it running.
 ///
-/// State: `forgetting`, `ran` and `tidied`, guarded by their locks, though only one tick runs at a time.
+/// State: `forgetting`, `ran`, `surplus` and `tidied`, guarded by their locks, though only one tick runs at a time.
 final class Housekeeping: Service {
     let storage: any ServerStorage
     let writer: BlockingThreads
@@ -18,6 +18,7 @@ final class Housekeeping: Service {
     let authenticator: Authenticator
     let apps: AppRegistry
     let sightings: SightingLog
+    let failures: FailedSignIns
     let commits: CommitQueue
     let readers: BlockingThreads
     let edge: Edge
@@ -39,14 +40,17 @@ final class Housekeeping: Service {
     private static let forgettingMilliseconds: Int64 = 3_600_000
     /// How long pushes wait for the forgetting at most, but for one store, each tick.
     private static let sliceMilliseconds: Int64 = 5
-    /// The same of the audit trail and of expired devices.
+    /// Entries of the audit log that are too many, likewise.
+    private let surplus = Mutex<[Int64]>([])
+    private static let surplusPerTickMax = 256
+    /// The same of expired devices, and of looking for entries that are too many.
     private let tidied = Mutex<Int64?>(nil)
     private static let tidyingMilliseconds: Int64 = 60_000
 
     init(
         storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
         authenticator: Authenticator, apps: AppRegistry, sightings: SightingLog,
-        commits: CommitQueue, readers: BlockingThreads, edge: Edge, readiness: Readiness,
+        failures: FailedSignIns, commits: CommitQueue, readers: BlockingThreads, edge: Edge, readiness: Readiness,
         settings: ServerSettings, logger: Logger
     ) {
         self.storage = storage
@@ -55,6 +59,7 @@ final class Housekeeping: Service {
         self.authenticator = authenticator
         self.apps = apps
         self.sightings = sightings
+        self.failures = failures
         self.commits = commits
         self.readers = readers
         self.edge = edge
@@ -94,10 +99,20 @@ final class Housekeeping: Service {
                 }
                 forgetting.withLock { $0.stores.formUnion(stores) }
             }
+            let isTidying = part == 0 && isTimeToTidy()
+            if isTidying {
+                let rule = AuditRule(entriesMax: settings.auditEntriesMax)
+                let numbers = try await readers.run { [storage] in
+                    try storage.auditSurplus(by: rule)
+                }
+                surplus.withLock { $0 = numbers }
+            }
             try await writer.run { [self] in
                 noteFullness()
                 try followOthers()
                 if part == 0 { try keepHouse() }
+                if isTidying { try removeExpired() }
+                try trimAudit()
                 try forgetDeletions()
                 try storage.scrub(pacedAt: settings.clock.uptime())
                 try storage.emptyLog(pacedAt: settings.clock.uptime())
@@ -140,11 +155,20 @@ final class Housekeeping: Service {
         let seen = sightings.take()
         if !seen.isEmpty { try storage.note(seen) }
         if let time = timeToNote() { try storage.addRunningTime(time) }
-        if isTimeToTidy() { try tidy() }
+        try storage.record(failures.take(now: settings.clock.now()))
     }
 
-    private func tidy() throws {
-        try storage.trimAudit(toEntries: settings.auditEntriesMax)
+    /// Some at a time, as with deletions.
+    private func trimAudit() throws {
+        let numbers = surplus.withLock { surplus in
+            let first = Array(surplus.prefix(Self.surplusPerTickMax))
+            surplus.removeFirst(first.count)
+            return first
+        }
+        if !numbers.isEmpty { try storage.removeAuditEntries(numbers) }
+    }
+
+    private func removeExpired() throws {
         let now = settings.clock.now()
         let count = try storage.removeDevices(
             expiredBy: now - settings.expiredDevicesKeptSeconds * 1_000, now: now)

@@ -114,6 +114,7 @@ extension Server {
     func close() {
         do {
             try storage.note(sightings.take())
+            try storage.record(failures.take(now: nil))
             writer.close()
             readers.close()
             try storage.close()

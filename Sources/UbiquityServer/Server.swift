@@ -11,6 +11,7 @@ struct Server: Sendable {
     let readers: BlockingThreads
     let hub: PushHub
     let sightings: SightingLog
+    let failures = FailedSignIns()
     let edge: Edge
     let readiness: Readiness
     let routes: Routes
@@ -43,6 +44,7 @@ struct Server: Sendable {
             storage: storage, writer: writer, hub: hub, settings: settings,
             metrics: edge.metrics, logger: logger)
         let answers = AccountShares(of: edge.answers, placesMax: settings.connectionsMax)
+        let allowance = PushAllowance(settings)
         let reader = StoreReader(
             storage: storage, threads: readers, sightings: sightings, clock: settings.clock,
             shares: answers)
@@ -50,7 +52,8 @@ struct Server: Sendable {
             gate: gate,
             accounts: AccountRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate,
-                revocation: revocation, attempts: SignInThrottle(settings),
+                revocation: revocation, attempts: SignInThrottle(settings), failures: failures,
+                allowance: allowance,
                 identities: settings.identity.map {
                     IdentityVerifier($0, clock: settings.clock, logger: logger)
                 },
@@ -62,7 +65,7 @@ struct Server: Sendable {
             stores: StoreRoutes(reader: reader, settings: settings),
             push: PushRoute(
                 commits: commits, gate: gate, threads: readers,
-                allowance: PushAllowance(settings),
+                allowance: allowance,
                 shares: AccountShares(
                     of: edge.bodies, placesMax: PushRoute.placesMax,
                     bytesMin: settings.limits.pushBytesMax),
@@ -70,12 +73,12 @@ struct Server: Sendable {
             stream: StreamRoute(
                 reader: reader, hub: hub, gate: gate, settings: settings),
             exports: ExportRoutes(
-                storage: storage, readers: readers, gate: gate, settings: settings),
+                storage: storage, writer: writer, readers: readers, gate: gate, settings: settings),
             health: HealthRoutes(readiness: readiness), edge: edge,
             requests: RateLimiter(settings.requestAllowance, clock: settings.clock))
         housekeeping = Housekeeping(
             storage: storage, writer: writer, hub: hub, authenticator: authenticator,
-            apps: apps, sightings: sightings, commits: commits, readers: readers, edge: edge,
+            apps: apps, sightings: sightings, failures: failures, commits: commits, readers: readers, edge: edge,
             readiness: readiness, settings: settings, logger: logger)
     }
 }

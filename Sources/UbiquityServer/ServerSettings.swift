@@ -113,3 +113,20 @@ package enum AppAdmission: String, CaseIterable, Sendable {
     /// Those that the operator registered.
     case registered
 }
+
+extension ServerSettings {
+    /// How much of everything there may be, by the names here: what the audit log has when it changes.
+    var limitTexts: [String: String] {
+        var texts = ["apps": apps.rawValue, "key": "\(limits.key)"]
+        let children = [Mirror(reflecting: self), Mirror(reflecting: limits)].flatMap(\.children)
+        for (name, value) in children {
+            guard let name else { continue }
+            if let allowance = value as? Allowance {
+                texts[name] = "\(allowance.burst) and \(allowance.perSecond) a second"
+            } else if ["Max", "Min", "Seconds"].contains(where: name.contains) {
+                texts[name] = "\(value)"
+            }
+        }
+        return texts
+    }
+}

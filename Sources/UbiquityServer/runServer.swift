@@ -25,11 +25,24 @@ package func runServer(
     let storage = try SQLiteServerStorage.openForServer(
         folder.databasePath, reserve: DiskReserve(path: folder.reservePath))
     let operatorHash = try OperatorCredential.prepare(in: folder, storage: storage)
+    recordLimits(settings, in: storage, logger)
     let server = Server(
         withinDescriptors(settings, logger), storage: storage, operatorHash: operatorHash, tls: tls,
         logger: logger)
     defer { withExtendedLifetime(lock) { server.close() } }
     try await server.run(onReady: onReady, onMetricsReady: onMetricsReady)
+}
+
+/// Not worth staying away for: a disk may be full.
+private func recordLimits(
+    _ settings: ServerSettings, in storage: SQLiteServerStorage, _ logger: Logger
+) {
+    do {
+        try storage.recordChanges(ofLimits: settings.limitTexts, now: settings.clock.now())
+    } catch {
+        logger.warning(
+            "A change of limits was not recorded.", metadata: ["reason": "\(error)"])
+    }
 }
 
 /// The system may not let the process have as many connections as the settings do. Then the

@@ -80,14 +80,14 @@ extension EndToEndTests {
                     try await stage.run(["account", "delete", "eve", "--yes"] + way)
                         .expectSuccess()
                     #expect(try await names(stage, ["account", "list"] + way) == [])
-                    let audit = try await json(stage, ["audit", "--limit", "8"] + way)
+                    let audit = try await json(stage, ["audit", "--limit", "7"] + way)
                     let deeds = (audit as? [[String: Any]] ?? []).compactMap {
                         $0["deed"] as? String
                     }
                     #expect(
                         deeds == [
                             "account-erased", "app-removed", "app-registered", "account-renamed",
-                            "device-renamed", "device-signed-in", "code-made", "code-made",
+                            "device-renamed", "device-signed-in", "code-made",
                         ])
                 }
             }

@@ -68,6 +68,7 @@ extension EndToEndTests {
             trail.entries[0].deed = Self.evil
             trail.entries[0].account = Self.evil
             trail.entries[0].actor = Self.evil
+            trail.entries[0].detail = Self.evil
             let type = WireFormat.protobuf.rawValue
             let devices = try await CannedServer(
                 status: "200 OK", type: type, body: WireFormat.protobuf.encode(list))

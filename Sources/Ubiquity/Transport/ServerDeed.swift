@@ -13,10 +13,15 @@ package struct ServerDeed: Hashable, Sendable {
     package var account: String?
     package var device: String?
     package var actorDevice: String?
+    /// How often, and when for the last time; a server of 0.1.0 has an entry for each.
+    package var count: Int64
+    package var last: Int64
+    /// An address, or how a limit changed.
+    package var detail: String?
 
     package init(
         number: Int64, time: Int64, deed: String, account: String?, device: String?,
-        actor: String, actorDevice: String?
+        actor: String, actorDevice: String?, count: Int64, last: Int64, detail: String?
     ) {
         self.number = number
         self.time = time
@@ -25,6 +30,9 @@ package struct ServerDeed: Hashable, Sendable {
         self.device = device
         self.actor = actor
         self.actorDevice = actorDevice
+        self.count = count
+        self.last = last
+        self.detail = detail
     }
 }
 
@@ -34,6 +42,9 @@ extension ServerDeed {
         self.init(
             number: Int64(clamping: wire.number), time: Int64(clamping: wire.milliseconds),
             deed: wire.deed, account: text(wire.account), device: text(wire.device),
-            actor: wire.actor, actorDevice: text(wire.actorDevice))
+            actor: wire.actor, actorDevice: text(wire.actorDevice),
+            count: max(1, Int64(clamping: wire.count)),
+            last: Int64(clamping: max(wire.milliseconds, wire.lastMilliseconds)),
+            detail: text(wire.detail))
     }
 }

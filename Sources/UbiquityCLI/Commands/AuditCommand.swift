@@ -9,11 +9,12 @@ struct AuditCommand: AsyncParsableCommand {
         abstract: "Show who signed in, revoked, erased, and the like.",
         discussion: """
             The newest first. Accounts and devices go by their IDs, which `ubiquity account list` \
-            and `ubiquity device list` show, for the trail outlives them. For who runs the server: \
-            as with `ubiquity account`.
+            and `ubiquity device list` show, because the log outlives them. What is repeated within an \
+            hour (a failed sign-in: within a minute) is one entry, with how often and when last. For \
+            server operators: as with `ubiquity account`.
 
             JSON: a list of {"number", "time", "deed", "account", "device", "actor", \
-            "actorDevice"}, of which the IDs may be null.
+            "actorDevice", "count", "last", "detail"}, of which the IDs and "detail" may be null.
             """)
 
     @Option(help: ArgumentHelp("How many entries.", valueName: "number"))
@@ -35,9 +36,12 @@ struct AuditCommand: AsyncParsableCommand {
             [
                 Phrase.time(deed.time), deed.deed, deed.account ?? "-", deed.device ?? "-",
                 deed.actorDevice.map { "\(deed.actor) \($0)" } ?? deed.actor,
+                deed.count == 1 ? "1" : "\(deed.count), last \(Phrase.time(deed.last))",
+                deed.detail ?? "-",
             ]
         }
-        let table = Table(header: ["TIME", "WHAT", "ACCOUNT", "DEVICE", "BY"], rows: rows)
+        let table = Table(
+            header: ["TIME", "WHAT", "ACCOUNT", "DEVICE", "BY", "TIMES", "DETAIL"], rows: rows)
         Output.print(TerminalText(lines: table.lines))
     }
 }
@@ -48,7 +52,8 @@ extension JSON {
             ("number", .integer(Int(deed.number))), ("time", .string(Phrase.isoTime(deed.time))),
             ("deed", .string(deed.deed)), ("account", .optional(deed.account)),
             ("device", .optional(deed.device)), ("actor", .string(deed.actor)),
-            ("actorDevice", .optional(deed.actorDevice)),
+            ("actorDevice", .optional(deed.actorDevice)), ("count", .integer(Int(deed.count))),
+            ("last", .string(Phrase.isoTime(deed.last))), ("detail", .optional(deed.detail)),
         ])
     }
 }

@@ -60,6 +60,13 @@ struct OperatorDesk: Sendable {
         return account
     }
 
+    func exportable(_ name: AccountName) throws(StorageError) -> Account {
+        let account = try account(name)
+        let event = AuditEvent(.accountExported, of: account.id, by: actor)
+        try storage.record([AuditEntry(event, at: now)])
+        return account
+    }
+
     func erase(_ name: AccountName) throws(StorageError) -> AccountID {
         let id = try account(name).id
         guard try storage.erase(id, now: now, by: actor) else { throw .noSuchAccount }
@@ -96,7 +103,7 @@ struct OperatorDesk: Sendable {
         return device
     }
 
-    // MARK: Apps and the audit trail
+    // MARK: Apps and the audit log
 
     func apps() throws(StorageError) -> [RegisteredApp] { try storage.apps() }
 

@@ -2,6 +2,7 @@
 
 internal import Foundation
 internal import GRDB
+internal import UbiquityCore
 
 /// A backup put in the place of a server's database, while no server runs on it. Blocks for the disk.
 ///
@@ -69,10 +70,16 @@ package struct Restoration: Sendable {
                 }
                 return try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0
             }
+            let event = AuditEvent(.databaseRestored, by: .operatorLocally)
+            try SQLiteServerStorage(queue).record([
+                AuditEntry(event, at: ServerClock.system.now())
+            ])
             try queue.close()
             return devices
         } catch let error as DatabaseError {
             throw BackupError.notMade(path: path, reason: error.message ?? "SQLite refused")
+        } catch let error as StorageError {
+            throw BackupError.notMade(path: path, reason: "\(error)")
         }
     }
 

@@ -6,11 +6,8 @@ extension Administration {
     package func export(accountName name: String) throws(AdministrationError) -> AccountExport {
         guard let accountName = AccountName(name) else { throw .nameInvalid(name) }
         do throws(StorageError) {
-            guard let account = try storage.account(named: accountName) else {
-                throw StorageError.noSuchAccount
-            }
             return try AccountExport(
-                of: account, storage: storage, now: ServerClock.system.now())
+                of: desk.exportable(accountName), storage: storage, now: ServerClock.system.now())
         } catch { throw AdministrationError(error, name: name) }
     }
 }

@@ -6,7 +6,7 @@ internal import Synchronization
 /// Ties a listener to its connection: it ends when the other side closes, and a stream that
 /// was ended closes its connection soon, even if the other side does not read.
 ///
-/// State: `isDone`, guarded by being atomic.
+/// State: `isDone`, guarded by its mutex.
 final class StreamConnection: ChannelInboundHandler, Sendable {
     typealias InboundIn = Any
 
@@ -17,7 +17,7 @@ final class StreamConnection: ChannelInboundHandler, Sendable {
     private static let overflowTime = TimeAmount.seconds(5)
 
     private let listener: Listener
-    private let isDone = Atomic(false)
+    private let isDone = Mutex(false)
 
     init(_ listener: Listener) { self.listener = listener }
 
@@ -30,13 +30,13 @@ final class StreamConnection: ChannelInboundHandler, Sendable {
     func handlerRemoved(context: ChannelHandlerContext) { listener.end(.closed) }
 
     /// The stream was written to its end.
-    func finish() { isDone.store(true, ordering: .relaxed) }
+    func finish() { isDone.withLock { $0 = true } }
 
     func closeSoon(_ channel: any Channel, after end: Listener.End) {
-        guard !isDone.load(ordering: .relaxed) else { return }
+        guard !isDone.withLock { $0 } else { return }
         let time = end == .closed ? Self.closedTime : Self.overflowTime
         channel.eventLoop.scheduleTask(in: time) { [self] in
-            if !isDone.load(ordering: .relaxed) { channel.close(promise: nil) }
+            if !isDone.withLock { $0 } { channel.close(promise: nil) }
         }
     }
 }

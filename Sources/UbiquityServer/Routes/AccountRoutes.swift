@@ -13,6 +13,8 @@ struct AccountRoutes: Sendable {
     let gate: Gate
     let revocation: Revocation
     let attempts: SignInThrottle
+    let failures: FailedSignIns
+    let allowance: PushAllowance
     /// Nil: tokens of identity providers are not taken.
     let identities: IdentityVerifier?
     let settings: ServerSettings
@@ -24,12 +26,20 @@ struct AccountRoutes: Sendable {
         let message = try await request.readMessage(WireSignIn.self)
         let credential = Secret.random(prefix: Secret.devicePrefix)
         let device = newDevice(title: message.deviceName, credential)
-        let signedIn =
-            if message.code.isEmpty, let token = request.bearer {
-                try await signIn(device, byToken: token)
-            } else {
-                try await signIn(device, byCode: message.code)
+        let signedIn: SignedIn
+        do {
+            signedIn =
+                if message.code.isEmpty, let token = request.bearer {
+                    try await signIn(device, byToken: token)
+                } else {
+                    try await signIn(device, byCode: message.code)
+                }
+        } catch {
+            if Problem(error).status == .unauthorized {
+                failures.count(context.remoteAddress, now: settings.clock.now())
             }
+            throw error
+        }
         let answer = WireSignInAnswer(signedIn.account, signedIn.device, credential: credential)
         return Response(answer, format)
     }
@@ -63,6 +73,9 @@ struct AccountRoutes: Sendable {
             credential: SecretHash(of: credential),
             devicesPerAccountMax: settings.devicesPerAccountMax)
     }
+
+    /// A rename waits for the disk by itself, where many pushes go together: it counts as so much.
+    private static let renameBytes = 32 * Allowance.bytesPerToken
 
     /// A confined device sees itself alone.
     @Sendable func show(
@@ -108,6 +121,8 @@ struct AccountRoutes: Sendable {
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
         _ device: DeviceName
     ) async throws -> Response {
+        try allowance.take(rights.name)
+        allowance.charge(bytes: Self.renameBytes, rights.name)
         let format = try request.answerFormat
         let title = try await request.readTitle()
         // The body may have taken two minutes.

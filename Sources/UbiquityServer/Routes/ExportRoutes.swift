@@ -9,15 +9,18 @@ internal import UbiquityCore
 /// All that an account has, as an archive: for the person, and for the operator.
 struct ExportRoutes: Sendable {
     let storage: any ServerStorage
+    let writer: BlockingThreads
     let readers: BlockingThreads
     let gate: Gate
     let settings: ServerSettings
     private let permits = ExportPermits()
 
     init(
-        storage: any ServerStorage, readers: BlockingThreads, gate: Gate, settings: ServerSettings
+        storage: any ServerStorage, writer: BlockingThreads, readers: BlockingThreads, gate: Gate,
+        settings: ServerSettings
     ) {
         self.storage = storage
+        self.writer = writer
         self.readers = readers
         self.gate = gate
         self.settings = settings
@@ -26,7 +29,7 @@ struct ExportRoutes: Sendable {
     @Sendable func own(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
-        try await answer(request, .exportOwnAccount) { [storage] in
+        try await answer(request, .exportOwnAccount, by: .device(rights.name.id)) { [storage] in
             try storage.account(rights.account)
         }
     }
@@ -35,19 +38,23 @@ struct ExportRoutes: Sendable {
         guard let name = AccountName(try context.parameters.text("name")) else {
             throw StorageError.noSuchAccount
         }
-        return try await answer(request, .exportAccount) { [storage] in
+        return try await answer(request, .exportAccount, by: .operatorByCredential) { [storage] in
             try storage.account(named: name)
         }
     }
 
     private func answer(
-        _ request: Request, _ operation: ServerOperation,
+        _ request: Request, _ operation: ServerOperation, by actor: AuditActor,
         find: @escaping @Sendable () throws -> Account?
     ) async throws -> Response {
         guard request.headers.accepts(Self.mediaType) else { throw Problem.notTarAcceptable }
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
         let permit = try permits.take(account.id)
         let now = settings.clock.now()
+        if request.method != .head {
+            let event = AuditEvent(.accountExported, of: account.id, by: actor)
+            try await writer.run { [storage] in try storage.record([AuditEntry(event, at: now)]) }
+        }
         let export = try await readers.run(for: account.id) { [storage] in
             try AccountExport(of: account, storage: storage, now: now)
         }

@@ -74,11 +74,14 @@ extension WireAuditTrail {
             .with {
                 $0.number = UInt64(clamping: entry.number)
                 $0.milliseconds = UInt64(clamping: entry.time)
-                $0.deed = entry.deed.rawValue
-                $0.account = entry.account?.string ?? ""
-                $0.device = entry.device?.description ?? ""
-                $0.actor = entry.actor.word
-                $0.actorDevice = entry.actor.device?.description ?? ""
+                $0.deed = entry.event.action.rawValue
+                $0.account = entry.event.account?.string ?? ""
+                $0.device = entry.event.device?.description ?? ""
+                $0.actor = entry.event.actor.word
+                $0.actorDevice = entry.event.actor.device?.description ?? ""
+                $0.count = UInt64(clamping: entry.count)
+                $0.lastMilliseconds = UInt64(clamping: entry.last)
+                $0.detail = entry.event.detail ?? ""
             }
         }
     }

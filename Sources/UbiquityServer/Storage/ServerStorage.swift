@@ -12,7 +12,7 @@ package import UbiquityCore
 ///   server makes them. Everything else may also be done by another process meanwhile; where the
 ///   server erases and scrubs, it is the same caller that does it.
 /// * A read sees one moment: of a push all or nothing.
-/// * What is done to accounts, devices and apps is in the audit trail, or did not happen.
+/// * What is done to accounts, devices and apps is in the audit log, or did not happen.
 /// * Every call may throw ``StorageError/full`` or ``StorageError/failed(_:)``; the backend works
 ///   again when the cause is gone.
 ///
@@ -121,8 +121,15 @@ package protocol ServerStorage: Sendable {
     /// The newest first.
     /// - Parameter number: Only those before this one; nil: all.
     func auditEntries(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry]
-    /// Removes the oldest that are too many.
-    func trimAudit(toEntries max: Int) throws(StorageError)
+    /// Adds what nothing else here records: exports, failed sign-ins, a restore.
+    func record(_ entries: [AuditEntry]) throws(StorageError)
+    /// Records which limits are others than the last time, when they are kept for the next one. The first
+    /// time, none is.
+    func recordChanges(ofLimits limits: [String: String], now: Int64) throws(StorageError)
+    /// The numbers of the entries that are too many, the least worth keeping first. May take as long as
+    /// reading the whole log.
+    func auditSurplus(by rule: AuditRule) throws(StorageError) -> [Int64]
+    func removeAuditEntries(_ numbers: [Int64]) throws(StorageError)
 
     // MARK: Stores
 

@@ -813,11 +813,20 @@ package nonisolated struct WireAuditTrail: Sendable {
 
     package var device: String = String()
 
-    /// By whom: operator-locally, operator-by-credential, device, housekeeping.
+    /// By whom: operator-locally, operator-by-credential, device, housekeeping, stranger.
     package var actor: String = String()
 
     /// Which device; empty: none.
     package var actorDevice: String = String()
+
+    /// How often, if it was repeated; 0: once.
+    package var count: UInt64 = 0
+
+    /// When for the last time; 0: only once.
+    package var lastMilliseconds: UInt64 = 0
+
+    /// The address of a failed sign-in, or how a limit changed; empty: nothing.
+    package var detail: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2348,7 +2357,7 @@ nonisolated extension WireAuditTrail: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireAuditTrail.Entry: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = WireAuditTrail.protoMessageName + ".Entry"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}milliseconds\0\u{1}deed\0\u{1}account\0\u{1}device\0\u{1}actor\0\u{3}actor_device\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}milliseconds\0\u{1}deed\0\u{1}account\0\u{1}device\0\u{1}actor\0\u{3}actor_device\0\u{1}count\0\u{3}last_milliseconds\0\u{1}detail\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2363,6 +2372,9 @@ nonisolated extension WireAuditTrail.Entry: SwiftProtobuf.Message, SwiftProtobuf
       case 5: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 6: try { try decoder.decodeSingularStringField(value: &self.actor) }()
       case 7: try { try decoder.decodeSingularStringField(value: &self.actorDevice) }()
+      case 8: try { try decoder.decodeSingularUInt64Field(value: &self.count) }()
+      case 9: try { try decoder.decodeSingularUInt64Field(value: &self.lastMilliseconds) }()
+      case 10: try { try decoder.decodeSingularStringField(value: &self.detail) }()
       default: break
       }
     }
@@ -2390,6 +2402,15 @@ nonisolated extension WireAuditTrail.Entry: SwiftProtobuf.Message, SwiftProtobuf
     if !self.actorDevice.isEmpty {
       try visitor.visitSingularStringField(value: self.actorDevice, fieldNumber: 7)
     }
+    if self.count != 0 {
+      try visitor.visitSingularUInt64Field(value: self.count, fieldNumber: 8)
+    }
+    if self.lastMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.lastMilliseconds, fieldNumber: 9)
+    }
+    if !self.detail.isEmpty {
+      try visitor.visitSingularStringField(value: self.detail, fieldNumber: 10)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2401,6 +2422,9 @@ nonisolated extension WireAuditTrail.Entry: SwiftProtobuf.Message, SwiftProtobuf
     if lhs.device != rhs.device {return false}
     if lhs.actor != rhs.actor {return false}
     if lhs.actorDevice != rhs.actorDevice {return false}
+    if lhs.count != rhs.count {return false}
+    if lhs.lastMilliseconds != rhs.lastMilliseconds {return false}
+    if lhs.detail != rhs.detail {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -21,7 +21,7 @@ extension AccountSuites {
         }
 
         @Test
-        func `a device whose credential expired a month ago is removed, and the trail says so`()
+        func `a device whose credential expired a month ago is removed, and the audit log says so`()
             async throws
         {
             let folder = try TemporaryFolder()
@@ -47,7 +47,7 @@ extension AccountSuites {
             }
         }
 
-        @Test func `an audit trail that is too long loses its oldest entries`() async throws {
+        @Test func `an audit log that is too long loses its oldest entries`() async throws {
             let folder = try TemporaryFolder()
             var newest: [UInt64] = []
             try await withServer(in: folder) { server in

@@ -5,7 +5,7 @@ internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
-/// The contract of ``ServerStorage`` for accounts, devices, apps and the audit trail, over every
+/// The contract of ``ServerStorage`` for accounts, devices, apps and the audit log, over every
 /// backend.
 @Suite struct AccountStorageTests {
     private let folder: TemporaryFolder
@@ -25,8 +25,12 @@ internal import UbiquityCore
         ).device
     }
 
-    private func deeds(_ storage: any ServerStorage) throws -> [AuditDeed] {
-        try storage.auditEntries(before: nil, max: 99).reversed().map(\.deed)
+    private func trim(_ storage: any ServerStorage, to max: Int) throws {
+        try storage.removeAuditEntries(storage.auditSurplus(by: AuditRule(entriesMax: max)))
+    }
+
+    private func actions(_ storage: any ServerStorage) throws -> [AuditAction] {
+        try storage.auditEntries(before: nil, max: 99).reversed().map(\.event.action)
     }
 
     @Test(arguments: Backend.allCases)
@@ -84,7 +88,7 @@ internal import UbiquityCore
         try storage.rename(ada.id, to: name, now: 4, by: .operatorLocally)
         #expect(try storage.account(named: name)?.id == ada.id)
         #expect(try storage.account(named: ada.name) == nil)
-        #expect(try deeds(storage) == [.accountCreated, .accountCreated, .accountRenamed])
+        #expect(try actions(storage) == [.accountCreated, .accountCreated, .accountRenamed])
         #expect(throws: StorageError.noSuchAccount) {
             try storage.rename(.random(), to: ada.name, now: 3, by: .operatorLocally)
         }
@@ -130,8 +134,8 @@ internal import UbiquityCore
         #expect(try storage.stores(of: bob.account.id).map(\.usage.keys) == [1])
         #expect(try storage.account(of: identity) == bob.account)
         let last = try #require(storage.auditEntries(before: nil, max: 1).first)
-        #expect(last.deed == .accountErased && last.account == ada.id && last.time == 9)
-        #expect(last.actor == .device(device.name.id))
+        #expect(last.event.action == .accountErased && last.event.account == ada.id && last.time == 9)
+        #expect(last.event.actor == .device(device.name.id))
     }
 
     @Test(arguments: Backend.allCases)
@@ -226,7 +230,7 @@ internal import UbiquityCore
         }
         #expect(try storage.accounts() == [ada])
         #expect(try storage.account(of: identity) == nil)
-        #expect(try deeds(storage) == [.accountCreated])
+        #expect(try actions(storage) == [.accountCreated])
     }
 
     @Test(arguments: Backend.allCases)
@@ -247,11 +251,11 @@ internal import UbiquityCore
         #expect(try !storage.removeApp(one.identifier, now: 8, by: .operatorByCredential))
         #expect(try storage.apps() == [two])
         #expect(
-            try deeds(storage) == [.accountCreated, .appRegistered, .appRegistered, .appRemoved])
+            try actions(storage) == [.accountCreated, .appRegistered, .appRemoved])
     }
 
     @Test(arguments: Backend.allCases)
-    func `the audit trail tells who did what, the newest first, and keeps so many`(
+    func `the audit log tells who did what, the newest first, and keeps so many`(
         backend: Backend
     ) throws {
         let storage = try backend.open(in: folder)
@@ -260,19 +264,63 @@ internal import UbiquityCore
         #expect(try storage.revoke(device, now: 8, by: .device(device.id)))
         #expect(try !storage.revoke(device, now: 9, by: .operatorLocally))
         #expect(
-            try deeds(storage)
+            try actions(storage)
                 == [.accountCreated, .codeMade, .deviceSignedIn, .deviceRenamed, .deviceRevoked])
         let entries = try storage.auditEntries(before: nil, max: 2)
-        #expect(entries.map(\.actor) == [.device(device.id), .operatorByCredential])
+        #expect(entries.map(\.event.actor) == [.device(device.id), .operatorByCredential])
         #expect(entries.map(\.time) == [8, 7])
-        #expect(entries.allSatisfy { $0.account == ada.id && $0.device == device.id })
+        #expect(entries.allSatisfy { $0.event.account == ada.id && $0.event.device == device.id })
         let older = try storage.auditEntries(before: entries[1].number, max: 9)
-        #expect(older.map(\.deed) == [.deviceSignedIn, .codeMade, .accountCreated])
-        try storage.trimAudit(toEntries: 2)
-        #expect(try deeds(storage) == [.deviceRenamed, .deviceRevoked])
-        try storage.trimAudit(toEntries: 2)
+        #expect(older.map(\.event.action) == [.deviceSignedIn, .codeMade, .accountCreated])
+        try trim(storage, to: 2)
+        #expect(try actions(storage) == [.deviceRenamed, .deviceRevoked])
+        try trim(storage, to: 2)
         _ = try signIn(storage, credential: "c2")
         #expect(
-            try deeds(storage) == [.deviceRenamed, .deviceRevoked, .codeMade, .deviceSignedIn])
+            try actions(storage) == [.deviceRenamed, .deviceRevoked, .codeMade, .deviceSignedIn])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a device that renames itself without end has one entry an hour, and others keep theirs`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let device = try signIn(storage).name
+        for time in 0..<500 {
+            _ = try storage.rename(
+                device, title: "\(time)", now: 20_000 * Int64(time), by: .device(device.id))
+        }
+        let entries = try storage.auditEntries(before: nil, max: 99)
+        #expect(
+            entries.map(\.event.action)
+                == [
+                    .deviceRenamed, .deviceRenamed, .deviceRenamed, .deviceSignedIn, .codeMade,
+                    .accountCreated,
+                ])
+        #expect(entries.map(\.count) == [140, 180, 180, 1, 1, 1])
+        #expect(entries[0].time == 7_200_000 && entries[0].last == 9_980_000)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `failed sign-ins, exports and changed limits are in the audit log`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let failed = AuditEvent(.signInFailed, by: .stranger, detail: "192.0.2.1")
+        let exported = AuditEvent(.accountExported, of: ada.id, by: .operatorLocally)
+        try storage.record([
+            AuditEntry(failed, at: 100, last: 200, count: 7), AuditEntry(exported, at: 150),
+            AuditEntry(failed, at: 1_000), AuditEntry(failed, at: 60_100),
+        ])
+        try storage.recordChanges(ofLimits: ["keysMax": "1024", "valueBytesMax": "9"], now: 1)
+        try storage.recordChanges(ofLimits: ["keysMax": "1024", "valueBytesMax": "9"], now: 2)
+        try storage.recordChanges(ofLimits: ["keysMax": "12", "valueBytesMax": "9"], now: 3)
+        let changed = AuditEvent(
+            .limitChanged, by: .operatorLocally, detail: "keysMax from 1024 to 12")
+        let entries = try storage.auditEntries(before: nil, max: 4)
+        #expect(entries.map(\.event) == [changed, failed, exported, failed])
+        #expect(entries.map(\.count) == [1, 1, 1, 8])
+        #expect(entries.map(\.time) == [3, 60_100, 150, 100])
+        #expect(entries[3].last == 1_000)
     }
 }

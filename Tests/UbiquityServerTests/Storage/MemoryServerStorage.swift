@@ -33,6 +33,7 @@ final class MemoryServerStorage: ServerStorage {
         var apps: [StoreIdentifier: RegisteredApp] = [:]
         var audit: [AuditEntry] = []
         var lastAudit: Int64 = 0
+        var limits: [String: String] = [:]
         var devices: [DeviceName: SignedIn] = [:]
         var stores: [StoreKey: Store] = [:]
         var running: Int64 = 0
@@ -42,14 +43,24 @@ final class MemoryServerStorage: ServerStorage {
         }
 
         mutating func record(
-            _ deed: AuditDeed, _ account: AccountID?, _ device: DeviceID?, _ now: Int64,
+            _ action: AuditAction, _ account: AccountID?, _ device: DeviceID?, _ now: Int64,
             _ actor: AuditActor
         ) {
+            record(AuditEntry(AuditEvent(action, of: account, device, by: actor), at: now))
+        }
+
+        mutating func record(_ entry: AuditEntry) {
+            let recent = audit.reversed().filter {
+                $0.event.action == entry.event.action && $0.event.account == entry.event.account
+            }
+            if let sum = AuditRule.fold(entry, into: recent) {
+                audit[audit.firstIndex { $0.number == sum.number }!] = sum
+                return
+            }
+            var entry = entry
             lastAudit += 1
-            audit.append(
-                AuditEntry(
-                    number: lastAudit, time: now, deed: deed, account: account, device: device,
-                    actor: actor))
+            entry.number = lastAudit
+            audit.append(entry)
         }
 
         mutating func insert(
@@ -92,10 +103,10 @@ final class MemoryServerStorage: ServerStorage {
         }
 
         mutating func remove(
-            _ device: DeviceName, _ deed: AuditDeed, _ now: Int64, _ actor: AuditActor
+            _ device: DeviceName, _ action: AuditAction, _ now: Int64, _ actor: AuditActor
         ) -> Bool {
             guard devices.removeValue(forKey: device) != nil else { return false }
-            record(deed, device.account, device.id, now, actor)
+            record(action, device.account, device.id, now, actor)
             return true
         }
     }
@@ -294,8 +305,37 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
-    func trimAudit(toEntries max: Int) {
-        state.withLock { $0.audit.removeFirst(Swift.max(0, $0.audit.count - max)) }
+    func record(_ entries: [AuditEntry]) {
+        state.withLock { state in
+            for entry in entries { state.record(entry) }
+        }
+    }
+
+    func recordChanges(ofLimits limits: [String: String], now: Int64) {
+        state.withLock { state in
+            for (name, value) in limits.sorted(by: { $0.key < $1.key }) {
+                guard let old = state.limits.updateValue(value, forKey: name), old != value else {
+                    continue
+                }
+                let event = AuditEvent(
+                    .limitChanged, by: .operatorLocally, detail: "\(name) from \(old) to \(value)")
+                state.record(AuditEntry(event, at: now))
+            }
+        }
+    }
+
+    func auditSurplus(by rule: AuditRule) -> [Int64] {
+        state.withLock { state in
+            rule.surplus(
+                of: state.audit.map {
+                    AuditRule.Line(
+                        number: $0.number, action: $0.event.action, account: $0.event.account)
+                })
+        }
+    }
+
+    func removeAuditEntries(_ numbers: [Int64]) {
+        state.withLock { state in state.audit.removeAll { numbers.contains($0.number) } }
     }
 
     func note(_ sightings: Sightings) {

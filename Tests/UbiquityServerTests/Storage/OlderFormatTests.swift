@@ -153,4 +153,35 @@ struct OlderFormatTests {
         #expect(times == [900, 900])
         try storage.close()
     }
+
+    @Test func `entries of the audit log of an earlier format are kept, each counted once`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        try storage.close()
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { db in
+            try db.execute(
+                sql: """
+                    DROP INDEX audit_recent; DROP TABLE known_limit;
+                    ALTER TABLE audit DROP COLUMN last; ALTER TABLE audit DROP COLUMN count;
+                    ALTER TABLE audit DROP COLUMN detail;
+                    INSERT INTO audit VALUES (2, 7, 'device-renamed', '00000000000000aa', 5, 'device', 5),
+                        (3, 8, 'device-renamed', '00000000000000aa', 5, 'device', 5);
+                    PRAGMA user_version = 4
+                    """)
+        }
+        try queue.close()
+        let next = try SQLiteServerStorage.openForServer(path)
+        let id = DeviceID(rawValue: 5)
+        let event = AuditEvent(.deviceRenamed, of: Sample.account.id, id, by: .device(id))
+        try next.record([AuditEntry(event, at: 9)])
+        let entries = try next.auditEntries(before: nil, max: 2)
+        #expect(entries.map(\.number) == [3, 2])
+        #expect(entries.map(\.count) == [2, 1])
+        #expect(entries.map(\.last) == [9, 7])
+        #expect(entries.allSatisfy { $0.event == event })
+        try next.close()
+    }
 }

@@ -8,7 +8,7 @@ enum SQLiteSchema {
     static let applicationID: Int64 = 0x5562_5376
 
     /// One step a format; the first makes format 1 of an empty file.
-    private static let migrations = [format1, format2, format3, format4]
+    private static let migrations = [format1, format2, format3, format4, format5]
     static var version: Int { migrations.count }
 
     /// Brings the file to this program's format.
@@ -144,5 +144,15 @@ enum SQLiteSchema {
             PRIMARY KEY (store, key, run, times)) WITHOUT ROWID;
         CREATE INDEX folded_mark ON folded (store, mark, committed, time);
         CREATE INDEX folded_shown ON folded (store, key, mark) WHERE removed = 0;
+        """
+
+    /// An entry of the audit log counts what is done again: `time` is of the first time, `last` of the last;
+    /// null: they are the same. `known_limit` is how a server was set when it last started.
+    private static let format5 = """
+        ALTER TABLE audit ADD COLUMN last INTEGER;
+        ALTER TABLE audit ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
+        ALTER TABLE audit ADD COLUMN detail TEXT;
+        CREATE INDEX audit_recent ON audit (deed, account);
+        CREATE TABLE known_limit (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
         """
 }

@@ -41,7 +41,7 @@ extension SQLiteServerStorage: ServerStorage {
         try db.execute(
             sql: "INSERT INTO account (id, name, created) VALUES (?, ?, ?)",
             arguments: [account.id.string, account.name.string, account.created])
-        try record(.accountCreated, of: account.id, now: account.created, by: actor, db)
+        try record(AuditEvent(.accountCreated, of: account.id, by: actor), at: account.created, db)
     }
 
     func account(named name: AccountName) throws(StorageError) -> Account? {
@@ -80,7 +80,7 @@ extension SQLiteServerStorage: ServerStorage {
             try db.execute(
                 sql: "UPDATE account SET name = ? WHERE id = ?",
                 arguments: [name.string, account.string])
-            try record(.accountRenamed, of: account, now: now, by: actor, db)
+            try record(AuditEvent(.accountRenamed, of: account, by: actor), at: now, db)
         }
     }
 

@@ -25,7 +25,7 @@ extension SQLiteServerStorage {
             try db.execute(
                 sql: "INSERT INTO app (identifier, registered) VALUES (?, ?)",
                 arguments: [identifier, app.registered])
-            try record(.appRegistered, now: app.registered, by: actor, db)
+            try record(AuditEvent(.appRegistered, by: actor), at: app.registered, db)
             return true
         }
     }
@@ -37,7 +37,7 @@ extension SQLiteServerStorage {
             try db.execute(
                 sql: "DELETE FROM app WHERE identifier = ?", arguments: [identifier.string])
             guard db.changesCount == 1 else { return false }
-            try record(.appRemoved, now: now, by: actor, db)
+            try record(AuditEvent(.appRemoved, by: actor), at: now, db)
             return true
         }
     }

@@ -5,6 +5,10 @@ internal import GRDB
 internal import UbiquityCore
 
 extension SQLiteServerStorage {
+    private static let columns = """
+        number, time, deed, account, device, actor, actor_device, last, count, detail
+        """
+
     func auditEntries(
         before number: Int64?, max: Int
     ) throws(StorageError) -> [AuditEntry] {
@@ -12,56 +16,103 @@ extension SQLiteServerStorage {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT number, time, deed, account, device, actor, actor_device FROM audit
-                    WHERE number < ? ORDER BY number DESC LIMIT ?
+                    SELECT \(Self.columns) FROM audit WHERE number < ? ORDER BY number DESC LIMIT ?
                     """, arguments: [number ?? .max, max]
             ).compactMap { try? AuditEntry($0) }
         }
     }
 
-    /// The numbers have no gaps: only the oldest are ever removed.
-    func trimAudit(toEntries max: Int) throws(StorageError) {
+    func record(_ entries: [AuditEntry]) throws(StorageError) {
+        guard !entries.isEmpty else { return }
         try writing { db in
-            try db.execute(
-                sql: "DELETE FROM audit WHERE number <= (SELECT max(number) FROM audit) - ?",
-                arguments: [max])
+            for entry in entries { try record(entry, db) }
+        }
+    }
+
+    func recordChanges(ofLimits limits: [String: String], now: Int64) throws(StorageError) {
+        try writing { db in
+            let known = try Row.fetchAll(db, sql: "SELECT name, value FROM known_limit")
+                .reduce(into: [String: String]()) { $0[try $1.value(0)] = try $1.value(1) }
+            guard known != limits else { return }
+            for (name, value) in limits.sorted(by: { $0.key < $1.key }) where known[name] != value {
+                try db.execute(
+                    sql: "INSERT OR REPLACE INTO known_limit (name, value) VALUES (?, ?)",
+                    arguments: [name, value])
+                guard let old = known[name] else { continue }
+                let event = AuditEvent(
+                    .limitChanged, by: .operatorLocally, detail: "\(name) from \(old) to \(value)")
+                try record(event, at: now, db)
+            }
+        }
+    }
+
+    func auditSurplus(by rule: AuditRule) throws(StorageError) -> [Int64] {
+        try reading { db in
+            let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM audit") ?? 0
+            guard count > rule.entriesMax else { return [] }
+            let rows = try Row.fetchCursor(db, sql: "SELECT number, deed, account FROM audit")
+            var lines: [AuditRule.Line] = []
+            while let row = try rows.next() {
+                guard let action = AuditAction(rawValue: try row.value(1)) else { continue }
+                let account = row.hasNull(atIndex: 2) ? nil : try row.account(2)
+                lines.append(
+                    AuditRule.Line(number: try row.value(0), action: action, account: account))
+            }
+            return rule.surplus(of: lines)
+        }
+    }
+
+    func removeAuditEntries(_ numbers: [Int64]) throws(StorageError) {
+        try writing { db in
+            let statement = try db.cachedStatement(sql: "DELETE FROM audit WHERE number = ?")
+            for number in numbers { try statement.execute(arguments: [number]) }
         }
     }
 
     /// Within the transaction that does what is recorded.
-    func record(
-        _ deed: AuditDeed, of device: DeviceName, now: Int64, by actor: AuditActor, _ db: Database
-    ) throws {
-        try record(
-            deed, of: device.account, device.id, now: now, by: actor, db)
+    func record(_ event: AuditEvent, at now: Int64, _ db: Database) throws {
+        try record(AuditEntry(event, at: now), db)
     }
 
-    /// Within the transaction that does what is recorded.
-    func record(
-        _ deed: AuditDeed, of account: AccountID? = nil, _ device: DeviceID? = nil, now: Int64,
-        by actor: AuditActor, _ db: Database
-    ) throws {
+    private func record(_ entry: AuditEntry, _ db: Database) throws {
+        let event = entry.event
+        let recent = try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT \(Self.columns) FROM audit WHERE deed = ? AND account IS ?
+                    ORDER BY number DESC LIMIT ?
+                    """),
+            arguments: [
+                event.action.rawValue, event.account?.string, AuditRule.entriesPerAccountMax,
+            ]
+        ).compactMap { try? AuditEntry($0) }
+        let sum = AuditRule.fold(entry, into: recent)
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO audit (time, deed, account, device, actor, actor_device)
-                VALUES (?, ?, ?, ?, ?, ?)
+                INSERT OR REPLACE INTO audit (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
+        let new = sum ?? entry
         try statement.execute(arguments: [
-            now, deed.rawValue, account?.string, device?.bits, actor.word, actor.device?.bits,
+            sum?.number, new.time, event.action.rawValue, event.account?.string,
+            event.device?.bits, event.actor.word, event.actor.device?.bits, new.last, new.count,
+            event.detail,
         ])
     }
 }
 
 extension AuditEntry {
-    /// - Throws: ``StorageError/unreadable``.
+    /// - Throws: ``StorageError/unreadable``, also for a row that this program would not have written.
     fileprivate init(_ row: Row) throws(StorageError) {
         let device = row.hasNull(atIndex: 6) ? nil : try row.device(6)
-        guard let deed = AuditDeed(rawValue: try row.value(2)),
+        guard let action = AuditAction(rawValue: try row.value(2)),
             let actor = AuditActor(word: try row.value(5), device: device)
         else { throw .unreadable }
+        let event = AuditEvent(
+            action, of: row.hasNull(atIndex: 3) ? nil : try row.account(3),
+            row.hasNull(atIndex: 4) ? nil : try row.device(4), by: actor,
+            detail: try row.valueIfAny(9))
         self.init(
-            number: try row.value(0), time: try row.time(1), deed: deed,
-            account: row.hasNull(atIndex: 3) ? nil : try row.account(3),
-            device: row.hasNull(atIndex: 4) ? nil : try row.device(4), actor: actor)
+            number: try row.value(0), event, at: try row.time(1), last: row.hasNull(atIndex: 7) ? nil : try row.time(7),
+            count: try row.count(8))
     }
 }

@@ -41,7 +41,8 @@ extension SQLiteServerStorage {
                     """,
                 arguments: [SQLiteText.bytes(title), device.account.string, device.id.bits])
             guard db.changesCount == 1 else { return false }
-            try record(.deviceRenamed, of: device, now: now, by: actor, db)
+            try record(
+                AuditEvent(.deviceRenamed, of: device.account, device.id, by: actor), at: now, db)
             return true
         }
     }
@@ -66,7 +67,8 @@ extension SQLiteServerStorage {
 
     /// - Returns: Whether it was there.
     private func remove(
-        _ device: DeviceName, _ deed: AuditDeed, now: Int64, by actor: AuditActor, _ db: Database
+        _ device: DeviceName, _ action: AuditAction, now: Int64, by actor: AuditActor,
+        _ db: Database
     ) throws -> Bool {
         let arguments: StatementArguments = [device.account.string, device.id.bits]
         try db.execute(
@@ -77,7 +79,7 @@ extension SQLiteServerStorage {
                 DELETE FROM passed
                 WHERE store IN (SELECT id FROM store WHERE account = ?) AND device = ?
                 """, arguments: arguments)
-        try record(deed, of: device, now: now, by: actor, db)
+        try record(AuditEvent(action, of: device.account, device.id, by: actor), at: now, db)
         return true
     }
 
@@ -145,7 +147,7 @@ extension SQLiteServerStorage {
                 device.credential.bytes, now, now, rights.stores.map(SQLiteStores.text),
                 rights.expires,
             ])
-        try record(.deviceSignedIn, of: rights.name, now: now, by: .device(id), db)
+        try record(AuditEvent(.deviceSignedIn, of: account, id, by: .device(id)), at: now, db)
         return Device(rights: rights, title: device.title, created: now, seen: now)
     }
 }

@@ -23,7 +23,7 @@ extension SQLiteServerStorage {
                 try db.execute(sql: statement, arguments: ["account": account.string])
             }
             try db.execute(sql: "INSERT OR IGNORE INTO chore (name) VALUES ('scrub')")
-            try record(.accountErased, of: account, now: now, by: actor, db)
+            try record(AuditEvent(.accountErased, of: account, by: actor), at: now, db)
             return true
         }
         // The row of a store has a number, which another store may get: see `states`.

@@ -21,7 +21,7 @@ extension SQLiteServerStorage {
                     code.hash.bytes, code.account.string, code.expires,
                     code.terms.stores.map(SQLiteStores.text), code.terms.milliseconds,
                 ])
-            try record(.codeMade, of: code.account, now: now, by: actor, db)
+            try record(AuditEvent(.codeMade, of: code.account, by: actor), at: now, db)
         }
     }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What was done. The words are the protocol's.
-package enum AuditDeed: String, Hashable, Sendable, CaseIterable {
+package enum AuditAction: String, Hashable, Sendable, CaseIterable {
     case accountCreated = "account-created"
     case accountRenamed = "account-renamed"
+    case accountExported = "account-exported"
     case accountErased = "account-erased"
     case codeMade = "code-made"
+    case signInFailed = "sign-in-failed"
     case deviceSignedIn = "device-signed-in"
     case deviceRenamed = "device-renamed"
     case deviceRevoked = "device-revoked"
@@ -13,4 +15,6 @@ package enum AuditDeed: String, Hashable, Sendable, CaseIterable {
     case deviceRemoved = "device-removed"
     case appRegistered = "app-registered"
     case appRemoved = "app-removed"
+    case limitChanged = "limit-changed"
+    case databaseRestored = "database-restored"
 }

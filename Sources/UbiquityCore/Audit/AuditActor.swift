@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import UbiquityCore
-
-/// Who did it.
+/// Who did something that is in the audit log.
 package enum AuditActor: Hashable, Sendable {
     /// On the server's machine, by the data folder.
     case operatorLocally
@@ -12,6 +10,8 @@ package enum AuditActor: Hashable, Sendable {
     case device(DeviceID)
     /// The server by itself.
     case housekeeping
+    /// Somebody without a valid credential.
+    case stranger
 
     /// The word of the protocol.
     package var word: String {
@@ -20,21 +20,23 @@ package enum AuditActor: Hashable, Sendable {
         case .operatorByCredential: "operator-by-credential"
         case .device: "device"
         case .housekeeping: "housekeeping"
+        case .stranger: "stranger"
         }
     }
 
-    /// Nil: it is none.
+    /// Nil unless it is a device.
     package var device: DeviceID? {
         if case .device(let id) = self { id } else { nil }
     }
 
-    /// Nil for a word that there is not.
-    init?(word: String, device: DeviceID?) {
+    /// Nil for a word that does not exist.
+    package init?(word: String, device: DeviceID?) {
         switch (word, device) {
         case ("operator-locally", _): self = .operatorLocally
         case ("operator-by-credential", _): self = .operatorByCredential
         case ("device", let device?): self = .device(device)
         case ("housekeeping", _): self = .housekeeping
+        case ("stranger", _): self = .stranger
         default: return nil
         }
     }
