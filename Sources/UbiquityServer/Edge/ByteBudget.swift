@@ -7,7 +7,7 @@ internal import Synchronization
 /// State: `used`, guarded by its mutex.
 final class ByteBudget: Sendable {
     private let used = Mutex(0)
-    private let max: Int
+    let max: Int
 
     init(max: Int) { self.max = max }
 
