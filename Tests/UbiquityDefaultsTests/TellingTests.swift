@@ -20,13 +20,15 @@ import Ubiquity
             let observer = Observer(mirror)
             mirror.store.set(1, forKey: "k1")
             #expect(try await changes.next() == ["k1"])
+            // Its observer compares what is there when it is called.
+            try await until("the notification") { observer.told.count == 1 }
             try mirror.store.performBatch { batch in
                 try batch.set(2, forKey: "k2")
                 batch.removeObject(forKey: "k1")
             }
             mirror.set(3, forKey: "k3")
             #expect(try await changes.next() == ["k1", "k2"])
-            try await until("the notifications") { observer.told.count == 2 }
+            try await until("the notification") { observer.told.count == 2 }
             #expect(observer.told.map(\.keys) == [["k1"], ["k1", "k2"]])
             #expect(observer.told.allSatisfy { !$0.isOnMainQueue && $0.values == $0.keys.count })
         }
