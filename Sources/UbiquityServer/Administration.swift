@@ -4,7 +4,8 @@ package import UbiquityCore
 
 /// What an operator does directly in a server's data folder, for whoever can read it. A server may
 /// be running on it meanwhile, and notices within a second. Blocks for the disk, at most some
-/// seconds, and as long as writing the whole database takes where an account is erased.
+/// seconds, and as long as writing the whole database takes where an account is erased and no server
+/// runs.
 ///
 /// Every call throws ``AdministrationError``.
 package struct Administration: Sendable {

@@ -10,7 +10,8 @@ internal import UbiquityCore
 /// seen of devices, credentials that expired, forgetting deletions. When the server is to stop, it
 /// ends the streams, which would otherwise keep it running.
 ///
-/// State: `forgetting`, `ran`, `surplus` and `tidied`, guarded by their locks, though only one tick runs at a time.
+/// State: `forgetting`, `ran`, `surplus` and `tidied`, guarded by their locks, though only one
+/// tick runs at a time.
 final class Housekeeping: Service {
     let storage: any ServerStorage
     let writer: BlockingThreads
@@ -38,8 +39,11 @@ final class Housekeeping: Service {
     private let ran = Mutex<Int64?>(nil)
     private static let runningMilliseconds: Int64 = 60_000
     private static let forgettingMilliseconds: Int64 = 3_600_000
-    /// How long pushes wait for the forgetting at most, but for one store, each tick.
+    /// How long pushes wait for the forgetting at most, but for one store, each tick; and for a slice of
+    /// what was erased.
     private static let sliceMilliseconds: Int64 = 5
+    /// Of a tick.
+    private static let erasingMilliseconds: Int64 = 200
     /// Entries of the audit log that are too many, likewise.
     private let surplus = Mutex<[Int64]>([])
     private static let surplusPerTickMax = 256
@@ -50,8 +54,8 @@ final class Housekeeping: Service {
     init(
         storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
         authenticator: Authenticator, apps: AppRegistry, sightings: SightingLog,
-        failures: FailedSignIns, commits: CommitQueue, readers: BlockingThreads, edge: Edge, readiness: Readiness,
-        settings: ServerSettings, logger: Logger
+        failures: FailedSignIns, commits: CommitQueue, readers: BlockingThreads, edge: Edge,
+        readiness: Readiness, settings: ServerSettings, logger: Logger
     ) {
         self.storage = storage
         self.writer = writer
@@ -117,6 +121,7 @@ final class Housekeeping: Service {
                 try storage.scrub(pacedAt: settings.clock.uptime())
                 try storage.emptyLog(pacedAt: settings.clock.uptime())
             }
+            try await eraseRest()
             if part == 0 { _ = try await readers.run { [storage] in try storage.operatorHash() } }
             readiness.roundEnded()
         } catch {
@@ -156,6 +161,14 @@ final class Housekeeping: Service {
         if !seen.isEmpty { try storage.note(seen) }
         if let time = timeToNote() { try storage.addRunningTime(time) }
         try storage.record(failures.take(now: settings.clock.now()))
+    }
+
+    /// What is left of erased accounts, in slices, so that pushes have their turn between two.
+    private func eraseRest() async throws {
+        let end = settings.clock.uptime() + Self.erasingMilliseconds
+        while try await writer.run({ [storage] in
+            try storage.eraseRest(for: Self.sliceMilliseconds)
+        }), settings.clock.uptime() < end {}
     }
 
     /// Some at a time, as with deletions.

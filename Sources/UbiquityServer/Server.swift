@@ -78,7 +78,8 @@ struct Server: Sendable {
             requests: RateLimiter(settings.requestAllowance, clock: settings.clock))
         housekeeping = Housekeeping(
             storage: storage, writer: writer, hub: hub, authenticator: authenticator,
-            apps: apps, sightings: sightings, failures: failures, commits: commits, readers: readers, edge: edge,
+            apps: apps, sightings: sightings, failures: failures, commits: commits,
+            readers: readers, edge: edge,
             readiness: readiness, settings: settings, logger: logger)
     }
 }

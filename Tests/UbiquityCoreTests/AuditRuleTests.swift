@@ -41,7 +41,8 @@ struct AuditRuleTests {
         return log.filter { !surplus.contains($0.number) }
     }
 
-    @Test func `a device that renames itself a hundred thousand times is in the log once an hour`() {
+    @Test func `a device that renames itself a hundred thousand times is in the log once an hour`()
+    {
         let log = Self.log(of: (0..<100_000).lazy.map { Self.renamed(1, at: 60 * Int64($0)) })
         #expect(log.map(\.time) == [0, 3_600_000])
         #expect(log.map(\.count) == [60_000, 40_000])
@@ -121,7 +122,8 @@ struct AuditRuleTests {
     @Test func `a log without a flood loses its oldest entries`() {
         let lines = (1...20).map { number in
             AuditRule.Line(
-                number: Int64(number), action: number.isMultiple(of: 2) ? .codeMade : .deviceSignedIn,
+                number: Int64(number),
+                action: number.isMultiple(of: 2) ? .codeMade : .deviceSignedIn,
                 account: AccountID("\(number / 2)"))
         }
         #expect(AuditRule(entriesMax: 20).surplus(of: lines).isEmpty)

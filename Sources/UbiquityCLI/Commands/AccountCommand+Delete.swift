@@ -13,9 +13,10 @@ extension AccountCommand {
                 is signed in to, and the device is signed out; its values stay on it unless --wipe \
                 is given.
 
-                The server keeps nothing of the account: its file is written anew, so that what was \
-                there cannot be found in it either. Backups that were made before are others' to \
-                delete. What other devices have already received stays on them.
+                The server keeps nothing of the account. What its file had is overwritten, by a server \
+                that runs in slices, and the file is written anew when that disturbs nobody. Backups \
+                that were made before are others' to delete. What other devices have already received \
+                stays on them.
 
                 JSON: {"account"}.
                 """)
@@ -45,8 +46,8 @@ extension AccountCommand {
             try confirm(name)
             if try await !operation.authority().erase(account: name) {
                 Output.note(
-                    "The database's file could not be written anew now, for another program reads "
-                        + "it, or the disk is full; a server that runs on it does it when it can.")
+                    "What it had is not overwritten in the database's file yet: the server that runs on "
+                        + "the folder is at it, and if none runs, the next one will be.")
             }
             report(name, "The account \(name) is deleted.")
         }

@@ -44,9 +44,20 @@ package struct Backup: Sendable {
                 try db.execute(sql: "VACUUM INTO ?", arguments: [draft.draftPath])
             }
             try queue.close()
+            try finishErasing(draft.draftPath)
         } catch let error as DatabaseError {
             throw BackupError(error, database: database, output: draft.path)
         }
+    }
+
+    /// What a server is just removing of accounts that were erased is not in the copy.
+    private static func finishErasing(_ path: String) throws {
+        let queue = try DatabaseQueue(path: path)
+        let isErasing = try queue.read { db in
+            try db.tableExists("erased") && Bool.fetchOne(db, sql: "SELECT 1 FROM erased") ?? false
+        }
+        if isErasing { try SQLiteServerStorage(queue).scrub(pacedAt: nil) }
+        try queue.close()
     }
 }
 

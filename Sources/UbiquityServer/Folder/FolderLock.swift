@@ -19,6 +19,16 @@ final class FolderLock: Sendable {
         }
     }
 
+    /// Whether a server runs on the folder; nil: that cannot be told.
+    static func isHeld(_ folder: DataFolder) -> Bool? {
+        // A shared lock for a moment: a server has an exclusive one.
+        let file = open(folder.lockPath, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+        guard file >= 0 else { return errno == ENOENT ? false : nil }
+        defer { close(file) }
+        if flock(file, LOCK_SH | LOCK_NB) == 0 { return false }
+        return errno == EWOULDBLOCK ? true : nil
+    }
+
     deinit {
         // Not by closing alone: a program that this process is just starting has the file too, until
         // it runs.

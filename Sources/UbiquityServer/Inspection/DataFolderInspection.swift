@@ -61,17 +61,8 @@ package struct DataFolderInspection: Sendable {
         database = Entry(path: folder.databasePath)
         log = Entry(path: folder.databasePath + "-wal")
         credential = Entry(path: folder.operatorCredentialPath)
-        isRunning = Self.isLocked(folder.lockPath)
+        isRunning = FolderLock.isHeld(folder)
         if database != nil { content = Self.checked(folder.databasePath) }
-    }
-
-    /// A shared lock for a moment: a server has an exclusive one.
-    private static func isLocked(_ path: String) -> Bool? {
-        let file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard file >= 0 else { return errno == ENOENT ? false : nil }
-        defer { close(file) }
-        if flock(file, LOCK_SH | LOCK_NB) == 0 { return false }
-        return errno == EWOULDBLOCK ? true : nil
     }
 
     private static func checked(_ path: String) -> Result<Database, ServerStartError> {

@@ -42,18 +42,23 @@ package protocol ServerStorage: Sendable {
     ) throws(StorageError)
 
     /// Removes the account with all that is its: devices, codes, identities, stores. A push to it
-    /// that comes later is ``PushOutcome/noSuchAccount``. Of what was removed nothing is left in
-    /// the storage's files once ``scrub(pacedAt:)`` was done.
+    /// that comes later is ``PushOutcome/noSuchAccount``. Takes as long as its devices are many; what its
+    /// stores held is overwritten by ``eraseRest(for:)``, and the last traces by ``scrub(pacedAt:)``.
     /// - Returns: Whether there was such an account.
     func erase(
         _ account: AccountID, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool
 
-    /// Makes sure that nothing is left in the files of what was erased. Takes as long as writing
-    /// the whole database anew, during which nothing else is written. Does nothing if nothing was
-    /// erased since.
+    /// Removes some of what the stores of erased accounts held, for about so long.
+    /// - Returns: Whether there is more.
+    func eraseRest(for milliseconds: Int64) throws(StorageError) -> Bool
+
+    /// Makes sure that nothing is left in the files of what was erased, when the rest was. Takes as long as
+    /// writing the whole database anew, during which nothing else is written. Does nothing if nothing
+    /// was erased since.
     /// - Parameter uptime: Milliseconds of a clock that is never set: then only if the last time
-    ///   is so long ago that this takes a hundredth of the time at most. Nil: at once.
+    ///   is so long ago that this takes a hundredth of the time at most, and if the database is small, or
+    ///   nobody has pushed for a while and it is not large. Nil: at once, the rest included.
     func scrub(pacedAt uptime: Int64?) throws(StorageError)
 
     // MARK: Signing in

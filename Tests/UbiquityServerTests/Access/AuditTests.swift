@@ -25,7 +25,8 @@ extension AccountSuites {
                 let device = try await server.furtherDevice(stores: ["notes"])
                 var statuses: [Int: Int] = [:]
                 for number in 0..<60 {
-                    let rename = WireRename.with { $0.name = "name \(number)" }
+                    var rename = WireRename()
+                    rename.name = "name \(number)"
                     let status = try await server.send(
                         "PATCH", "/v1/devices/\(device.id)", credential: device.credential, rename
                     ).status
@@ -90,7 +91,9 @@ extension AccountSuites {
                 _ = try administration.export(accountName: "ada")
                 let exports = try await entries(server, of: "account-exported")
                 #expect(
-                    exports.map(\.actor) == ["operator-locally", "operator-by-credential", "device"])
+                    exports.map(\.actor) == [
+                        "operator-locally", "operator-by-credential", "device",
+                    ])
                 #expect(exports.map(\.count) == [1, 1, 2])
                 #expect(exports.allSatisfy { $0.account == ada.account })
                 #expect(exports.last?.actorDevice == ada.id)
@@ -102,12 +105,14 @@ extension AccountSuites {
         {
             let folder = try TemporaryFolder()
             try await withServer(in: folder) { server in
-                #expect(try await entries(server, of: "limit-changed").isEmpty)
+                let changed = try await entries(server, of: "limit-changed")
+                #expect(changed.isEmpty)
             }
-            try await withServer(in: folder) { settings in
+            let configure = { (settings: inout ServerSettings) in
                 settings.limits.keysMax = 12
                 settings.signInAllowance.burst = 3
-            } _: { server in
+            }
+            try await withServer(in: folder, configure) { server in
                 let changed = try await entries(server, of: "limit-changed")
                 #expect(
                     changed.map(\.detail) == [

@@ -134,7 +134,8 @@ internal import UbiquityCore
         #expect(try storage.stores(of: bob.account.id).map(\.usage.keys) == [1])
         #expect(try storage.account(of: identity) == bob.account)
         let last = try #require(storage.auditEntries(before: nil, max: 1).first)
-        #expect(last.event.action == .accountErased && last.event.account == ada.id && last.time == 9)
+        #expect(
+            last.event.action == .accountErased && last.event.account == ada.id && last.time == 9)
         #expect(last.event.actor == .device(device.name.id))
     }
 

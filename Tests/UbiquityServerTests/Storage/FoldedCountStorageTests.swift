@@ -119,6 +119,7 @@ struct FoldedCountStorageTests {
         }
         #expect(try rows() ?? 0 > 30)
         _ = try storage.erase(Sample.account.id, now: 1, by: .operatorLocally)
+        #expect(try !storage.eraseRest(for: 60_000))
         #expect(try rows() == 0)
     }
 
@@ -132,7 +133,7 @@ struct FoldedCountStorageTests {
         let queue = try DatabaseQueue(path: path)
         try queue.write { db in
             try db.execute(
-                sql: """
+                sql: OlderFormatTests.undoingFormat5 + """
                     DROP TABLE folded; ALTER TABLE store DROP COLUMN folded;
                     ALTER TABLE store DROP COLUMN parts;
                     ALTER TABLE store DROP COLUMN folds_forgotten;

@@ -177,6 +177,8 @@ final class MemoryServerStorage: ServerStorage {
 
     func scrub(pacedAt uptime: Int64?) {}
 
+    func eraseRest(for milliseconds: Int64) -> Bool { false }
+
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
         try state.withLock { state throws(StorageError) in
             state.codes = state.codes.filter { $0.value.expires > now }

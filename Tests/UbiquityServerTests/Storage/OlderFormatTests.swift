@@ -49,6 +49,13 @@ struct OlderFormatTests {
         PRAGMA application_id = 1432507254; PRAGMA user_version = 1;
         """
 
+    /// Makes a file of format 4 of one of format 5, but for the number.
+    static let undoingFormat5 = """
+        DROP INDEX audit_recent; DROP TABLE known_limit; DROP TABLE erased;
+        ALTER TABLE audit DROP COLUMN last; ALTER TABLE audit DROP COLUMN count;
+        ALTER TABLE audit DROP COLUMN detail;
+        """
+
     private func write(to path: String) throws {
         let queue = try DatabaseQueue(path: path)
         try queue.write { db in
@@ -154,7 +161,8 @@ struct OlderFormatTests {
         try storage.close()
     }
 
-    @Test func `entries of the audit log of an earlier format are kept, each counted once`() throws {
+    @Test func `entries of the audit log of an earlier format are kept, each counted once`() throws
+    {
         let folder = try TemporaryFolder()
         let path = folder.file("test.sqlite")
         let storage = try SQLiteServerStorage.openForServer(path)
@@ -163,10 +171,7 @@ struct OlderFormatTests {
         let queue = try DatabaseQueue(path: path)
         try queue.write { db in
             try db.execute(
-                sql: """
-                    DROP INDEX audit_recent; DROP TABLE known_limit;
-                    ALTER TABLE audit DROP COLUMN last; ALTER TABLE audit DROP COLUMN count;
-                    ALTER TABLE audit DROP COLUMN detail;
+                sql: Self.undoingFormat5 + """
                     INSERT INTO audit VALUES (2, 7, 'device-renamed', '00000000000000aa', 5, 'device', 5),
                         (3, 8, 'device-renamed', '00000000000000aa', 5, 'device', 5);
                     PRAGMA user_version = 4

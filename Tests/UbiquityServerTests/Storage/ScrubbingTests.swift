@@ -130,6 +130,9 @@ extension AccountSuites {
             let next = try SQLiteServerStorage.openForServer(path)
             #expect(try chores(next) == ["scrub"])
             try next.scrub(pacedAt: 0)
+            #expect(try chores(next) == ["scrub"])
+            #expect(try !next.eraseRest(for: 1_000))
+            try next.scrub(pacedAt: 0)
             #expect(try chores(next) == [])
             #expect(try traces(of: 1..<2, in: folder).isEmpty)
         }
@@ -141,13 +144,112 @@ extension AccountSuites {
                 try storage.createAccount(account(number), accountsMax: 9, by: .operatorLocally)
             }
             #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
+            _ = try storage.eraseRest(for: 1_000)
             try storage.scrub(pacedAt: 1_000)
             #expect(try chores(storage) == [])
             #expect(try storage.erase(account(2).id, now: 2, by: .operatorLocally))
+            _ = try storage.eraseRest(for: 1_000)
             try storage.scrub(pacedAt: 1_001)
             #expect(try chores(storage) == ["scrub"])
             try storage.scrub(pacedAt: 10_000_000)
             #expect(try chores(storage) == [])
+        }
+
+        @Test func `what a large account held is erased in slices, and others push between two`()
+            throws
+        {
+            let folder = try TemporaryFolder()
+            let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+            for number in 1...2 {
+                try storage.createAccount(account(number), accountsMax: 9, by: .operatorLocally)
+            }
+            for batch in 0..<8 {
+                let writes = (0..<500).map {
+                    Sample.record(
+                        "secret-1-\(batch * 500 + $0)", $0.isMultiple(of: 5) ? nil : .integer(1),
+                        at: 500)
+                }
+                let push = Push([try Transaction(writes)])
+                let rules = CommitRules(
+                    admission: PushAdmission(limits: largeLimits, now: 60_000), run: 7,
+                    storesPerAccountMax: 9)
+                _ = try storage.commit([WaitingPush(store: store(1), push: push)], rules: rules)
+            }
+            #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
+            #expect(try storage.stores(of: account(1).id).isEmpty)
+            var slices = 0
+            while try storage.eraseRest(for: 0) {
+                slices += 1
+                let push = Sample.push(
+                    Sample.record("a", .integer(1), at: 500 + Int64(slices)), to: try store(2))
+                _ = try storage.commit([push], rules: Sample.rules(now: 60_000))
+            }
+            #expect(slices >= 4_000 / 16)
+            let counts = try storage.database.read { db in
+                try ["record", "span", "accepted", "erased"].map {
+                    try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)")
+                }
+            }
+            #expect(counts == [1, 1, 1, 0])
+            #expect(try storage.stores(of: account(2).id).map(\.usage.keys) == [1])
+            try storage.close()
+        }
+
+        private var largeLimits: StoreLimits {
+            var limits = StoreLimits()
+            limits.keysMax = 10_000
+            return limits
+        }
+
+        @Test func `a backup has nothing of what is still being erased`() throws {
+            let folder = try TemporaryFolder()
+            try FileManager.default.createDirectory(
+                atPath: folder.file("data"), withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+            let storage = try SQLiteServerStorage.openForServer(folder.file("data/ubiquity.sqlite"))
+            try storage.createAccount(account(1), accountsMax: 9, by: .operatorLocally)
+            let push = Sample.push(
+                Sample.record("a", .string("secret-1-value"), at: 500), to: try store(1))
+            _ = try storage.commit([push], rules: Sample.rules())
+            #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
+            let copy = try Backup(
+                of: folder.file("data"), to: folder.file("copy"), replaces: false, secondsMax: 60)
+            #expect(copy.accounts == 0)
+            #expect(try !files(with: ["secret-1-"], in: folder).contains("copy"))
+            let found = try DatabaseQueue(path: copy.path).read {
+                try Int.fetchOne($0, sql: "SELECT count(*) FROM record")
+            }
+            #expect(found == 0)
+            try storage.close()
+        }
+
+        @Test func `a large database is written anew when nobody has pushed for a while`() throws {
+            let folder = try TemporaryFolder()
+            let path = folder.file("test.sqlite")
+            let storage = try SQLiteServerStorage.openForServer(path)
+            for number in 1...2 {
+                try storage.createAccount(account(number), accountsMax: 9, by: .operatorLocally)
+            }
+            // As much as many accounts have.
+            try storage.database.write { db in
+                try db.execute(
+                    sql: "CREATE TABLE ballast (a); INSERT INTO ballast VALUES (zeroblob(20000000))"
+                )
+            }
+            try storage.emptyLog(pacedAt: 10_000)
+            #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
+            for uptime in stride(from: Int64(20_000), to: 600_000, by: 100_000) {
+                try storage.scrub(pacedAt: uptime)
+            }
+            #expect(try chores(storage) == ["scrub"])
+            let push = Sample.push(Sample.record("a", .integer(1), at: 500), to: try store(2))
+            _ = try storage.commit([push], rules: Sample.rules())
+            try storage.scrub(pacedAt: 700_000)
+            try storage.scrub(pacedAt: 1_200_000)
+            #expect(try chores(storage) == ["scrub"])
+            try storage.scrub(pacedAt: 1_300_000)
+            #expect(try chores(storage) == [])
+            try storage.close()
         }
     }
 }

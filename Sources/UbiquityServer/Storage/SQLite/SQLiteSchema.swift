@@ -147,12 +147,14 @@ enum SQLiteSchema {
         """
 
     /// An entry of the audit log counts what is done again: `time` is of the first time, `last` of the last;
-    /// null: they are the same. `known_limit` is how a server was set when it last started.
+    /// null: they are the same. `known_limit` is how a server was set when it last started. `erased` has the
+    /// numbers of stores that have no row any more, and whose records are still to be removed.
     private static let format5 = """
         ALTER TABLE audit ADD COLUMN last INTEGER;
         ALTER TABLE audit ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
         ALTER TABLE audit ADD COLUMN detail TEXT;
         CREATE INDEX audit_recent ON audit (deed, account);
         CREATE TABLE known_limit (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE erased (store INTEGER PRIMARY KEY);
         """
 }

@@ -19,6 +19,7 @@ extension SQLiteServerStorage {
             try batch.finish()
             return (outcomes: batch.outcomes, touched: batch.touched)
         }
+        scrubs.withLock { $0.quietSince = nil }
         states.withLock { states in
             if states.count + batch.touched.count > Self.rememberedStoresMax { states.removeAll() }
             states.merge(batch.touched) { $1 }

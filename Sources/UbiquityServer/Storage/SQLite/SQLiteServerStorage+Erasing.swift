@@ -5,11 +5,13 @@ internal import GRDB
 internal import Synchronization
 internal import UbiquityCore
 
-/// Erasing takes two steps. The first removes the rows, and SQLite overwrites them with zeros
-/// (`secure_delete`). That leaves copies: in the write-ahead log, and in the unused middle of pages
-/// whose rows were once moved to another page, which SQLite does not overwrite. So the second
-/// writes the whole file anew (`VACUUM`), and empties the log, for which no program may be reading an
-/// older state. It may come later, even after the process was killed: `chore` remembers it.
+/// Erasing takes three steps. The first removes the account's own rows, and notes the numbers of its
+/// stores. The second removes what these held, in slices, for it may be gigabytes. SQLite overwrites
+/// what is removed with zeros (`secure_delete`). That leaves copies: in the write-ahead log, and in the
+/// unused middle of pages whose rows were once moved to another page, which SQLite does not overwrite.
+/// So the third writes the whole file anew (`VACUUM`), where nobody waits for it long, and empties
+/// the log, for which no program may be reading an older state. The second and the third may come later, even after the
+/// process was killed: `erased` and `chore` remember them.
 ///
 /// What is deleted or replaced is overwritten in the file alone; so the log is emptied every few seconds
 /// in which something was written.
@@ -32,17 +34,59 @@ extension SQLiteServerStorage {
     }
 
     private static let erasing =
-        ["record", "span", "passed", "accepted", "folded"].map { table in
-            """
-            DELETE FROM \(table) WHERE store IN (SELECT id FROM store WHERE account = :account)
-            """
-        }
+        ["INSERT INTO erased (store) SELECT id FROM store WHERE account = :account"]
         + ["store", "device", "code", "identity"].map { table in
             "DELETE FROM \(table) WHERE account = :account"
         } + ["DELETE FROM account WHERE id = :account"]
 
+    func eraseRest(for milliseconds: Int64) throws(StorageError) -> Bool {
+        guard try reading({ try nextErased($0) }) != nil else { return false }
+        return try writing { db in
+            let start = ContinuousClock.now
+            while let store = try nextErased(db) {
+                if try !removeSome(of: store, db) {
+                    try db.execute(sql: "DELETE FROM erased WHERE store = ?", arguments: [store])
+                }
+                if ContinuousClock.now - start >= .milliseconds(milliseconds) {
+                    return try nextErased(db) != nil
+                }
+            }
+            return false
+        }
+    }
+
+    private func nextErased(_ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db.cachedStatement(sql: "SELECT store FROM erased LIMIT 1"))
+    }
+
+    /// - Returns: Whether there was any.
+    private func removeSome(of store: Int64, _ db: Database) throws -> Bool {
+        for (table, key) in Self.held {
+            let statement = try db.cachedStatement(
+                sql: """
+                    DELETE FROM \(table) WHERE (store, \(key)) IN (
+                        SELECT store, \(key) FROM \(table) WHERE store = ? LIMIT \(Self.removedAtOnce))
+                    """)
+            try statement.execute(arguments: [store])
+            if db.changesCount > 0 { return true }
+        }
+        return false
+    }
+
+    /// What stores hold, and by what each of it is found.
+    private static let held = [
+        ("record", "key"), ("folded", "key, run, times"), ("accepted", "device"),
+        ("passed", "device"), ("span", "first_revision"),
+    ]
+    /// Between two looks at the clock.
+    private static let removedAtOnce = 16
+
     func scrub(pacedAt uptime: Int64?) throws(StorageError) {
-        if let uptime, uptime < scrubs.withLock({ $0 }) { return }
+        if let uptime {
+            guard try mayScrub(at: uptime) else { return }
+        } else {
+            while try eraseRest(for: 100) {}
+        }
         let start = ContinuousClock.now
         var pause: Int64 = 0
         // From its end, and longer the longer it took, whether it came to pass or not: a disk that is
@@ -51,10 +95,11 @@ extension SQLiteServerStorage {
             if let uptime {
                 let took = Int64((ContinuousClock.now - start) / .milliseconds(1))
                 let next = uptime + took + max(pause, took * Self.scrubPauseFactor)
-                scrubs.withLock { $0 = next }
+                scrubs.withLock { $0.next = next }
             }
         }
-        do { try database.writeWithoutTransaction { try scrub($0) } } catch let error
+        let rewrites = uptime.map(mayRewrite) ?? true
+        do { try database.writeWithoutTransaction { try scrub($0, rewrites) } } catch let error
             as DatabaseError where error.resultCode == .SQLITE_BUSY
         {
             // Somebody reads what is to be overwritten. Not so long that an answer would wait.
@@ -74,8 +119,31 @@ extension SQLiteServerStorage {
     /// How long pushes wait for a reader of the old file, each time.
     private static let readerMilliseconds = 100
 
-    private func scrub(_ db: Database) throws {
-        if try isAsked("scrub", db) {
+    private func mayScrub(at uptime: Int64) throws(StorageError) -> Bool {
+        guard uptime >= scrubs.withLock({ $0.next }) else { return false }
+        return try reading { try nextErased($0) } == nil
+    }
+
+    /// Whether others hardly notice that the file is written anew.
+    private func mayRewrite(at uptime: Int64) -> Bool {
+        let quiet = scrubs.withLock { scrubs in
+            let since = scrubs.quietSince ?? uptime
+            scrubs.quietSince = since
+            return uptime - since
+        }
+        let bytes = FileStatus(path: database.path)?.bytes ?? .max
+        return bytes <= Self.rewrittenAtOnceBytesMax
+            || quiet >= Self.quietMilliseconds && bytes <= Self.rewrittenBytesMax
+    }
+
+    /// Some tenths of a second.
+    private static let rewrittenAtOnceBytesMax = 16 << 20
+    /// Some seconds.
+    private static let rewrittenBytesMax = 256 << 20
+    private static let quietMilliseconds: Int64 = 600_000
+
+    private func scrub(_ db: Database, _ rewrites: Bool) throws {
+        if try rewrites && isAsked("scrub", db) {
             try db.execute(
                 sql: """
                     VACUUM; INSERT OR IGNORE INTO chore (name) VALUES ('truncate');

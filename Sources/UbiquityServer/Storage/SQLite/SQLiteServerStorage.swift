@@ -10,16 +10,24 @@ internal import UbiquityCore
 /// State: the connections guard themselves. `states` is the writer's memory of stores, so that a
 /// push need not read their rows; only ``commit(_:rules:)``, ``forget(_:in:now:)`` and
 /// ``erase(_:now:by:)`` use it, which come from one thread, and the lock is there for the compiler.
-/// `foreignVersion`, `scrubs` and `logEmptying`, the uptimes of the next scrubbing and emptying, and `runningTime`, which is what the
-/// file has of it, likewise.
+/// `foreignVersion`, `scrubs`, `logEmptying`, the uptime of the next emptying, and `runningTime`, which
+/// is what the file has of it, likewise.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let states = Mutex<[StoreKey: SQLiteStore]>([:])
-    let scrubs = Mutex<Int64>(0)
+    let scrubs = Mutex(Scrubs())
     let logEmptying = Mutex<Int64>(0)
     let runningTime: Mutex<Int64>
     /// Nil where no server runs.
     let reserve: DiskReserve?
+    /// When the database may be written anew.
+    struct Scrubs {
+        /// The uptime of the next time.
+        var next: Int64 = 0
+        /// Nobody has pushed since this uptime; nil: since the last look.
+        var quietSince: Int64?
+    }
+
     private let statesVersion = Mutex<Int64?>(nil)
     private let foreignVersion = Mutex<Int64?>(nil)
 

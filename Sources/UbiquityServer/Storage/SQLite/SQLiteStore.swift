@@ -71,12 +71,14 @@ struct SQLiteStore: Sendable {
         }
     }
 
+    /// Not under the number of one whose records are still to be removed.
     static func insert(_ store: StoreKey, _ db: Database) throws -> SQLiteStore {
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO store (account, identifier, revision, bytes, keys, deletions, newest,
+                INSERT INTO store (id, account, identifier, revision, bytes, keys, deletions, newest,
                     newest_forgotten, forgotten_revision, parts)
-                VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0, 0)
+                SELECT coalesce(max(id), 0) + 1, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0
+                FROM (SELECT max(id) AS id FROM store UNION ALL SELECT max(store) FROM erased)
                 """)
         try statement.execute(arguments: [store.account.string, store.identifier.string])
         return SQLiteStore(id: db.lastInsertedRowID)
