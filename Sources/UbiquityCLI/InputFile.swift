@@ -17,15 +17,19 @@ enum InputFile {
     /// Reads from where the file is.
     static func read(_ handle: FileHandle, _ path: String) throws(Failure) -> Data {
         var data = Data()
+        let tooLarge = Failure(.badInput, "\(name(path)) has more than \(bytesMax >> 20) MB")
+        // Where it is a file, its size is known.
+        if let start = try? handle.offset(), let end = try? handle.seekToEnd() {
+            guard end < start + UInt64(bytesMax) else { throw tooLarge }
+            try? handle.seek(toOffset: start)
+        }
         do {
             while let piece = try handle.read(upToCount: pieceBytes), !piece.isEmpty {
                 data += piece
                 guard data.count <= bytesMax else { break }
             }
         } catch { throw failure(error, path) }
-        guard data.count <= bytesMax else {
-            throw Failure(.badInput, "\(name(path)) has more than \(bytesMax >> 20) MB")
-        }
+        guard data.count <= bytesMax else { throw tooLarge }
         return data
     }
 

@@ -66,7 +66,7 @@ extension EndToEndTests {
             }
         }
 
-        @Test(arguments: [12, 60, 120])
+        @Test(arguments: [2, 8])
         func `an event without end breaks the stream, and the status says why`(
             _ megabytes: Int
         ) async throws {
@@ -74,13 +74,14 @@ extension EndToEndTests {
             let body =
                 Array("event: changes\ndata: {\"records\":[".utf8) + text
                 + Array("{}],\"cursor\":\"c\"}\n\n".utf8)
-            try await run(["sync"] + Self.store, type: "text/event-stream", body: body) {
-                run, stage in
+            try await run(
+                ["sync", "--timeout", "110"] + Self.store, type: "text/event-stream", body: body
+            ) { run, stage in
                 #expect(run.status == 69, "\(run)")
-                #expect(run.errors.contains("more than"), "\(run)")
+                #expect(run.errors.contains(" cannot be understood"), "\(run)")
                 let status = try await stage.run(
                     ["status"] + Self.store + ["--home", stage.path("home")])
-                #expect(status.output.contains("more than"), "\(status)")
+                #expect(status.output.contains("cannot be understood"), "\(status)")
             }
         }
 

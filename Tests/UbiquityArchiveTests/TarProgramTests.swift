@@ -54,8 +54,8 @@ import UbiquityCore
         try unpackExport()
         let names = try tar("-tf", "export.tar")
         #expect(
-            names == "stores/TEAM.example.notes.plist\nstores/b.plist\nmanifest.plist\nSHA256SUMS\n"
-        )
+            names
+                == "stores/TEAM.example.notes.plist\nstores/b.plist\nmanifest.plist\nSHA256SUMS\n")
         let attributes = try FileManager.default.attributesOfItem(
             atPath: folder + "/unpacked/manifest.plist")
         #expect((attributes[.posixPermissions] as? Int) == 0o600)
