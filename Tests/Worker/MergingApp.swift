@@ -10,7 +10,7 @@ struct MergingApp {
     /// What it saw after it last wrote each key.
     private var remembered: [Key: PropertyListValue] = [:]
 
-    mutating func declare(in store: UbiquitousKeyValueStore) {
+    func declare(in store: UbiquitousKeyValueStore) {
         for (key, policy) in MergedKeys.policies {
             store.setConflictPolicy(ConflictPolicy(policy), forKey: key.string)
         }
@@ -38,8 +38,8 @@ struct MergingApp {
         _ number: Int, _ chance: Chance, _ engine: borrowing SyncEngine
     ) -> MergeMove? {
         let (key, policy) = chance.pick(MergedKeys.policies.sorted { $0.key < $1.key })
-        // A store that was let go and made again has its policies still where a round trip keeps it.
-        let isDeclared = engine.policies[key] != nil
+        // A store that is made anew is the one before, as long as a round trip of that is under way.
+        let isDeclared = engine.policy(of: key) != nil
         if chance.perMille(isDeclared ? 100 : 500) {
             guard engine[key] != nil else { return nil }
             return MergeMove(erasing: key, policy, number: number, in: engine, chance)

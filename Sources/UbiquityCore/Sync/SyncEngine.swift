@@ -29,7 +29,7 @@ package struct SyncEngine: Sendable {
     var clock: DeviceClock
     var random: RandomSource
     // Policies: SyncEngine+Policies.swift
-    package internal(set) var policies: [Key: MergePolicy] = [:]
+    var policies: [Key: MergePolicy] = [:]
     /// For parts that this run writes.
     var partNames: PartNames
     var misfits: Set<Key> = []
