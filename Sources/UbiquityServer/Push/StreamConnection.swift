@@ -33,7 +33,7 @@ final class StreamConnection: ChannelInboundHandler, Sendable {
     func finish() { isDone.withLock { $0 = true } }
 
     func closeSoon(_ channel: any Channel, after end: Listener.End) {
-        guard !isDone.withLock { $0 } else { return }
+        if isDone.withLock({ $0 }) { return }
         let time = end == .closed ? Self.closedTime : Self.overflowTime
         channel.eventLoop.scheduleTask(in: time) { [self] in
             if !isDone.withLock { $0 } { channel.close(promise: nil) }

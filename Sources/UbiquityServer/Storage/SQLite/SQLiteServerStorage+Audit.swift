@@ -101,7 +101,7 @@ extension SQLiteServerStorage {
 }
 
 extension AuditEntry {
-    /// - Throws: ``StorageError/unreadable``, also for a row that this program would not have written.
+    /// - Throws: ``StorageError/unreadable``, also for a row that this program would not write.
     fileprivate init(_ row: Row) throws(StorageError) {
         let device = row.hasNull(atIndex: 6) ? nil : try row.device(6)
         guard let action = AuditAction(rawValue: try row.value(2)),
