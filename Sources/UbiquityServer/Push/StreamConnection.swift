@@ -36,7 +36,7 @@ final class StreamConnection: ChannelInboundHandler, Sendable {
         if isDone.withLock({ $0 }) { return }
         let time = end == .closed ? Self.closedTime : Self.overflowTime
         channel.eventLoop.scheduleTask(in: time) { [self] in
-            if !isDone.withLock { $0 } { channel.close(promise: nil) }
+            if !isDone.withLock({ $0 }) { channel.close(promise: nil) }
         }
     }
 }

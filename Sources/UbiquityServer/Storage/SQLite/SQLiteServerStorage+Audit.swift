@@ -112,7 +112,7 @@ extension AuditEntry {
             row.hasNull(atIndex: 4) ? nil : try row.device(4), by: actor,
             detail: try row.valueIfAny(9))
         self.init(
-            number: try row.value(0), event, at: try row.time(1), last: row.hasNull(atIndex: 7) ? nil : try row.time(7),
-            count: try row.count(8))
+            number: try row.value(0), event, at: try row.time(1),
+            last: row.hasNull(atIndex: 7) ? nil : try row.time(7), count: try row.count(8))
     }
 }
