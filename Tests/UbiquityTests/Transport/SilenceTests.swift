@@ -14,7 +14,9 @@ struct SilenceTests {
     func `a stream is waited for as long as its server says`(
         keepAliveSeconds: Int64, milliseconds: Int64
     ) throws {
-        let receiver = StreamReceiver(try ServerAddress("http://127.0.0.1:1")) { _ in }
+        let receiver = StreamReceiver(
+            try ServerAddress("http://127.0.0.1:1"), within: IntakeLimits(nil).message
+        ) { _ in }
         #expect(receiver.silence.milliseconds == 50_000)
         receiver.hear(
             .ready(
