@@ -35,7 +35,7 @@ package struct DataFolderInspection: Sendable {
         package var stores = 0
         /// The greatest time that any write is stamped with, in milliseconds since 1970; 0: none.
         package var newestWrite: Int64 = 0
-        /// Records that cannot be read.
+        /// Records, and rows of stores, accounts and devices, that cannot be read.
         package var unreadable = 0
 
         package init() {}
@@ -85,11 +85,24 @@ package struct DataFolderInspection: Sendable {
             content.accounts = try count("SELECT count(*) FROM account")
             content.devices = try count("SELECT count(*) FROM device")
             content.stores = try count("SELECT count(*) FROM store")
-            let newest = try Int64.fetchAll(db, sql: "SELECT newest FROM store")
-                .map { HybridTimestamp(rawValue: UInt64(bitPattern: $0)) }.max()
+            let newest = try Row.fetchAll(db, sql: "SELECT newest FROM store")
+                .compactMap { try? $0.timestamp(0) }.max()
             content.newestWrite = newest?.milliseconds ?? 0
-            content.unreadable = try SQLiteRecord.countUnreadable(db)
+            content.unreadable = try countUnreadable(db)
             return content
         }
+    }
+
+    private static func countUnreadable(_ db: GRDB.Database) throws -> Int {
+        let accounts = "SELECT id, name, created FROM account"
+        let devices = "SELECT \(SQLiteServerStorage.deviceColumns) FROM device"
+        let stores = "SELECT account, identifier FROM store"
+        return try SQLiteRecord.countUnreadable(db)
+            + Row.countUnreadable(accounts, db) { _ = try Account($0) }
+            + Row.countUnreadable(devices, db) { _ = try Device($0) }
+            + Row.countUnreadable(stores, db) { row in
+                let store = StoreKey(account: try row.account(0), identifier: try row.store(1))
+                _ = try SQLiteStore.fetch(store, db)
+            }
     }
 }

@@ -69,7 +69,7 @@ struct StoreSizeTests {
         }
         let limit = StoreLimits().storeBytesMax
         // Increments that were folded have a bound of their own.
-        #expect(try pages(of: storage) - before < (filling == .folds ? 16 : 6) * limit)
+        #expect(try pages(of: storage) - before < (filling == .folds ? 24 : 6) * limit)
         let read = try storage.read(Sample.store, since: Sample.position(1))
         guard case .changes(let records, let position, _, _) = read else {
             return #expect(Bool(false))

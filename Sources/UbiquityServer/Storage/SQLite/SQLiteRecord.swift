@@ -96,12 +96,7 @@ enum SQLiteRecord {
 
     /// How many rows of all stores mean nothing. Reads every record.
     static func countUnreadable(_ db: Database) throws -> Int {
-        let rows = try Row.fetchCursor(db, sql: "SELECT \(columns) FROM record")
-        var count = 0
-        while let row = try rows.next() {
-            do { _ = try record(row) } catch { count += 1 }
-        }
-        return count
+        try Row.countUnreadable("SELECT \(columns) FROM record", db) { _ = try record($0) }
     }
 
     private static func record(_ row: Row) throws(StorageError) -> UbiquityCore.Record {

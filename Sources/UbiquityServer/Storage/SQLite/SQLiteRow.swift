@@ -57,5 +57,17 @@ extension Row {
         do { return try StoreIdentifier(try value(index)) } catch { throw .unreadable }
     }
 
+    /// How many of the rows cannot be read so.
+    static func countUnreadable(
+        _ sql: String, _ db: Database, as read: (Row) throws -> Void
+    ) throws -> Int {
+        let rows = try Row.fetchCursor(db, sql: sql)
+        var count = 0
+        while let row = try rows.next() {
+            do { try read(row) } catch StorageError.unreadable { count += 1 }
+        }
+        return count
+    }
+
     private static let magnitudeMax: UInt64 = 1 << 61
 }

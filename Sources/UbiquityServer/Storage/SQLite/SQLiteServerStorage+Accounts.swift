@@ -96,7 +96,7 @@ extension SQLiteServerStorage: ServerStorage {
 
 extension Account {
     /// - Throws: ``StorageError/unreadable``.
-    fileprivate init(_ row: Row) throws(StorageError) {
+    init(_ row: Row) throws(StorageError) {
         guard let name = AccountName(try row.value(1)) else { throw .unreadable }
         self.init(id: try row.account(0), name: name, created: try row.time(2))
     }

@@ -5,14 +5,15 @@ internal import GRDB
 internal import UbiquityCore
 
 extension SQLiteServerStorage {
-    private static let columns =
+    /// Of a ``Device``.
+    static let deviceColumns =
         "account, id, \(SQLiteText.read("title")), created, seen, stores, expires"
 
     func device(credential: SecretHash) throws(StorageError) -> Device? {
         try reading { db in
             let statement = try db.cachedStatement(
                 sql: """
-                    SELECT \(Self.columns) FROM device
+                    SELECT \(Self.deviceColumns) FROM device
                     WHERE credential = ?
                     """)
             return try Row.fetchOne(statement, arguments: [credential.bytes]).map(Device.init)
@@ -24,7 +25,7 @@ extension SQLiteServerStorage {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT \(Self.columns) FROM device
+                    SELECT \(Self.deviceColumns) FROM device
                     WHERE account = ? ORDER BY created, id
                     """, arguments: [account.string]
             ).compactMap { try? Device($0) }
@@ -159,7 +160,7 @@ extension DeviceID {
 
 extension Device {
     /// - Throws: ``StorageError/unreadable``.
-    fileprivate init(_ row: Row) throws(StorageError) {
+    init(_ row: Row) throws(StorageError) {
         let name = DeviceName(account: try row.account(0), id: try row.device(1))
         self.init(
             rights: DeviceRights(
