@@ -215,7 +215,8 @@ extension AccountSuites {
             let copy = try Backup(
                 of: folder.file("data"), to: folder.file("copy"), replaces: false, secondsMax: 60)
             #expect(copy.accounts == 0)
-            #expect(try !files(with: ["secret-1-"], in: folder).contains("copy"))
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: copy.path))
+            #expect(bytes.range(of: Data("secret-1-".utf8)) == nil)
             let found = try DatabaseQueue(path: copy.path).read {
                 try Int.fetchOne($0, sql: "SELECT count(*) FROM record")
             }
@@ -244,10 +245,10 @@ extension AccountSuites {
             #expect(try chores(storage) == ["scrub"])
             let push = Sample.push(Sample.record("a", .integer(1), at: 500), to: try store(2))
             _ = try storage.commit([push], rules: Sample.rules())
-            try storage.scrub(pacedAt: 700_000)
-            try storage.scrub(pacedAt: 1_200_000)
+            try storage.scrub(pacedAt: 5_000_000)
+            try storage.scrub(pacedAt: 5_500_000)
             #expect(try chores(storage) == ["scrub"])
-            try storage.scrub(pacedAt: 1_300_000)
+            try storage.scrub(pacedAt: 90_000_000)
             #expect(try chores(storage) == [])
             try storage.close()
         }
