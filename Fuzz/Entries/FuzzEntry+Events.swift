@@ -53,7 +53,9 @@ extension FuzzEntry {
         var device = EngineTrial()
         for event in events {
             // The first that cannot be read ends the stream.
-            guard let message = try? StreamMessage(event, within: IntakeLimits(nil).message) else { continue }
+            guard let message = try? StreamMessage(event, within: IntakeLimits(nil).message) else {
+                continue
+            }
             try device.hear(message)
         }
         try device.write()

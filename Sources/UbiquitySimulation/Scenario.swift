@@ -172,7 +172,7 @@ extension MergePolicy {
 
 /// What goes wrong on purpose.
 package enum Fault: String, CaseIterable, Sendable {
-    static let rare: [Fault] = [.commitRefused, .serverClockWeeks]
+    static let rare: [Fault] = [.commitRefused, .serverClockWeeks, .flood]
 
     // The network
     case requestLost, answerLost, duplicate, slowAnswer, cut, halfOpen, partition
@@ -183,7 +183,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case diskRestore, clone, snapshot, accountUnreadable
     // The server
     case serverCrash, serverRestore, forgetDeletions, serverSlow, serverBusy, overflow
-    case limitsChange, unauthorized, commitRefused, serverClockWeeks
+    case limitsChange, unauthorized, commitRefused, serverClockWeeks, flood
     // People
     case signOut, accountSwitch, wipe
 }

@@ -60,7 +60,8 @@ extension SyncEngine {
             new.replace(before?.content.value, by: record.content.value, of: record.key)
         }
         do { try intake.check(from: old, to: new) } catch {
-            return LinkFailure(.refused, "the server sends more than a store may have: \(error)")
+            return LinkFailure(
+                .unreachable, "the server sends more than a store may have: \(error)")
         }
         return nil
     }

@@ -20,7 +20,9 @@ extension VirtualProcess: VirtualListener {
             }
             handle(.engine(.streamReceived(stream, message)))
             switch message {
-            case .changes(let changes): noteReceived(changes.cursor)
+            // What was not taken was not received.
+            case .changes(let changes):
+                if engine.meta.cursor == changes.cursor { noteReceived(changes.cursor) }
             case .ready(let cursor, _): noteReceived(cursor)
             case .resync, .progress: break
             }

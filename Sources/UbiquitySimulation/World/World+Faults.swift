@@ -51,6 +51,10 @@ extension World {
         case .overflow: server.overflow()
         case .limitsChange: changeLimits()
         case .commitRefused: server.refuseCommit()
+        case .flood:
+            // A slow line would be busy with it for the rest of the run.
+            guard scenario.qualities.isEmpty else { return }
+            for stream in streams(of: device) { flood(stream) }
         case .serverClockWeeks: setServerClockWrong()
         case .unauthorized: server.deniesUntil = now + absence() % 600_000
         case .signOut: device.signOut(wipes: false)
@@ -172,6 +176,24 @@ extension World {
             noteClocks()
         }
     }
+
+    /// A server that was taken over sends more than any store may have.
+    private func flood(_ stream: VirtualStream) {
+        guard let cursor = Cursor("flood") else { return }
+        stream.send(
+            .changes(
+                ChangeSet(
+                    records: Self.flood, cursor: cursor, serverMilliseconds: server.now,
+                    isWhole: false)))
+    }
+
+    private static let flood: [Record] = {
+        let stamp = Stamp(HybridTimestamp(milliseconds: 1, counter: 0), DeviceID(rawValue: 1))
+        return (0...StoreLimits.ceiling.keysMax).compactMap { number in
+            guard let key = try? Key("flood \(number)") else { return nil }
+            return Record(key: key, content: .value(.boolean(true)), stamp: stamp)
+        }
+    }()
 
     func changeLimits() {
         server.limits.keysMax = chance.int(4...20)

@@ -33,8 +33,8 @@ struct CannedServer {
         init(_ answer: ByteBuffer) { self.answer = answer }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            context.writeAndFlush(NIOAny(answer), promise: nil)
-            context.close(promise: nil)
+            let channel = context.channel
+            channel.writeAndFlush(answer).whenComplete { _ in channel.close(promise: nil) }
         }
     }
 }
