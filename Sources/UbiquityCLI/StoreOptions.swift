@@ -56,6 +56,8 @@ struct SyncOptions: ParsableArguments {
 
     @OptionGroup var time: TimeoutOption
 
+    var given: [String] { UbiquityCLI.given(("--local", local)) + time.given }
+
     func validate() throws {
         if local { try refuse(time.given, "with --local, which does not ask the server.") }
     }

@@ -33,6 +33,51 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a sign-in that cannot be kept changes nothing, here and at the server`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.signIn("a", isFirst: true)
+                let account = try UbiquityAccount.current(home: home)
+                let code = try await server.newCode(isFirst: false)
+                func sentence(_ body: () async throws -> Void) async -> String {
+                    let error = await #expect(throws: UbiquityError.self) { try await body() }
+                    #expect(error?.code == .storage)
+                    return "\(error.map { "\($0)" } ?? "")"
+                }
+                func signIn() async throws {
+                    try await UbiquityAccount.signIn(server: server.url, code: code, home: home)
+                }
+                // Nobody can have the file to himself: the code is not even used up.
+                let (lock, draft) = (home + "/account.lock", home + "/.account.json.new")
+                try FileManager.default.removeItem(atPath: lock)
+                try FileManager.default.createDirectory(
+                    atPath: lock, withIntermediateDirectories: false)
+                #expect(await sentence(signIn).contains("account.lock cannot be written"))
+                try FileManager.default.removeItem(atPath: lock)
+                // Nobody can put another file into its place.
+                try FileManager.default.createDirectory(
+                    atPath: draft, withIntermediateDirectories: false)
+                #expect(await sentence(signIn).contains("account.json cannot be written"))
+                #expect(
+                    await sentence { try await UbiquityAccount.signOut(home: home) }
+                        .contains("account.json cannot be written"))
+                let devices = try await stage.succeed(
+                    "device", "list", "--account", "ada", "--data", server.data, "--json")
+                #expect(devices.split(separator: "\"id\"").count == 2, "\(devices)")
+                #expect(try UbiquityAccount.current(home: home) == account)
+                let app = UbiquityConfiguration(identifier: "TEAM.app", home: home)
+                let store = try UbiquitousKeyValueStore(configuration: app)
+                defer { store.close() }
+                store.set("a value", forKey: "k")
+                try await store.synchronizeNow()
+                let status = try await stage.succeed(
+                    "status", "--home", home, "--store", "TEAM.app")
+                #expect(status.contains("connected"), "\(status)")
+            }
+        }
+
         private func status(of credential: String, at server: ServerProcess) async throws -> Int {
             try await RawAnswer.to(
                 "GET", "\(server.url)/v1/account",

@@ -211,6 +211,36 @@ struct CountingOptionsTests {
         }
     }
 
+    /// Pairs of which each option counts alone, and one would not beside the other.
+    private static func clash(_ names: Set<String>, in command: String?) -> Bool {
+        // A value has one type.
+        if names == ["--local", "--timeout"] || names.isSubset(of: types) { return true }
+        return switch command {
+        case "get": names == ["--raw", "--json"]
+        case "export": names == ["--binary", "--json"]
+        case "doctor": names.contains("--data") && !names.contains("--json")
+        case "device": names == ["--account", "--home"]
+        case "account":
+            names.contains("--operator-credential")
+                && !names.isDisjoint(with: ["--data", "--code-minutes"])
+        default: false
+        }
+    }
+
+    /// The many of `serve` are in modes of their own.
+    @Test(arguments: modes.filter { !$0.isOthers })
+    func `two options that count do so together, or are an error`(_ mode: Mode) throws {
+        let counting = try options(mode).filter { parses(mode.words + words($0)) }
+        for (index, one) in counting.enumerated() {
+            for other in counting[(index + 1)...] {
+                let names = Set([one, other].compactMap(\.name))
+                let line = mode.words + words(one) + words(other)
+                let clash = Self.clash(names, in: mode.words.first)
+                #expect(parses(line) != clash, "\(line.joined(separator: " "))")
+            }
+        }
+    }
+
     @Test(arguments: modes)
     func `an option that is given twice is an error, unless it collects`(_ mode: Mode) throws {
         for option in try options(mode) where parses(mode.words + words(option)) {
@@ -243,6 +273,22 @@ struct CountingOptionsTests {
         #expect(parses(["set", "--", "k", "--local"]))
         #expect(!parses(["set", "k", "v", "--store", "a", "--store=b"]))
         #expect(!parses(["backup", "-o", "a", "--output", "b"]))
+    }
+
+    /// Whether the environment names one is seen when it is run.
+    @Test(arguments: [["--local"], ["--timeout", "5"]])
+    func `what status would ask of a server counts only with a store`(
+        _ options: [String]
+    ) async throws {
+        let home = NSTemporaryDirectory() + "ubiquity-options-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: home) }
+        let words = ["status", "--home", home] + options
+        let command = try #require(try Program.parsed(words) as? StatusCommand)
+        let error = await #expect(throws: ValidationError.self) { try await command.run() }
+        #expect(error?.message.hasPrefix("\(options[0]) does not count without a store") ?? false)
+        let ofStore = try #require(
+            try Program.parsed(words + ["--store", "TEAM.app"]) as? StatusCommand)
+        try await ofStore.run()
     }
 
     @Test func `an operator's command that would work elsewhere says so`() throws {

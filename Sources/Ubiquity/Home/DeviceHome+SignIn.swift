@@ -12,19 +12,27 @@ extension DeviceHome {
 
     /// Exchanges a proof for a credential, and signs this device in for all its apps.
     ///
-    /// A sign-in that there is already is given up once the new one works.
+    /// A sign-in that there is already is given up once the new one works; the new one is given up where it
+    /// cannot be kept.
     /// - Throws: ``LinkFailure`` if the server does not take the proof, ``HomeError`` if the sign-in
     ///   cannot be kept.
     package func signIn(
         server: String, by proof: SignInProof, deviceName: String,
         security: ConnectionSecurity = ConnectionSecurity()
     ) async throws -> (account: SignedInAccount, old: GivenUp?) {
+        // A code works once: not for nothing.
+        try update { _ in }
         let account = try await AccountClient.signIn(
             server: server, by: proof, deviceName: deviceName, security: security)
         var old: SignedInAccount?
-        try update { state in
-            old = state.signedIn
-            state.signIn(account)
+        do {
+            try update { state in
+                old = state.signedIn
+                state.signIn(account)
+            }
+        } catch {
+            _ = await giveUp(account)
+            throw error
         }
         // The sign-in has worked; what is left is removed at the next start.
         try? removeAbandonedStores()

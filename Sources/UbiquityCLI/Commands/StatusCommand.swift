@@ -30,7 +30,9 @@ struct StatusCommand: AsyncParsableCommand {
         let home = try store.home.open()
         var report = StatusReport(
             home: URL(fileURLWithPath: home.path).path, account: try home.load().signedIn)
-        if try store.configuration.resolvedIdentifier() != nil {
+        if try store.configuration.resolvedIdentifier() == nil {
+            try refuse(sync.given, "without a store: nobody is asked. Give --store IDENTIFIER.")
+        } else {
             try await OpenStore.with(store, sync.policy) { open in
                 let refusal = await ask(open)
                 report.heldUpBy = open.heldUpBy
