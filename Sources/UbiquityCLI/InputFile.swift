@@ -20,7 +20,7 @@ enum InputFile {
         let tooLarge = Failure(.badInput, "\(name(path)) has more than \(bytesMax >> 20) MB")
         // Where it is a file, its size is known.
         if let start = try? handle.offset(), let end = try? handle.seekToEnd() {
-            guard end < start + UInt64(bytesMax) else { throw tooLarge }
+            guard end <= start + UInt64(bytesMax) else { throw tooLarge }
             try? handle.seek(toOffset: start)
         }
         do {

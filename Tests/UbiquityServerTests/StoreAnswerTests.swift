@@ -82,7 +82,8 @@ struct StoreAnswerTests {
         draft = StoreAnswer.Draft(.event, whole, [], try permit)
         let answer = try #require(try draft.encodeSlice())
         #expect(
-            try await bytes(of: answer) == Array(ServerSentEvent.changes(whole).readableBytesView))
+            try await bytes(of: answer)
+                == Array(ServerSentEvent.bytes(of: .changes(whole)).readableBytesView))
     }
 
     // MARK: - Turns

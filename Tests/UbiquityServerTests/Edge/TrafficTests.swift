@@ -9,7 +9,7 @@ internal import UbiquityCore
     /// With what TCP and TLS add, a change is well in one packet each way.
     private static let bytesMax = 600
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(15)))
     func `a small change costs at most 600 bytes with its answer and event`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
@@ -20,7 +20,9 @@ internal import UbiquityCore
                 credential: device.credential, device: id)
             let (messages, heard) = AsyncStream.makeStream(of: StreamMessage.self)
             let listening = Task {
-                try await transport.listen(since: nil) { heard.yield($0) }
+                try await transport.listen(since: nil, within: IntakeLimits(nil)) {
+                    heard.yield($0)
+                }
             }
             var events = messages.filter { $0 != .progress }.makeAsyncIterator()
             for _ in ["changes", "ready"] { _ = await events.next() }
@@ -30,7 +32,8 @@ internal import UbiquityCore
                 _ = relay.take()
                 let write = try Self.write(round, by: id)
                 let replaced = had.map { [write.key: $0] } ?? [:]
-                _ = try await transport.push(Push([Transaction([write], had: replaced)]))
+                _ = try await transport.push(
+                    Push([Transaction([write], had: replaced)]), within: IntakeLimits(nil))
                 _ = await events.next()
                 had = write.stamp
             }

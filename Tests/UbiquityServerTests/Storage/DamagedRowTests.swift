@@ -81,7 +81,8 @@ struct DamagedRowTests {
         _ = try storage.apps()
         _ = try storage.live(among: [])
         _ = try storage.removeDevices(expiredBy: 10_000, now: 10_000)
-        try storage.trimAudit(toEntries: 100)
+        try storage.removeAuditEntries(
+            try storage.auditSurplus(by: AuditRule(entriesMax: 0)))
         let rule = ForgettingRule(
             rememberedMilliseconds: 0, liveMilliseconds: 0, deletionsMax: 0)
         for store in try storage.storesWithDeletions() {

@@ -53,10 +53,8 @@ extension SQLiteServerStorage {
             let rows = try Row.fetchCursor(db, sql: "SELECT number, deed, account FROM audit")
             var lines: [AuditRule.Line] = []
             while let row = try rows.next() {
-                guard let action = AuditAction(rawValue: try row.value(1)) else { continue }
-                let account = row.hasNull(atIndex: 2) ? nil : try row.account(2)
-                lines.append(
-                    AuditRule.Line(number: try row.value(0), action: action, account: account))
+                guard let line = try? AuditRule.Line(row) else { continue }
+                lines.append(line)
             }
             return rule.surplus(of: lines)
         }
@@ -97,6 +95,16 @@ extension SQLiteServerStorage {
             event.device?.bits, event.actor.word, event.actor.device?.bits, new.last, new.count,
             event.detail,
         ])
+    }
+}
+
+extension AuditRule.Line {
+    /// - Throws: ``StorageError/unreadable``, as of an ``AuditEntry``.
+    fileprivate init(_ row: Row) throws(StorageError) {
+        guard let action = AuditAction(rawValue: try row.value(1)) else { throw .unreadable }
+        self.init(
+            number: try row.value(0), action: action,
+            account: row.hasNull(atIndex: 2) ? nil : try row.account(2))
     }
 }
 
