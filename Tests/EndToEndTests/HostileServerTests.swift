@@ -114,7 +114,7 @@ extension EndToEndTests {
                 let home = stage.path("home")
                 try signIn(home, at: server.url)
                 let second = try await stage.run(
-                    ["sync", "--timeout", "110", "--home", home] + Self.store, within: 120,
+                    ["sync", "--timeout", "110", "--home", home] + Self.store,
                     megabytesMax: Self.megabytesMax)
                 let status = try await stage.run(["status", "--home", home] + Self.store)
                 try await server.stop()
