@@ -33,6 +33,12 @@ extension PartID: Codable {
 }
 
 extension PropertyListValue: Codable {
+    /// Keys that look alike are two keys, and would be one of a dictionary of strings.
+    private struct Entry: Codable {
+        var key: String
+        var value: PropertyListValue
+    }
+
     private enum CodingKeys: String, CodingKey {
         case string, boolean, integer, unsigned, real, date, data, array, dictionary
     }
@@ -52,9 +58,9 @@ extension PropertyListValue: Codable {
         case .data?: self = .data(try decode(.data))
         case .array?: self = .array(try decode(.array))
         case .dictionary?:
-            let entries: [String: PropertyListValue] = try decode(.dictionary)
+            let entries: [Entry] = try decode(.dictionary)
             self = .dictionary(
-                Dictionary(uniqueKeysWithValues: entries.map { (ExactString($0), $1) }))
+                Dictionary(entries.map { (ExactString($0.key), $0.value) }) { first, _ in first })
         case nil:
             throw DecodingError.dataCorrupted(
                 DecodingError.Context(
@@ -74,8 +80,8 @@ extension PropertyListValue: Codable {
         case .data(let value): try container.encode(value, forKey: .data)
         case .array(let value): try container.encode(value, forKey: .array)
         case .dictionary(let value):
-            let entries = Dictionary(uniqueKeysWithValues: value.map { ($0.string, $1) })
-            try container.encode(entries, forKey: .dictionary)
+            try container.encode(
+                value.map { Entry(key: $0.string, value: $1) }, forKey: .dictionary)
         }
     }
 }

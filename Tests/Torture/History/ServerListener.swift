@@ -92,7 +92,8 @@ final class ServerListener: Sendable {
             store: store, before: before, after: known.records, position: position,
             push: Push([transaction]),
             results: [.committed(changes.records.map { _ in .applied })], writes: changes.records,
-            limits: StoreLimits(), serverMilliseconds: changes.serverMilliseconds,
+            // An event does not say the server's time, which is this machine's.
+            limits: StoreLimits(), serverMilliseconds: Int64(Date().timeIntervalSince1970 * 1_000),
             newestForgotten: .zero,
             device: device)
     }
