@@ -4,10 +4,10 @@
 
 private import Foundation
 
-/// Stands for `Synchronization.Mutex` in a build for the thread sanitizer, and nowhere else.
+/// Replaces `Synchronization.Mutex` in builds for the thread sanitizer.
 ///
-/// That one is passed on by the kernel where threads contend for it, which the sanitizer does not see:
-/// it reports a race for everything that the mutex guards. `NSLock` it knows.
+/// Under contention, that mutex is handed over by the kernel. The sanitizer does not see this, and
+/// reports a race for everything that the mutex guards. It does understand `NSLock`.
 package struct SanitizedMutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private final class Storage {
         let lock = NSLock()
