@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long a request is waited for: as long as bytes move, in either direction, however many they
-/// are. Times are milliseconds of any clock that does not go back.
+/// The timeout of a request: it may take any time as long as bytes move in either direction. Times
+/// are milliseconds of any monotonic clock.
 package struct TransferPatience: Hashable, Sendable {
-    /// A server answers within that, and a connection that moves no byte for so long is dead.
+    /// The longest silence: a server answers within this time, and a connection without traffic for
+    /// this long is dead.
     package static let silenceMilliseconds: Int64 = 30_000
 
     private var lastMove: Int64
@@ -12,6 +13,6 @@ package struct TransferPatience: Hashable, Sendable {
 
     package mutating func moved(at now: Int64) { lastMove = max(lastMove, now) }
 
-    /// When it ends, unless something moves before.
+    /// When the request times out unless something moves before.
     package var end: Int64 { lastMove + Self.silenceMilliseconds }
 }

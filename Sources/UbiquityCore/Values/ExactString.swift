@@ -2,8 +2,8 @@
 
 /// A string that equals another only if their UTF-8 bytes are equal.
 ///
-/// Swift's `String` calls "é" and "e" with a combining accent equal; the store must not, or one
-/// of two keys that an app wrote would vanish. The order is that of the bytes, too.
+/// Swift's `String` considers "é" and "e" with a combining accent equal. The store must not, or one
+/// of two keys that an app wrote would vanish. The order is also that of the bytes.
 package struct ExactString: Sendable {
     package let string: String
 
@@ -27,10 +27,9 @@ extension ExactString: Hashable {
         withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 
-    /// A hash of the bytes that takes a few multiplications, the same in every process.
+    /// A fast hash of the bytes, the same in every process.
     ///
-    /// It is no defence against names that were made to have the same: for tables that a limit keeps
-    /// small.
+    /// Not collision-resistant: only for tables whose size a limit keeps small.
     var quickHash: UInt32 {
         withBytes { bytes in
             let bytes = UnsafeRawBufferPointer(bytes)
@@ -49,15 +48,15 @@ extension ExactString: Hashable {
         }
     }
 
-    /// Each bit of the number reaches each of the result. The constants are those of wyhash: half of
-    /// their bits are ones.
+    /// Every bit of the input affects every bit of the result. The constants of wyhash, in which
+    /// half of the bits are ones.
     private static func mix(_ number: UInt64) -> UInt64 {
         let product = (number ^ 0xA076_1D64_78BD_642F).multipliedFullWidth(
             by: 0xE703_7ED1_A0B4_28DB)
         return product.high ^ product.low
     }
 
-    /// Eight bytes at a time: every look-up of a key comes here.
+    /// Compares eight bytes at a time, because every key look-up comes here.
     private static func areEqual(
         _ a: UnsafeBufferPointer<UInt8>, _ b: UnsafeBufferPointer<UInt8>
     ) -> Bool {
