@@ -61,11 +61,11 @@ package struct Driver: Sendable {
     private enum End { case none, wanted, reached }
 
     /// - Parameters:
-    /// - content: Everything in the store's file.
-    /// - device: The state of the device when the file was opened in its folder; nil for a store in
-    ///   memory.
-    /// - isSynced: Whether the store has an identifier at the server.
-    /// - seed: A number that no other process of this device has.
+    ///   - content: Everything in the store's file.
+    ///   - device: The state of the device when the file was opened in its folder; nil for a store
+    ///     in memory.
+    ///   - isSynced: Whether the store has an identifier at the server.
+    ///   - seed: A number that no other process of this device has.
     package init(
         content: DiskChanges, device: DeviceState?, isSynced: Bool = true,
         settings: SyncEngine.Settings = SyncEngine.Settings(), seed: UInt64, at now: ClockReading

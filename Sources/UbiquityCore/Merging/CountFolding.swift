@@ -62,8 +62,8 @@ struct CountFolding {
     /// Whether what a write counts or removes may be among the increments already dropped. It could
     /// be counted twice, or stay although it was removed.
     /// - Parameters:
-    /// - before: The state before the push.
-    /// - records: The current state.
+    ///   - before: The state before the push.
+    ///   - records: The current state.
     func isTooOld(
         _ transaction: Transaction, _ before: PushAdmission.Stored, _ records: [Key: Record],
         tellsHad: Bool

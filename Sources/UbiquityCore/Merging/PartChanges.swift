@@ -17,7 +17,7 @@ struct PartChanges {
     static let reachedPartsMax = 16
 
     /// - Parameters:
-    /// - family: The current state of the key.
+    ///   - family: The current state of the key.
     ///   - resolver: The app's own rule, for ``MergePolicy/register``.
     init(
         _ proposal: Proposal, into key: Key, of family: Family, _ resolver: Resolver?,

@@ -32,9 +32,9 @@ package enum MirrorCourse: Hashable, Sendable {
 /// policy.
 package enum MirrorRule {
     /// - Parameters:
-    /// - agreed: The last common value; nil also if there never was one.
-    /// - merges: Whether the key's policy keeps something of both of two values that were written
-    ///   without knowledge of each other.
+    ///   - agreed: The last common value; nil also if there never was one.
+    ///   - merges: Whether the key's policy keeps something of both of two values that were written
+    ///     without knowledge of each other.
     package static func step<Value: Equatable>(
         agreed: Value?, local: Value?, remote: Value?, course: MirrorCourse, merges: Bool = false
     ) -> MirrorStep {

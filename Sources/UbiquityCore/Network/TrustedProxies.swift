@@ -16,8 +16,8 @@ package struct TrustedProxies: Hashable, Sendable {
     /// The origin of a request: the right-most address that is not a proxy's. Each proxy appends
     /// the address that it saw; everything to the left of a stranger's address is unverified.
     /// - Parameters:
-    /// - peer: The other end of the connection.
-    /// - forwarded: The values of all `X-Forwarded-For` fields, in order.
+    ///   - peer: The other end of the connection.
+    ///   - forwarded: The values of all `X-Forwarded-For` fields, in order.
     /// - Returns: The peer if it is not a proxy; the last proxy if what it reported is not an
     ///   address.
     package func origin(peer: IPAddress, forwarded: [String]) -> IPAddress {

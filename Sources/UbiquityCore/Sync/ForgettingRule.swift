@@ -57,11 +57,11 @@ package struct ForgettingRule: Hashable, Sendable {
     }
 
     /// - Parameters:
-    /// - deletions: All tombstones of the store, in the order of their revisions.
-    /// - passed: The smallest revision that a live device of the store is known to have; nil if no
-    ///   device has a cursor.
+    ///   - deletions: All tombstones of the store, in the order of their revisions.
+    ///   - passed: The smallest revision that a live device of the store is known to have; nil if
+    ///     no device has a cursor.
     ///   - running: The server's running time, in milliseconds.
-    /// - newest: The greatest timestamp that the store ever accepted.
+    ///   - newest: The greatest timestamp that the store ever accepted.
     /// - Returns: The revision up to which tombstones are to be dropped; nil if none are.
     package func horizon(
         of deletions: [Deletion], passed: Int64?, running: Int64, newest: HybridTimestamp

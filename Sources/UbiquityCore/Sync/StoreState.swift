@@ -50,9 +50,9 @@ package struct StoreState: Hashable, Sendable {
     }
 
     /// - Parameters:
-    /// - records: The stored records of the push's keys, and all counts of ``Push/countedKeys``.
+    ///   - records: The stored records of the push's keys, and all counts of ``Push/countedKeys``.
     ///   - folded: The increments that match ``Push/foldedQueries(_:)``.
-    /// - epoch: The epoch of this run of the server.
+    ///   - epoch: The epoch of this run of the server.
     /// - Throws: ``ClockAhead``; nothing has changed then.
     package mutating func admit(
         _ push: Push, records: [Key: Record], folded known: [FoldedIncrement],

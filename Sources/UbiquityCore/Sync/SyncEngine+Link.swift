@@ -266,8 +266,8 @@ extension SyncEngine {
 
     /// Measures the clock by the server's time and finalises waiting stamps.
     /// - Parameters:
-    /// - sentAt: When the request was sent.
-    /// - heardAt: When the answer began to arrive; nil means now.
+    ///   - sentAt: When the request was sent.
+    ///   - heardAt: When the answer began to arrive; nil means now.
     /// - Returns: The keys of which the app sees a different value now.
     mutating func measureClock(
         _ serverMilliseconds: Int64, sentAt: ClockReading, heardAt: ClockReading? = nil,

@@ -107,7 +107,7 @@ package struct SyncEngine: Sendable {
     }
 
     /// - Parameters:
-    /// - seed: A number that no other process of this device has.
+    ///   - seed: A number that no other process of this device has.
     package init(
         disk: DiskChanges, settings: Settings = Settings(), seed: UInt64, at now: ClockReading
     ) {

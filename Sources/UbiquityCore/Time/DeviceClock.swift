@@ -89,7 +89,7 @@ package struct DeviceClock: Hashable, Sendable {
     /// than everything its author had seen, in the order in which the writes were made.
     ///
     /// - Parameters:
-    /// - provisional: One for each current stamp. Two processes may issue the same timestamp.
+    ///   - provisional: One for each current stamp. Two processes may issue the same timestamp.
     /// - Returns: The final timestamp for each current stamp; empty while the clock's error is
     ///   unknown.
     package mutating func finalize(
