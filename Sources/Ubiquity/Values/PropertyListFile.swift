@@ -3,14 +3,14 @@
 package import Foundation
 package import UbiquityCore
 
-/// A property list whose root is a dictionary, as programs keep their settings in.
+/// A property list with a dictionary as its root, in which programs keep their settings.
 ///
-/// Both forms of Foundation can be read and written. XML dates have whole seconds; that is the
-/// format's nature. The binary form keeps all of a date.
+/// Both of Foundation's formats can be read and written. XML dates only have whole seconds; the
+/// binary format keeps the full date.
 package enum PropertyListFile {
     package enum Form: Sendable { case xml, binary }
 
-    /// One entry of a file: its key, and its value or why it has none that a store could hold.
+    /// One entry of a file: its key, and its value or the reason it cannot be stored.
     package struct Entry: Sendable {
         package var key: String
         package var value: Result<PropertyListValue, NotPropertyList>
@@ -21,7 +21,7 @@ package enum PropertyListFile {
         }
     }
 
-    /// The entries in the order of their keys.
+    /// The entries, sorted by key.
     /// - Throws: ``PropertyListFileError`` that names the file.
     package static func read(path: String) throws(PropertyListFileError) -> [Entry] {
         let data: Data
@@ -31,7 +31,7 @@ package enum PropertyListFile {
         return try read(data, name: path)
     }
 
-    /// - Parameter name: What an error calls the data.
+    /// - Parameter name: The name of the data in error messages.
     /// - Throws: ``PropertyListFileError``.
     package static func read(
         _ data: Data, name: String = "the input"
@@ -48,9 +48,9 @@ package enum PropertyListFile {
         }
     }
 
-    /// The root of a property list in any form, as Foundation's objects.
-    /// - Throws: ``NotPropertyList`` for a binary one that Foundation must not read, or Foundation's
-    ///   error.
+    /// The root of a property list in any format, as Foundation objects.
+    /// - Throws: ``NotPropertyList`` for a binary one that Foundation must not read, or
+    ///   Foundation's error.
     package static func root(of data: Data) throws -> Any {
         try BinaryPropertyList.check(data)
         return try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
@@ -72,8 +72,8 @@ package enum PropertyListFile {
         } catch { throw .noPropertyList(name: "the output", cause: cause(of: error)) }
     }
 
-    /// A key that differs from another of its dictionary in Unicode normalisation only: Foundation's
-    /// dictionaries take the two for one. Nil if there is none.
+    /// A key that differs from another of its dictionary only in Unicode normalisation, which are
+    /// equal in Foundation's dictionaries. Nil if there is none.
     private static func foldedKey(in value: PropertyListValue) -> String? {
         switch value {
         case .array(let values): return values.lazy.compactMap(foldedKey).first
@@ -105,12 +105,12 @@ package enum PropertyListFile {
     }
 }
 
-/// Why a file is no property list to take entries from.
+/// The reason no entries can be read from or written to a file.
 package enum PropertyListFileError: Error, Hashable, Sendable {
     case unreadable(name: String, cause: String)
     case noPropertyList(name: String, cause: String)
     case rootIsNoDictionary(name: String, root: String)
-    /// Two keys that are one to Foundation.
+    /// Two keys that are equal to Foundation.
     case keysFold(String)
 }
 
