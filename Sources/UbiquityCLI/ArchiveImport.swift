@@ -5,10 +5,10 @@ import Ubiquity
 import UbiquityArchive
 import UbiquityCore
 
-/// The stores of an archive, and what each of them would change on this device.
+/// The stores of an archive, and the changes that each would make on this device.
 ///
-/// First all are looked at, then each is written as one change: what cannot be taken is known before
-/// anything is written.
+/// All stores are checked first, then each is written as one transaction, so problems are known
+/// before anything is written.
 struct ArchiveImport {
     struct Store {
         var identifier: String
@@ -18,7 +18,7 @@ struct ArchiveImport {
     let accountName: String
     let stores: [Store]
 
-    /// - Parameter only: The one store to take; nil: all.
+    /// - Parameter only: The only store to import; nil for all.
     /// - Throws: ``Failure``.
     init(_ data: Data, name: String, only: String?) throws {
         do throws(ArchiveError) {
@@ -47,14 +47,14 @@ struct ArchiveImport {
     }
 }
 
-/// What became of one store of an archive.
+/// The result of importing one store of an archive.
 struct ImportedStore {
     var identifier: String
     var imported: Int
-    /// Those that had their value already.
+    /// The number of keys that already had their value.
     var unchanged: Int
     var skipped: [ImportPlan.Rejected]
-    /// Nil: nothing was to be written.
+    /// Nil if nothing had to be written.
     var outcome: WriteOutcome?
 
     var line: String {

@@ -3,7 +3,7 @@
 import Foundation
 import Ubiquity
 
-/// Files that a person names; "-" is the standard input.
+/// Reads files that a person names; "-" is the standard input.
 enum InputFile {
     /// - Throws: ``Failure`` with the system's reason.
     static func read(_ path: String) throws(Failure) -> Data {
@@ -18,7 +18,7 @@ enum InputFile {
         }
     }
 
-    /// A file with a secret, which must be nobody else's to read.
+    /// Reads a file with a secret, which nobody else may be able to read.
     /// - Throws: ``Failure``.
     static func readSecret(_ path: String) throws(Failure) -> Data {
         if path == "-" { return try readStandardInput() }
@@ -49,8 +49,8 @@ enum InputFile {
 }
 
 extension CocoaError {
-    /// Foundation on Linux says "The operation could not be completed" of most errors; the file and
-    /// the system's reason say more.
+    /// Foundation on Linux says "The operation could not be completed" for most errors. The file
+    /// and the system's reason say more.
     func sentence(about path: String) -> String {
         if code == .fileNoSuchFile || code == .fileReadNoSuchFile {
             return "there is no file \(path)"

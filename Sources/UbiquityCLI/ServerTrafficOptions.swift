@@ -4,7 +4,7 @@ import ArgumentParser
 import UbiquityCore
 import UbiquityServer
 
-/// The limits of connections and traffic that an operator may want to differ. Nil: the server's
+/// The limits of connections and traffic that an operator may want to change. Nil for the server's
 /// default.
 struct ServerTrafficOptions: ParsableArguments {
     @Option(
@@ -192,7 +192,7 @@ struct ServerTrafficOptions: ParsableArguments {
         ]
     }
 
-    /// Above it, products of limits could overflow.
+    /// Products of greater limits could overflow.
     private static let numberMax = 1 << 32
 
     func apply(to settings: inout ServerSettings) {

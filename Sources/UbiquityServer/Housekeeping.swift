@@ -5,12 +5,14 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UbiquityCore
 
-/// What a server does beside requests: four times a second it follows what other processes did
-/// (revoked, erased, registered), and scrubs what was erased; once a second signs of life, what was
-/// seen of devices, credentials that expired, forgetting deletions. When the server is to stop, it
-/// ends the streams, which would otherwise keep it running.
+/// The periodic work of a server. Four times a second it applies the changes of other processes
+/// (revocations, erasures, registrations) and scrubs erased data. Once a second it sends
+/// keep-alives, stores when devices were last seen, ends streams with expired credentials, and
+/// compacts tombstones. When the server is to stop, it ends the streams, which would otherwise keep
+/// the server running.
 ///
-/// State: `forgetting`, `ran` and `tidied`, guarded by their locks, though only one tick runs at a time.
+/// State: `forgetting`, `ran` and `tidied`, guarded by their locks, though only one tick runs at a
+/// time.
 final class Housekeeping: Service {
     let storage: any ServerStorage
     let writer: BlockingThreads
@@ -26,20 +28,21 @@ final class Housekeeping: Service {
     let logger: Logger
 
     private struct Forgetting {
-        /// When all stores were last asked for, in milliseconds of uptime; nil: not yet.
+        /// When the stores were last listed, in milliseconds of uptime; nil if never.
         var listed: Int64?
-        /// Those whose deletions are to be looked at.
+        /// The stores whose tombstones are to be checked.
         var stores: Set<StoreKey> = []
     }
 
     private let forgetting = Mutex(Forgetting())
-    /// When the running time was last noted, likewise.
+    /// When the running time was last stored, in milliseconds of uptime.
     private let ran = Mutex<Int64?>(nil)
     private static let runningMilliseconds: Int64 = 60_000
     private static let forgettingMilliseconds: Int64 = 3_600_000
-    /// How long pushes wait for the forgetting at most, but for one store, each tick.
+    /// The longest time per tick that pushes wait for compaction, except that one store is always
+    /// done.
     private static let sliceMilliseconds: Int64 = 5
-    /// The same of the audit trail and of expired devices.
+    /// When the audit log and expired devices were last trimmed, in milliseconds of uptime.
     private let tidied = Mutex<Int64?>(nil)
     private static let tidyingMilliseconds: Int64 = 60_000
 
@@ -109,7 +112,7 @@ final class Housekeeping: Service {
         }
     }
 
-    /// Once, and not with each push that it refuses: the log may be on the same disk.
+    /// Logged once, not for each push that is refused: the log may be on the same disk.
     private func noteFullness() {
         let isFull = storage.isFull
         guard isFull != readiness.isFull else { return }
@@ -125,7 +128,7 @@ final class Housekeeping: Service {
         hub.keepAlive(tick: second)
     }
 
-    /// On the writer's thread, as what follows.
+    /// Runs on the writer's thread, like the following.
     private func followOthers() throws {
         guard try storage.hasForeignWrites() else { return }
         authenticator.forgetAll()
@@ -153,8 +156,8 @@ final class Housekeeping: Service {
         }
     }
 
-    /// How long the server has run since it last noted that; nil: not long. A process that was stopped
-    /// did not run meanwhile.
+    /// The running time since it was last stored; nil if too short. A process that was stopped was
+    /// not running meanwhile.
     private func timeToNote() -> Int64? {
         let now = settings.clock.uptime()
         return ran.withLock { last in
@@ -186,7 +189,7 @@ final class Housekeeping: Service {
         }
     }
 
-    /// A few stores at a time: a pass over all of them would hold up everybody's pushes.
+    /// Handles a few stores at a time: a pass over all of them would delay everybody's pushes.
     private func forgetDeletions() throws {
         let crowded = commits.crowded.withLock { stores in
             defer { stores = [] }

@@ -2,7 +2,7 @@
 
 internal import Logging
 
-/// The parts of a server, and how they belong together.
+/// The parts of a server, wired together.
 struct Server: Sendable {
     let settings: ServerSettings
     let storage: any ServerStorage

@@ -56,7 +56,7 @@ extension AccountCommand {
         }
 
         func run() async throws {
-            // First, for whoever works in a data folder may become another user.
+            // First, because a command that works in a data folder may become another user.
             let authority = try name.map { _ in try operation.authority() }
             let draft = try FileDraft(path: output, replaces: force)
             let bytes = try await Progress.showing("Exporting") {
@@ -92,7 +92,8 @@ extension AccountCommand {
     }
 }
 
-/// State: how much came and how it ends, guarded by a lock, for pieces come on a connection's thread.
+/// State: the size so far and the end, guarded by a lock, because pieces arrive on a connection's
+/// thread.
 private final class Received: Sendable {
     let end = Mutex(ArchiveEnd())
 }

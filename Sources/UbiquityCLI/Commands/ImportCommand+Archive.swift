@@ -9,7 +9,7 @@ extension ImportCommand {
     func importArchive(_ data: Data) async throws {
         let name = InputFile.name(file)
         let archive = try ArchiveImport(data, name: name, only: store.store)
-        // First all are looked at: what cannot be taken is said before anything is written.
+        // All stores are checked first, so problems are reported before anything is written.
         for store in archive.stores {
             try await with(store) { _, plan in try check(plan) }
         }
@@ -29,7 +29,7 @@ extension ImportCommand {
         var options = store
         options.store = part.identifier
         return try await OpenStore.with(options, sync.policy) { open in
-            // A device that has never exchanged would else have its values yield to the account's.
+            // Otherwise the values of a device that has never synced would yield to the account's.
             await open.catchUp()
             return try await body(
                 open, ImportPlan(part.entries, limits: open.store.engineStatus.limits))

@@ -3,7 +3,7 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// What a device is called, made fit to be shown: without control characters, and not too long.
+/// Makes the name of a device fit for display: without control characters, and not too long.
 enum DeviceTitle {
     static func fit(_ text: String) -> String {
         let visible = text.unicodeScalars.filter { !$0.isControl }

@@ -2,18 +2,18 @@
 
 package import UbiquityCore
 
-/// Who did it.
+/// The author of an audited action.
 package enum AuditActor: Hashable, Sendable {
-    /// On the server's machine, by the data folder.
+    /// On the server's machine, through the data folder.
     case operatorLocally
     /// With the operator's credential.
     case operatorByCredential
     /// A device of the account.
     case device(DeviceID)
-    /// The server by itself.
+    /// The server itself.
     case housekeeping
 
-    /// The word of the protocol.
+    /// The name in the protocol.
     package var word: String {
         switch self {
         case .operatorLocally: "operator-locally"
@@ -23,12 +23,12 @@ package enum AuditActor: Hashable, Sendable {
         }
     }
 
-    /// Nil: it is none.
+    /// Nil if it is not a device.
     package var device: DeviceID? {
         if case .device(let id) = self { id } else { nil }
     }
 
-    /// Nil for a word that there is not.
+    /// Fails for an unknown name.
     init?(word: String, device: DeviceID?) {
         switch (word, device) {
         case ("operator-locally", _): self = .operatorLocally

@@ -2,17 +2,18 @@
 
 internal import UbiquityCore
 
-/// Reads stores on threads that may block, and notes who has read how far.
+/// Reads stores on threads that may block, and records how far each device has read.
 struct StoreReader: Sendable {
     let storage: any ServerStorage
     let threads: BlockingThreads
     let sightings: SightingLog
     let clock: ServerClock
-    /// What waits in connections to be read; full: no further store is.
+    /// The budget of answers that wait in connections. When it is used up, no further store is
+    /// read.
     let answers: ByteBudget
 
-    /// Of the records of one answer, by what they count: no answer is too large for a message or a
-    /// buffer, and a store of today's limits is far from it.
+    /// The maximum size of the records in one answer, so that none is too large for a message or a
+    /// buffer. The default limits of a store are far below.
     private static let answerBytesMax = 256 << 20
 
     /// - Throws: ``Problem`` if the records are too much for one answer.
@@ -30,16 +31,16 @@ struct StoreReader: Sendable {
     }
 
     /// - Parameters:
-    ///   - since: Nil: the whole store.
-    ///   - encode: Runs on the same thread, which has room for values that nest.
-    /// - Throws: ``Problem`` if the cursor does not hold any more, or too much waits to be sent,
+    ///   - since: Nil for the whole store.
+    ///   - encode: Runs on the same thread, whose stack suffices for nested values.
+    /// - Throws: ``Problem`` if the cursor is no longer valid or too much waits to be sent,
     ///   ``StorageError``, ``Busy``.
     func changes<T: Sendable>(
         of store: StoreKey, since: Position?, for device: DeviceName,
         encode: @escaping @Sendable (ChangeSet) -> T
     ) async throws -> T {
         try await threads.run { [self] in
-            // Here, and not before: others may have waited for the thread, too.
+            // Checked here, and not before, because others may have waited for the thread too.
             guard !answers.isFull else { throw Problem.answersInMemory }
             let changes = try read(store, since: since)
             try Self.checkAnswer(of: changes.records)

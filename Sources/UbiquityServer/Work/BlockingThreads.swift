@@ -2,11 +2,11 @@
 
 internal import Foundation
 
-/// Threads for what blocks, or needs a deep stack: the disk, and values that nest. Jobs begin in
-/// the order in which they came.
+/// Threads for jobs that block or need a deep stack: disk access, and nested values. Jobs begin in
+/// order of arrival.
 ///
 /// State: `jobs` and `isClosed`, guarded by `condition`, on which idle threads wait. Unchecked
-/// because the compiler does not know that guard.
+/// because the compiler does not know this guard.
 final class BlockingThreads: @unchecked Sendable {
     typealias Job = @Sendable () -> Void
 
@@ -16,8 +16,8 @@ final class BlockingThreads: @unchecked Sendable {
     private var isClosed = false
     private let waitingMax: Int
 
-    /// A value may nest to a depth of 512, and each level takes several calls to read or write:
-    /// up to 4 MB in a debug build. A thread costs only what it touches.
+    /// A value may nest to a depth of 512, and each level takes several calls to read or write: up
+    /// to 4 MB in a debug build. A thread only costs the memory that it touches.
     private static let stackBytes = 16 << 20
 
     init(name: String, count: Int, waitingMax: Int) {
@@ -30,7 +30,7 @@ final class BlockingThreads: @unchecked Sendable {
         }
     }
 
-    /// - Returns: False if as many wait as may, or all is closed; then the job will not run.
+    /// - Returns: False if the queue is full or closed; the job will not run then.
     func submit(_ job: @escaping Job) -> Bool {
         condition.lock()
         defer { condition.unlock() }
@@ -40,7 +40,7 @@ final class BlockingThreads: @unchecked Sendable {
         return true
     }
 
-    /// - Throws: ``Busy`` if as many wait as may, or what the body throws.
+    /// - Throws: ``Busy`` if the queue is full, or the body's error.
     func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             let isAccepted = submit { continuation.resume(with: Result(catching: body)) }
@@ -48,7 +48,7 @@ final class BlockingThreads: @unchecked Sendable {
         }
     }
 
-    /// Lets the threads end when the jobs that wait are done.
+    /// Ends the threads once the waiting jobs are done.
     func close() {
         condition.lock()
         isClosed = true
@@ -77,5 +77,5 @@ final class BlockingThreads: @unchecked Sendable {
     }
 }
 
-/// As much waits as may.
+/// The queue is full.
 struct Busy: Error, Hashable, Sendable {}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What waits, of many: each name has a line of its own, and the first of each line come in turns.
-/// Who has more waiting waits longer for it, and nobody else does.
+/// A fair queue: each name has a line of its own, and the lines take turns. A name with more
+/// waiting elements only delays itself.
 struct Turns<Name: Hashable, Element> {
-    /// None is empty.
+    /// No line is empty.
     private var lines: [Name: [Element]] = [:]
-    /// The names that have a line, the one whose turn it is first.
+    /// The names with a line, the next one first.
     private var order: [Name] = []
     private(set) var count = 0
 
@@ -19,7 +19,7 @@ struct Turns<Name: Hashable, Element> {
         count += 1
     }
 
-    /// Takes one of each name after the other, until one does not fit; it is the first next time.
+    /// Takes one element of each name in turn until one does not fit. That one is first next time.
     mutating func take(while fits: (Element) -> Bool) -> [Element] {
         var taken: [Element] = []
         var next = 0
