@@ -3,6 +3,6 @@
 #if UBIQUITY_TSAN
 internal import UbiquityCore
 
-/// See there.
+/// See ``SanitizedMutex``.
 typealias Mutex = SanitizedMutex
 #endif

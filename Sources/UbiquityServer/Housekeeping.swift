@@ -6,10 +6,10 @@ internal import Synchronization
 internal import UbiquityCore
 
 /// The periodic work of a server. Four times a second it applies the changes of other processes
-/// (revocations, erasures, registrations) and scrubs erased data. Once a second it sends
-/// keep-alives, stores when devices were last seen, ends streams with expired credentials, and
-/// compacts tombstones. When the server is to stop, it ends the streams, which would otherwise keep
-/// the server running.
+/// (revocations, erasures, registrations), compacts tombstones, and scrubs erased data. Once a
+/// second it sends keep-alives, ends streams with expired credentials, and stores when devices were
+/// last seen. When the server is to stop, it ends the streams, which would otherwise keep the
+/// server running.
 ///
 /// State: `forgetting`, `ran` and `tidied`, guarded by their locks, though only one tick runs at a
 /// time.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is wrong with a message that could be parsed but means nothing.
+/// The reason a message that could be parsed is not valid.
 package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// One sentence, without a final point, that names the field.
+    /// A sentence, without a full stop, that names the field.
     package var description: String
 
     package init(_ description: String) { self.description = description }

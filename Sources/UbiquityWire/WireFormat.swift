@@ -2,12 +2,12 @@
 
 package import SwiftProtobuf
 
-/// The two forms of a body.
+/// The two formats of a body.
 package enum WireFormat: String, CaseIterable, Sendable {
     case protobuf = "application/x-protobuf"
     case json = "application/json"
 
-    /// The form that a `Content-Type` or one item of an `Accept` names; nil for any other.
+    /// The format named by a `Content-Type` or one item of an `Accept`; nil for any other.
     package init?(mediaType: some StringProtocol) {
         let name = mediaType.lowercased().split(separator: ";").first.map {
             $0.filter { !$0.isWhitespace }
@@ -19,11 +19,11 @@ package enum WireFormat: String, CaseIterable, Sendable {
         }
     }
 
-    /// A value of ``PropertyListValue/depthMax`` nested dictionaries is three messages a level,
-    /// and a few around it.
+    /// A value of ``PropertyListValue/depthMax`` nested dictionaries takes three messages for each
+    /// level, and a few around it.
     private static let messageDepthMax = 3 * 512 + 16
 
-    /// Equal messages give equal bytes.
+    /// Encodes deterministically: equal messages give equal bytes.
     package func encode(_ message: some Message) -> [UInt8] {
         do {
             switch self {
@@ -37,13 +37,13 @@ package enum WireFormat: String, CaseIterable, Sendable {
                 return try message.jsonUTF8Bytes(options: options)
             }
         } catch {
-            // Our messages have no required fields and no `Any`, the two ways to fail.
+            // Our messages have no required fields and no `Any`, the two possible causes.
             preconditionFailure("A message of our own could not be encoded: \(error)")
         }
     }
 
-    /// Fields that this version does not know are passed over.
-    /// - Throws: ``WireError`` if the bytes are no message of this type in this form.
+    /// Decodes a message, ignoring unknown fields.
+    /// - Throws: ``WireError`` if the bytes are not a message of this type in this format.
     package func decode<M: Message>(
         _ type: M.Type, from bytes: some SwiftProtobufContiguousBytes
     ) throws(WireError) -> M {

@@ -22,7 +22,7 @@ extension WirePush {
 }
 
 extension Push {
-    /// - Throws: ``WireError`` that names what is wrong.
+    /// - Throws: ``WireError`` that describes the problem.
     package init(_ wire: WirePush, author: DeviceID) throws(WireError) {
         var transactions: [Transaction] = []
         transactions.reserveCapacity(wire.transactions.count)
@@ -52,7 +52,7 @@ extension WirePushAnswer {
 }
 
 extension PushAnswer {
-    /// - Throws: ``WireError`` that names what is wrong.
+    /// - Throws: ``WireError`` that describes the problem.
     package init(_ wire: WirePushAnswer) throws(WireError) {
         var results: [TransactionResult] = []
         for result in wire.results { results.append(try TransactionResult(result)) }
@@ -63,7 +63,7 @@ extension PushAnswer {
 }
 
 extension Cursor {
-    /// - Throws: ``WireError`` for a text that is no cursor.
+    /// - Throws: ``WireError`` for a text that is not a cursor.
     package init(wire text: String) throws(WireError) {
         guard let cursor = Cursor(text) else { throw WireError("\"cursor\" is no cursor") }
         self = cursor

@@ -5,7 +5,7 @@ import UbiquityCore
 extension App {
     private static let fields = ["f0", "f1", "f2"]
 
-    /// Does something to a key whose writes merge.
+    /// Changes a key whose writes merge.
     func merge(_ process: VirtualProcess) {
         let (key, policy) = world.chance.pick(world.mergedKeys.sorted { $0.key < $1.key })
         switch world.chance.int(0...99) {
@@ -31,7 +31,7 @@ extension App {
 
     private func merge(_ key: Key, _ policy: MergePolicy, _ process: VirtualProcess) {
         let number = world.newWriteNumber()
-        // An app may go on from what it saw when it last wrote, as a mirror of preferences does.
+        // An app may start from what it saw when it last wrote, as a mirror of preferences does.
         let known = process.engine[key]
         let seen = world.chance.coin() ? known : remembered[key] ?? known
         switch policy {
@@ -86,7 +86,7 @@ extension App {
         }
     }
 
-    /// Puts a field into a dictionary that others may have put as well, and removes it at once.
+    /// Sets a field of a dictionary that others may have set as well, and removes it at once.
     func putAndClear(_ process: VirtualProcess) {
         let key = world.mergedKeys.first { $0.value == .dictionary }?.key
         guard let key else { return }
@@ -105,7 +105,7 @@ extension App {
         }
     }
 
-    // MARK: - Instead of all that is there
+    // MARK: - Replacing everything
 
     private func erase(_ key: Key, _ policy: MergePolicy, _ process: VirtualProcess) {
         guard process.engine[key] != nil else { return }
@@ -116,7 +116,7 @@ extension App {
         }
     }
 
-    /// As an app does that declares no policy for the key.
+    /// Writes like an app that declares no policy for the key.
     private func writePlainly(_ key: Key, _ policy: MergePolicy, _ process: VirtualProcess) {
         let number = world.newWriteNumber()
         let seen = process.records(of: key)
@@ -138,11 +138,11 @@ extension App {
     // MARK: - Counting
 
     private func count(_ key: Key, _ number: Int, _ process: VirtualProcess) {
-        // So many quarters that every order of adding them gives the same.
+        // A multiple of a quarter, so that every order of adding gives the same sum.
         let amount: PropertyListValue =
             world.chance.perMille(200)
             ? .real(Double(world.chance.int64(1...9)) / 4) : .integer(world.chance.int64(1...9))
-        // Who says again what it has kept, must be remembered: see decision 0024.
+        // A run that repeats a kept count must be remembered, see decision 0024.
         let keeps = world.chance.perMille(300) && world.scenario.foldedMax == nil
         let kept = keeps ? keptCount(amount, key, process) : nil
         let proposal =
@@ -158,7 +158,7 @@ extension App {
         if isDone, let kept { world.keptCounts[process.disk.name, default: [:]][key] = kept }
     }
 
-    /// With what a mirror of preferences would go on, which keeps what it has counted beside the store.
+    /// The next count of a mirror of preferences, which keeps its counts beside the store.
     private func keptCount(
         _ amount: PropertyListValue, _ key: Key, _ process: VirtualProcess
     ) -> KeptCount? {
@@ -167,7 +167,7 @@ extension App {
         return KeptCount(run: world.chance.number()).adding(from: .integer(0), to: amount)
     }
 
-    /// What was kept is said once more by a process that starts: it may not have come to the disk.
+    /// A starting process repeats kept counts, which may not have reached the disk.
     /// - Returns: The keys for which the store refused it.
     func takeUpCounts(_ process: VirtualProcess) -> Set<Key> {
         guard let counts = world.keptCounts[process.disk.name] else { return [] }
@@ -187,8 +187,8 @@ extension App {
         var after: PropertyListValue
     }
 
-    /// - Parameter act: What was done, by the parts that have something else now.
-    /// - Returns: Whether the store took it.
+    /// - Parameter act: Makes the act from the parts that changed.
+    /// - Returns: Whether the store accepted it.
     @discardableResult
     private func propose(
         _ proposal: Proposal, _ key: Key, _ number: Int, _ process: VirtualProcess,
@@ -201,7 +201,7 @@ extension App {
         }
         remembered[key] = process.engine[key]
         let after = process.records(of: key)
-        // What is not greater changes nothing.
+        // A value that is not greater changes nothing.
         guard after != before else { return true }
         let changes = after.sorted { $0.key < $1.key }.compactMap { record in
             record.key.part.map {
@@ -224,7 +224,7 @@ extension App {
 }
 
 extension VirtualProcess {
-    /// All that the store has of a key.
+    /// All records of a key in the store.
     fileprivate func records(of key: Key) -> [Key: PropertyListValue] {
         engine.contents.filter { $0.key.whole == key }
     }

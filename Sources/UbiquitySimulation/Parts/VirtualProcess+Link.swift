@@ -14,7 +14,7 @@ extension VirtualProcess: VirtualListener {
 
     func received(_ message: StreamMessage, on stream: Int) {
         whenRunning { [self] in
-            // Before the engine knows, for what it discards is to be noted.
+            // Before the engine handles it, because discarded writes must be reported.
             if case .changes(let changes) = message {
                 noteDiscards(changes, by: .streamReceived(stream, message))
             }
@@ -96,8 +96,8 @@ extension VirtualProcess: VirtualListener {
 
     static let reset = LinkFailure(.unreachable, "reset")
 
-    /// - Parameter failure: What becomes of it where nobody answers.
-    /// - Returns: Its number here.
+    /// - Parameter failure: The event if there is no answer.
+    /// - Returns: The request's number here.
     func begin(_ failure: SyncEngine.Event) -> Int {
         let request = (requests.keys.max() ?? 0) + 1
         requests[request] = failure

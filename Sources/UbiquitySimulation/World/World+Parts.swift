@@ -4,12 +4,12 @@ import UbiquityCore
 
 typealias SimulatedDevice = VirtualDevice<VirtualProcess>
 
-/// What the parts of a simulation stand in.
+/// The environment of a simulation's parts.
 extension World: VirtualWorld {
-    /// Of a thousand, how many requests suffer from a fault that the run has.
+    /// The number of requests in a thousand that suffer from a fault of the run.
     private static let oftenPerMille = 60
 
-    /// When an app is started again whose store could not be opened.
+    /// The delay before an app whose store could not be opened is started again.
     private static let relaunchMilliseconds: Int64 = 1_000
 
     func delay(of device: Int, _ direction: Direction) -> Int64 {
