@@ -125,9 +125,9 @@ package struct Scenario: Sendable {
         return slowest.map { Int64(bytes) * 1_000 / Int64($0) } ?? 0
     }
 
-    /// How much the times of two writes may be out of order even if no clock is set, in milliseconds.
-    /// A device takes the middle between sending and receiving for the server's time, which is wrong
-    /// by half of the difference between the two latencies.
+    /// How much the times of two writes may be out of order even if no clock is set, in
+    /// milliseconds. A device takes the middle between sending and receiving for the server's
+    /// time, which is wrong by half of the difference between the two latencies.
     var timeTolerance: Int64 {
         let late: Int64 = faults.contains(.slowAnswer) ? 20_000 : 0
         // A commit waits for the one before.
