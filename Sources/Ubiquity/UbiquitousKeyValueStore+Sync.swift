@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// To see a sync, to force one, and to wait for it.
+/// Watching, forcing and awaiting a sync.
 extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Syncs now: when it returns, earlier writes are on the server, and the server's earlier
     /// changes are here.

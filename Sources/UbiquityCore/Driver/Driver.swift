@@ -45,7 +45,7 @@ package struct Driver: Sendable {
     /// Whether the file in use could be opened.
     var isOpen = true
 
-    // What the app asked for
+    // Requests of the app
     private var isHurried = false
     private var isSynchronizing = false
     private var end = End.none
@@ -79,7 +79,7 @@ package struct Driver: Sendable {
         if let device { follow(device, at: now) }
     }
 
-    // MARK: - What happened
+    // MARK: - Events
 
     package mutating func handle(_ event: Event, at now: ClockReading) {
         switch event {
@@ -157,7 +157,7 @@ package struct Driver: Sendable {
 
     private mutating func report(_ failure: String) { reports.append(failure) }
 
-    // MARK: - What to do
+    // MARK: - Steps
 
     /// - Returns: Whether the caller must arrange for the steps to be carried out. If not, they are
     ///   already scheduled.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// MARK: - What is listed
+// MARK: - Listed counts
 
 extension CountFolding {
     /// A run's parts.
