@@ -13,16 +13,16 @@ package struct Archive: Sendable {
     private static let manifestBytesMax = 4 << 20
     package static let bytesMax = 1 << 30
 
-    /// Reads a property list in a form that ``PropertyListBinary`` does not know; throws words for a
-    /// person.
+    /// Reads a property list in a format that ``PropertyListBinary`` does not know. Throws an error
+    /// whose text is for people.
     package typealias ReadText = (_ bytes: [UInt8]) throws -> PropertyListValue
 
-    /// Whether bytes are to be read as an archive, judged by their beginning.
+    /// Whether bytes are an archive, judged by their beginning.
     package static func isArchive(_ bytes: some RandomAccessCollection<UInt8>) -> Bool {
         TarHeader.isTar(bytes)
     }
 
-    /// What is neither the manifest nor a store's file is passed over: a system may have added it.
+    /// Files other than the manifest and those of stores are ignored: a system may have added them.
     /// - Throws: ``ArchiveError``.
     package init(_ bytes: [UInt8], readText: ReadText) throws(ArchiveError) {
         guard bytes.count <= Self.bytesMax else { throw .tooLarge(max: Self.bytesMax) }
@@ -53,13 +53,13 @@ package struct Archive: Sendable {
         if let unlisted { throw .fileUnlisted(unlisted) }
     }
 
-    /// Not what macOS puts beside a file.
+    /// Excludes files that macOS adds beside others.
     private static func isStoreFile(_ name: String) -> Bool {
         name.hasPrefix(storesFolder) && name.hasSuffix(suffix)
             && !name.hasPrefix(storesFolder + "._")
     }
 
-    /// What a store of the manifest has: its keys as they stand there, and their values.
+    /// The content of a store in the manifest: its keys as written, and their values.
     /// - Throws: ``ArchiveError``.
     package func entries(
         of store: ArchiveManifest.Store, readText: ReadText

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether pieces that came one after the other end as an archive does: a transfer through a proxy
-/// may be cut off without a word.
+/// Checks whether consecutive pieces end like an archive: a transfer through a proxy may be cut off
+/// silently.
 package struct ArchiveEnd: Sendable {
-    /// How much there was.
+    /// The total size so far.
     package private(set) var bytes = 0
     private var zeros = 0
 

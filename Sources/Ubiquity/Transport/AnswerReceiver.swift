@@ -5,10 +5,10 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import UbiquityCore
 
-/// Gathers an answer, and gives the request up when no byte has moved for too long.
+/// Collects an answer, and gives up when no byte has moved for too long.
 ///
-/// Shared state: all variables. Unchecked: AsyncHTTPClient calls every method of a delegate on the
-/// task's one event loop, and the timer runs on it.
+/// Shared state: all variables. Unchecked because AsyncHTTPClient calls every method of a delegate
+/// on the task's event loop, and the timer runs on it too.
 final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     struct Answer: Sendable {
         var head: HTTPResponseHead
@@ -19,7 +19,7 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     private var patience = TransferPatience(now: NIODeadline.milliseconds)
     private var timer: Scheduled<Void>?
 
-    /// Begins to watch over a task whose delegate this is.
+    /// Begins to watch a task that has this delegate.
     func watch(_ task: HTTPClient.Task<Answer>) {
         task.eventLoop.execute { [self] in schedule(task) }
         task.futureResult.whenComplete { [self] _ in

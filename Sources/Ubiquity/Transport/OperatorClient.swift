@@ -4,7 +4,7 @@ internal import NIOHTTP1
 package import UbiquityCore
 internal import UbiquityWire
 
-/// The operator's requests, by the operator's credential. All throw ``LinkFailure``.
+/// The operator's requests, with the operator's credential. All throw ``LinkFailure``.
 package struct OperatorClient: Sendable {
     private let address: ServerAddress
     private let credential: String
@@ -30,10 +30,10 @@ package struct OperatorClient: Sendable {
         ).answer(AccountClient.SignInCode.decode)
     }
 
-    /// A code for one more device of an account.
+    /// Makes a code for another device of an account.
     /// - Parameters:
-    ///   - stores: To which the device is confined; empty: it is not.
-    ///   - credentialSeconds: How long its credential is good; nil: until it is revoked.
+    ///   - stores: The stores to which the device is confined; empty if it is not.
+    ///   - credentialSeconds: How long its credential is valid; nil means until it is revoked.
     package func newCode(
         accountName: String, stores: [String] = [], credentialSeconds: Int64? = nil
     ) async throws(LinkFailure) -> AccountClient.SignInCode {
@@ -46,7 +46,7 @@ package struct OperatorClient: Sendable {
         ).answer(AccountClient.SignInCode.decode)
     }
 
-    /// All, in the order of their names.
+    /// All accounts, sorted by name.
     package func accounts() async throws(LinkFailure) -> [ServerAccount] {
         var accounts: [ServerAccount] = []
         while true {
@@ -70,12 +70,12 @@ package struct OperatorClient: Sendable {
             }
     }
 
-    /// Removes the account and all that is its from the server.
+    /// Removes the account and everything that belongs to it from the server.
     package func erase(accountName: String) async throws(LinkFailure) {
         try await request(.DELETE, address.url("accounts", accountName)).done()
     }
 
-    /// As ``AccountClient/export(of:take:)``, of any account.
+    /// The same as ``AccountClient/export(of:take:)``, for any account.
     package func export(
         accountName: String, take: @escaping @Sendable ([UInt8]) throws -> Void
     ) async throws {

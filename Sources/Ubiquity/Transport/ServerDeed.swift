@@ -2,14 +2,14 @@
 
 internal import UbiquityWire
 
-/// A line of a server's audit trail.
+/// An entry of a server's audit log.
 package struct ServerDeed: Hashable, Sendable {
     package var number: Int64
     package var time: Int64
-    /// Words of the protocol, which may have new ones.
+    /// Words of the protocol, which may gain new ones.
     package var deed: String
     package var actor: String
-    /// Nil: none.
+    /// Nil if there is none.
     package var account: String?
     package var device: String?
     package var actorDevice: String?

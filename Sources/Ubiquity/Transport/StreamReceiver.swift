@@ -6,17 +6,17 @@ internal import NIOHTTP1
 package import UbiquityCore
 package import UbiquityWire
 
-/// Reads the events of a stream where they arrive, on the connection's event loop, so that none
-/// waits for a thread.
+/// Parses the events of a stream as they arrive, on the connection's event loop, without waiting
+/// for a thread.
 ///
-/// Shared state: `answer`, `parser` and `progressAt`. Unchecked: AsyncHTTPClient calls every method of
-/// a delegate on the task's one event loop.
+/// Shared state: `answer`, `parser` and `progressAt`. Unchecked because AsyncHTTPClient calls every
+/// method of a delegate on the task's event loop.
 final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     private let address: ServerAddress
     private let receive: @Sendable (StreamMessage) -> Void
     private var answer = ReceivedAnswer()
     private var parser = EventStreamParser()
-    /// When it was last told.
+    /// When progress was last reported.
     private var progressAt = NIODeadline.distantPast
 
     init(_ address: ServerAddress, receive: @escaping @Sendable (StreamMessage) -> Void) {
@@ -68,8 +68,8 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
 }
 
 extension StreamMessage {
-    /// Nil for an event that this version does not know.
-    /// - Throws: ``WireError`` for data that is not what the event's name says.
+    /// Fails for an event that this version does not know.
+    /// - Throws: ``WireError`` if the data does not match the event's name.
     package init?(_ event: EventStreamParser.Event) throws(WireError) {
         switch event.name {
         case "changes":

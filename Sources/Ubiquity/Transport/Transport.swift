@@ -2,23 +2,23 @@
 
 package import UbiquityCore
 
-/// The way to one store on one server with one credential.
+/// The connection to one store on one server with one credential.
 ///
 /// A transport decides nothing: it sends what it is given, once, and says what came back. Every
 /// failure is a ``LinkFailure``. Cancelling the task ends a request at once.
 package protocol Transport: Sendable {
-    /// Opens the stream of changes and hands on each event in its order.
+    /// Opens the stream of changes and passes on each event in order.
     ///
-    /// Returns when the server ends the stream, and throws when it breaks or has been silent for
-    /// longer than two of the server's keep-alive intervals.
+    /// Returns when the server ends the stream. Throws when it breaks or has been silent for longer
+    /// than two of the server's keep-alive intervals.
     func listen(
         since cursor: Cursor?, receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure)
 
     func push(_ push: Push) async throws(LinkFailure) -> PushAnswer
 
-    /// The changes since the cursor; nil: the whole store. With the server's configuration, for who
-    /// has no stream to bring it.
+    /// Gets the changes since the cursor, or the whole store for nil. Can include the server's
+    /// configuration, for devices without a stream to bring it.
     func pull(since cursor: Cursor?, withConfig: Bool) async throws(LinkFailure) -> ChangeSet
 }
 

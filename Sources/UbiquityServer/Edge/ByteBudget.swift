@@ -2,16 +2,16 @@
 
 internal import Synchronization
 
-/// Bytes that many may hold together.
+/// A budget of bytes shared by many users.
 ///
-/// State: `used`, guarded by being atomic.
+/// State: `used`, which is atomic.
 final class ByteBudget: Sendable {
     private let used = Atomic(0)
     private let max: Int
 
     init(max: Int) { self.max = max }
 
-    /// - Returns: False if there is no room; then nothing was taken.
+    /// - Returns: False if the budget does not suffice; nothing was taken then.
     func take(_ bytes: Int) -> Bool {
         let (_, now) = used.add(bytes, ordering: .relaxed)
         if now <= max { return true }
@@ -19,7 +19,8 @@ final class ByteBudget: Sendable {
         return false
     }
 
-    /// Takes what is there already, room or not, or gives it back where it is less than 0.
+    /// Takes bytes that already exist, even beyond the budget; returns them if the number is
+    /// negative.
     func note(_ bytes: Int) { used.add(bytes, ordering: .relaxed) }
 
     func give(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }

@@ -5,20 +5,20 @@ internal import Logging
 internal import Synchronization
 internal import UbiquityCore
 
-/// What all connections of a server share: their number, the memory they may take, the TLS
-/// identity, and the count of what was refused.
+/// The state that all connections of a server share: their number, their memory budgets, the TLS
+/// identity, and counts of refusals.
 ///
-/// State: `noted`, what the log has not told yet, guarded by its lock.
+/// State: `noted`, the refusals that have not been logged yet, guarded by its lock.
 final class Edge: Sendable {
     let settings: ServerSettings
     let metrics: ServerMetrics
-    /// Nil: plain HTTP.
+    /// Nil for plain HTTP.
     let tls: TLSIdentity?
     let census: ConnectionCensus
     let proxies: TrustedProxies
-    /// What waits in connections for the other side to read it.
+    /// The data in connections that waits to be read by the other side.
     let answers: ByteBudget
-    /// Requests' bodies, until they are decoded.
+    /// The bodies of requests, until they are decoded.
     let bodies: ByteBudget
     let requestRules: RequestPhase.Rules
     let answerPace: TrafficPace.Rule
@@ -41,7 +41,7 @@ final class Edge: Sendable {
             bytesPerSecondMin: settings.answerBytesPerSecondMin)
     }
 
-    /// For a connection that is only to be told that there are too many.
+    /// For a connection that is only told that there are too many.
     var refusalRules: RequestPhase.Rules {
         var rules = requestRules
         rules.headMilliseconds = min(rules.headMilliseconds, 5_000)
@@ -49,13 +49,13 @@ final class Edge: Sendable {
         return rules
     }
 
-    /// Counts what a stranger ran into.
+    /// Counts a client's violation of a limit.
     func note(_ limit: EdgeLimit) {
         metrics.limited(limit)
         noted.withLock { $0[limit, default: 0] += 1 }
     }
 
-    /// At most one line for each limit, whatever came: a flood must not flood the log.
+    /// Logs at most one line for each limit: a flood of requests must not flood the log.
     func report(to logger: Logger) {
         let counts = noted.withLock { noted in
             defer { noted = [:] }
@@ -68,7 +68,7 @@ final class Edge: Sendable {
         }
     }
 
-    /// What browsers are told with every answer.
+    /// Adds headers for browsers to every answer.
     func addHeaders(to fields: inout HTTPFields) {
         fields[.xContentTypeOptions] = "nosniff"
         fields[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"

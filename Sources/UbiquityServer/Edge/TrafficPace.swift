@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether bytes move fast enough: in each window of time so many at least, and all of it within
-/// a time. Times are milliseconds of any clock that does not go back.
+/// Checks that bytes move fast enough: a minimum in each window of time, and optionally a total
+/// time. Times are milliseconds of any monotonic clock.
 struct TrafficPace: Hashable, Sendable {
-    /// What is asked of the other side.
+    /// The requirements on the other side.
     struct Rule: Hashable, Sendable {
         var windowMilliseconds: Int64
         var bytesPerSecondMin: Int
-        /// Nil: as long as it moves.
+        /// Nil for no limit as long as bytes move.
         var totalMilliseconds: Int64?
     }
 
     enum Verdict: Hashable, Sendable {
-        /// To be asked again then.
+        /// Check again at that time.
         case fine(until: Int64)
         case tooSlow
     }

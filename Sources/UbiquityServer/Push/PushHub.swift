@@ -4,9 +4,9 @@ internal import NIOCore
 internal import Synchronization
 internal import UbiquityCore
 
-/// Knows who listens to which store, and tells them what was committed.
+/// Knows the listeners of each store, and sends them what was committed.
 ///
-/// State: `state`, guarded by its lock; it is held for look-ups only.
+/// State: `state`, guarded by its lock, which is held for look-ups only.
 final class PushHub: Sendable {
     private struct State {
         var listeners: [StoreKey: [UInt64: Listener]] = [:]
@@ -26,11 +26,11 @@ final class PushHub: Sendable {
         waiting = ByteBudget(max: settings.listenersBytesMax)
     }
 
-    /// What waits for listeners, in all.
+    /// The bytes that wait for all listeners.
     var waitingBytes: Int { waiting.bytes }
     var count: Int { state.withLock { $0.counts.values.reduce(0, +) } }
 
-    /// The listener gets every push that is committed from now on.
+    /// Subscribes a listener to every push that is committed from now on.
     /// - Throws: ``HubError``.
     func subscribe(_ rights: DeviceRights, to store: StoreKey) throws(HubError) -> Listener {
         try state.withLock { state throws(HubError) in
@@ -47,7 +47,7 @@ final class PushHub: Sendable {
         }
     }
 
-    /// Does nothing for one that is not subscribed any more.
+    /// Does nothing if it is not subscribed any more.
     func unsubscribe(_ listener: Listener) {
         listener.end(.closed)
         state.withLock { state in
@@ -62,7 +62,8 @@ final class PushHub: Sendable {
         }
     }
 
-    /// To be called in the order of the revisions. The event's bytes are made once, for all.
+    /// Must be called in the order of the revisions. The event's bytes are made once for all
+    /// listeners.
     func publish(_ commit: CommittedPush, of store: StoreKey) {
         let listeners = state.withLock { $0.listeners[store].map { Array($0.values) } ?? [] }
         guard !listeners.isEmpty else { return }
@@ -75,8 +76,8 @@ final class PushHub: Sendable {
         for listener in listeners where !listener.offer(event) { edge?.note(.listenerOverflow) }
     }
 
-    /// Gives a sign of life to each listener whose turn it is: not all in the same second.
-    /// - Parameter tick: Counts the seconds.
+    /// Sends keep-alives to the listeners whose turn it is, so that not all are in the same second.
+    /// - Parameter tick: The number of the second.
     func keepAlive(tick: Int) {
         let interval = UInt64(max(1, settings.keepAliveSeconds))
         let turn = UInt64(tick) % interval
@@ -85,7 +86,7 @@ final class PushHub: Sendable {
         }
     }
 
-    /// A listener was handed what had been committed.
+    /// Records that events were passed to a listener.
     func told(_ events: [Listener.Event]) {
         let now = NIODeadline.now()
         edge?.metrics.delivered(
@@ -98,7 +99,7 @@ final class PushHub: Sendable {
         for listener in all() where isOver(listener) { listener.end(.closed) }
     }
 
-    /// Ends all, and takes no more.
+    /// Ends all listeners, and refuses new ones.
     func close() {
         state.withLock { $0.isClosed = true }
         for listener in all() { listener.end(.closed) }

@@ -3,8 +3,8 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// The pushes under way of each account, from their first byte to their answer: so one account takes
-/// a part of the memory and the places that there are for pushes, and not all.
+/// Limits the pushes under way of each account, from their first byte to their answer, so that one
+/// account cannot take all of the memory and places for pushes.
 ///
 /// State: `shares`, guarded by its lock.
 final class PushPermits: Sendable {
@@ -13,7 +13,7 @@ final class PushPermits: Sendable {
         var bytes = 0
     }
 
-    /// A device pushes once at a time.
+    /// A device makes one push at a time.
     private static let pushesMax = 64
     private let shares = Mutex<[AccountID: Share]>([:])
     private let bytesMax: Int
@@ -22,9 +22,9 @@ final class PushPermits: Sendable {
         bytesMax = max(settings.bodiesBytesMax / 4, settings.limits.pushBytesMax)
     }
 
-    /// Held as long as a push is under way, and given back when it is released.
+    /// Held while a push is under way. Returned when it is released.
     ///
-    /// State: `bytes`, guarded by being atomic.
+    /// State: `bytes`, which is atomic.
     final class Permit: Sendable {
         private let permits: PushPermits
         private let account: AccountID
@@ -35,7 +35,7 @@ final class PushPermits: Sendable {
             self.account = account
         }
 
-        /// - Returns: False if the account's pushes have as many bytes as they may together.
+        /// - Returns: False if the account's pushes have reached their maximum of bytes.
         func take(_ bytes: Int) -> Bool {
             guard permits.take(bytes, account) else { return false }
             self.bytes.add(bytes, ordering: .relaxed)
@@ -45,7 +45,7 @@ final class PushPermits: Sendable {
         deinit { permits.giveBack(bytes.load(ordering: .relaxed), account) }
     }
 
-    /// - Throws: ``Busy`` while as many pushes of the account are under way as may be.
+    /// - Throws: ``Busy`` if the account has its maximum of pushes under way.
     func take(_ account: AccountID) throws(Busy) -> Permit {
         let isFree = shares.withLock { shares in
             guard shares[account, default: Share()].pushes < Self.pushesMax else { return false }

@@ -6,7 +6,7 @@ internal import UbiquityWire
 
 /// The lines of an event stream.
 enum ServerSentEvent {
-    /// A comment, as a sign of life.
+    /// A comment, as a keep-alive.
     static let keepAlive = ByteBuffer(string: ":\n\n")
     /// The listener missed something and must pull again.
     static let resync = ByteBuffer(string: "event: resync\ndata: {}\n\n")
@@ -24,7 +24,7 @@ enum ServerSentEvent {
         event("changes", id: changes.cursor, WireFormat.json.encode(WireChanges(changes)))
     }
 
-    /// The listener has all that there was when it came.
+    /// The listener has everything that existed when it subscribed.
     static func ready(_ cursor: Cursor, _ config: ServerConfig) -> ByteBuffer {
         var ready = WireReady()
         ready.cursor = cursor.text

@@ -5,7 +5,7 @@ internal import Hummingbird
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Signing in, and what a person does with their own account and devices.
+/// Signing in, and a person's operations on their own account and devices.
 struct AccountRoutes: Sendable {
     let storage: any ServerStorage
     let writer: BlockingThreads
@@ -13,11 +13,11 @@ struct AccountRoutes: Sendable {
     let gate: Gate
     let revocation: Revocation
     let attempts: SignInThrottle
-    /// Nil: tokens of identity providers are not taken.
+    /// Nil if tokens of identity providers are not accepted.
     let identities: IdentityVerifier?
     let settings: ServerSettings
 
-    /// By a code in the body; without one, by an identity provider's token in the header.
+    /// With a code in the body, or otherwise with an identity provider's token in the header.
     @Sendable func signIn(_ request: Request, _ context: ServerContext) async throws -> Response {
         try attempts.take(context.remoteAddress)
         let format = try request.answerFormat
@@ -63,7 +63,7 @@ struct AccountRoutes: Sendable {
             devicesPerAccountMax: settings.devicesPerAccountMax)
     }
 
-    /// A confined device sees itself alone.
+    /// A confined device only sees itself.
     @Sendable func show(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
@@ -109,7 +109,7 @@ struct AccountRoutes: Sendable {
     ) async throws -> Response {
         let format = try request.answerFormat
         let title = DeviceTitle.fit(try await request.readMessage(WireRename.self).name)
-        // The body may have taken two minutes.
+        // Receiving the body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .renameDevice(device.id))
         let now = settings.clock.now()
         let isRenamed = try await writer.run { [storage] in

@@ -4,9 +4,9 @@ internal import Foundation
 package import HTTPTypes
 package import UbiquityWire
 
-/// What the fields of a request say.
+/// Reads the header fields of a request.
 extension HTTPFields {
-    /// The credential; nil: there is none.
+    /// The credential; nil if there is none.
     package var bearer: String? {
         guard let field = self[.authorization] else { return nil }
         let parts = field.split(separator: " ", maxSplits: 1)
@@ -14,7 +14,7 @@ extension HTTPFields {
         return parts[1].trimmingCharacters(in: .whitespaces)
     }
 
-    /// The first form that is accepted, JSON if they do not say; nil: neither form is.
+    /// The first accepted format, JSON if none is stated; nil if neither format is accepted.
     package var answerFormat: WireFormat? {
         let accepted = acceptedTypes
         if accepted.isEmpty { return .json }
@@ -27,14 +27,14 @@ extension HTTPFields {
 
     package var acceptsEventStream: Bool { acceptedTypes.contains("text/event-stream") }
 
-    /// Whether an answer of this type is accepted, as any is where they do not say.
+    /// Whether an answer of this type is accepted, as any is if none is stated.
     func accepts(_ type: String) -> Bool {
         let group = String(type.prefix { $0 != "/" }) + "/*"
         return acceptedTypes.isEmpty
             || acceptedTypes.contains { [type, group, "*/*"].contains($0) }
     }
 
-    /// The form of the body; nil: none that the protocol has.
+    /// The format of the body; nil if the protocol does not have it.
     package var bodyFormat: WireFormat? {
         self[.contentType].flatMap { WireFormat(mediaType: $0) }
     }

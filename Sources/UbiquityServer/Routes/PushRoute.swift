@@ -4,7 +4,7 @@ internal import Hummingbird
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Taking pushes.
+/// Receives pushes.
 struct PushRoute: Sendable {
     let commits: CommitQueue
     let gate: Gate
@@ -27,13 +27,13 @@ struct PushRoute: Sendable {
         let format = try request.answerFormat
         let bodyFormat = try request.bodyFormat
         let (push, bytes) = try await read(request, bodyFormat, permit, author: rights.name)
-        // The body may have taken two minutes.
+        // Receiving the body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .pushToStore(store.identifier))
         let waiting = WaitingPush(store: store, push: push, by: rights)
         return try await answer(try await commits.commit(waiting, bytes: bytes), format)
     }
 
-    /// - Returns: The push, and what it counts in bytes: as its body, or by its writes.
+    /// - Returns: The push, and its cost in bytes: that of its body, or of its writes.
     private func read(
         _ request: Request, _ format: WireFormat, _ permit: PushPermits.Permit, author: DeviceName
     ) async throws -> (Push, bytes: Int) {
@@ -61,7 +61,7 @@ struct PushRoute: Sendable {
         case .tooManyStores: throw Problem.tooManyStores
         case .full: throw StorageError.full
         case .notAllowed(let refusal): throw refusal
-        // Its devices are gone with it.
+        // Its devices are gone too.
         case .noSuchAccount: throw AccessRefusal.credentialInvalid
         case .committed(let commit):
             let answer = PushAnswer(

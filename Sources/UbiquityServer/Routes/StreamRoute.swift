@@ -6,7 +6,7 @@ internal import NIOCore
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Event streams: what changed since a cursor, then every push as it is committed.
+/// Event streams: the changes since a cursor, then every push as it is committed.
 struct StreamRoute: Sendable {
     let reader: StoreReader
     let hub: PushHub
@@ -18,9 +18,9 @@ struct StreamRoute: Sendable {
     ) async throws -> Response {
         let since = try request.position(orLastEvent: true)
         guard request.method != .head else { return Response(status: .ok, headers: Self.headers) }
-        // First the subscription, then the reading: see StreamStart.
+        // First the subscription, then the read: see StreamStart.
         let subscription = Subscription(try hub.subscribe(rights, to: store), hub)
-        // A device revoked just before it subscribed was not there to be ended.
+        // A device that was revoked just before it subscribed could not be ended then.
         try await gate.checkAgain(request.bearer, .readStore(store.identifier))
         let start = try await reader.changes(of: store, since: since, for: rights.name) {
             [settings] changes in
@@ -49,7 +49,7 @@ struct StreamRoute: Sendable {
         return connection
     }
 
-    /// What a stream begins with, and its bytes.
+    /// The beginning of a stream, and its bytes.
     struct Start: Sendable {
         let start: StreamStart
         var bytes = ByteBuffer()

@@ -2,33 +2,33 @@
 
 import UbiquityCore
 
-/// On the server, the later write wins by time and then by device; a transaction happens wholly or
-/// not at all; nothing changes but what was pushed, and nothing is stamped far in the future. What
-/// was deleted stays so, also where the server has forgotten the deletion; and what its author made,
-/// and the server never had, is never refused for that.
+/// On the server, the later write wins, by time and then by device; a transaction applies all or
+/// nothing; only pushed writes change anything, and nothing is stamped far in the future. Deleted
+/// keys stay deleted even if the server has dropped the tombstone. A write is never refused for
+/// that if its author made it anew and the server never had it.
 package final class CommitChecker: Checker {
-    /// The latest write that each key ever had, as long as the server is not an older copy of itself.
+    /// The latest write of each key, unless the server becomes an older copy of itself.
     private var latest: [StoreName: [Key: Record]] = [:]
-    /// What each store has refused of what apps wrote.
+    /// The apps' writes that each store has refused.
     private var refused: [StoreName: Set<Int>] = [:]
-    /// What each store has ever committed of what apps wrote.
+    /// The apps' writes that each store has ever committed.
     private var committed: [StoreName: Set<Int>] = [:]
-    /// The same, of the server as it is: an older copy of it has not decided about what it lacks.
+    /// The same for the current server: an older copy of it has not decided about what it lacks.
     private var known: [StoreName: Set<Int>] = [:]
-    /// The greatest milliseconds that each store took by its server's own time: one whose clock was set back
-    /// takes what comes a second after.
+    /// The greatest milliseconds that each store accepted by its server's own time. A server whose
+    /// clock was set back accepts writes up to a second after that.
     private var newest: [StoreName: Int64] = [:]
-    /// The latest time of each author that it has decided about, for or against: clones write in the
-    /// same name, and a write that lost has been there as well as one that won.
+    /// The latest time of each author that it has decided about, for or against. Clones write in
+    /// the same name, and a write that lost was there as well.
     private var lastOfAuthors: [StoreName: [DeviceID: HybridTimestamp]] = [:]
-    /// The final stamps under which disks had what apps wrote.
+    /// The final stamps of the apps' writes on disks.
     private var stamps: [Int: Stamp] = [:]
     /// The writes that lost to another one.
     private var superseded: [StoreName: Set<Record>] = [:]
-    /// The last write before each time that a device heard of the server, by disks.
+    /// The last write before each time that a device heard from the server, by disk.
     private var heard: [DiskName: [Int]] = [:]
     private var lastWrite = 0
-    /// Whether an older copy of a server went on: it does not know what its devices had from there.
+    /// Whether an older copy of a server continued: it does not know what its devices had from it.
     private var hasGoneBack = false
     private var greatestServerMilliseconds: Int64 = 0
     private var hasClockGoneBack = false
@@ -100,7 +100,7 @@ package final class CommitChecker: Checker {
         lastOfAuthors[store, default: [:]][stamp.device] = max(last, stamp.timestamp)
     }
 
-    /// A repeat must change nothing, whatever came between.
+    /// A repeat must change nothing, whatever came in between.
     private func wonAtLast(in commit: Commit) -> String? {
         guard let write = commit.writes.first(where: { isSuperseded($0, in: commit.store) })
         else { return nil }
@@ -128,16 +128,17 @@ package final class CommitChecker: Checker {
         return nil
     }
 
-    /// What was counted is not to be lost; hardly anybody deletes it.
+    /// Whether it is a count, which must not be lost and is hardly ever deleted.
     private func isCount(_ write: Record) -> Bool { write.key.part?.text.string.first == "c" }
 
     private func app(of write: Record, _ history: History) -> AppWrite? {
         Mark(write.content.value).flatMap { history.writes[$0.number] }
     }
 
-    /// Whether the author saw there what only the server can have brought, or had replaced that.
+    /// Whether the author had seen something there that only the server can have brought, or its
+    /// replacement.
     private func hadFromOthers(_ write: AppWrite, _ history: History) -> Bool {
-        // A clone has what its original had not sent.
+        // A clone has its original's unsent writes.
         guard history.originals[write.disk.device] == nil else { return false }
         var write = write
         while let seen = write.over.flatMap({ history.writes[$0] }), seen.value != nil {
@@ -155,7 +156,8 @@ package final class CommitChecker: Checker {
             ?? false
     }
 
-    /// Refused as deleted, though no author had any of it from the server, nor the server ever had it.
+    /// Finds writes refused as deleted although neither had any author anything of the key from the
+    /// server, nor had the server ever had it.
     private func wronglyRefused(in commit: Commit, _ history: History) -> String? {
         for (transaction, result) in zip(commit.push.transactions, commit.results) {
             guard case .refused(let refusal) = result, refusal.code == "older-than-forgotten",
@@ -183,7 +185,7 @@ package final class CommitChecker: Checker {
             {
                 return false
             }
-            // The answer that it was refused may be lost: then its author does not know.
+            // The answer with the refusal may be lost, so that its author does not know.
             let isRefused = refused[commit.store]?.contains(seen) ?? false
             if !areInOrder || isRefused, let stamp = stamps[seen],
                 hasDecided(about: stamp, commit.store)
@@ -195,10 +197,10 @@ package final class CommitChecker: Checker {
         return true
     }
 
-    /// A write that replaced one which was never sent is refused where its author's later ones came
-    /// first: from a clone, where transactions that overlap in time do not fit into a push, or where the
-    /// server's clock was set back, for what is stamped anew then is out of its order. So the decision 0018
-    /// says; elsewhere they come in their order.
+    /// Transactions may arrive out of order from a clone, if transactions that overlap in time do
+    /// not fit into a push, or if the server's clock was set back, because writes are then stamped
+    /// anew. In these cases a write that replaced an unsent one may be refused after later ones of
+    /// its author, as decision 0018 says. Otherwise they arrive in order.
     private static let orderedBytesMin = 4_096
 
     private func hasDecided(about stamp: Stamp, _ store: StoreName) -> Bool {
@@ -236,7 +238,7 @@ package final class CommitChecker: Checker {
                 return "\(commit.store) has \(write.key) of a transaction that it refused"
             }
         case .committed:
-            // What was seen of a fold in another history is less here.
+            // A removal of a fold in another history reaches less far here.
             if write.key.isOfFold { return nil }
             guard let after else {
                 return write.content == .deleted
@@ -266,7 +268,7 @@ package final class CommitChecker: Checker {
         return nil
     }
 
-    /// Whether a server may make it of the counts that were pushed.
+    /// Whether a server may have made it of the pushed counts.
     private func isFolded(_ record: Record, in commit: Commit) -> Bool {
         guard isCount(record), record.key.isOfFold || record.content == .deleted else {
             return false
@@ -276,7 +278,7 @@ package final class CommitChecker: Checker {
         }
     }
 
-    /// So many parts of each counter are listed, however many runs have counted.
+    /// At most this many parts of each counter are listed, however many runs have counted.
     private func tooManyParts(in commit: Commit) -> String? {
         let keys = Set(commit.writes.filter(isCount).map(\.key.whole)).sorted()
         for key in keys {
@@ -292,12 +294,12 @@ package final class CommitChecker: Checker {
         return nil
     }
 
-    /// By the contract's word: the time, then the device; equal ones are nobody's business here.
+    /// By the contract: the time, then the device. Equal ones do not matter here.
     private func isLater(_ a: Record, than b: Record) -> Bool {
         switch (a.key.part?.text.string.first, a.content.value, b.content.value) {
-        // Of a run's counts, the one that was counted more often.
+        // Of a run's counts, the one with more times.
         case ("c", .array(let a)?, .array(let b)?) where a[0] != b[0]: return a[0] > b[0]
-        // Of what a run raised, the better one, and of the same that which is removed.
+        // Of a run's maxima or minima, the better one; of equal ones, the removed one.
         case ("x", let mine?, let other?) where mine != other: return place(mine) > place(other)
         case ("n", let mine?, let other?) where mine != other:
             let (a, b) = (place(mine), place(other))
@@ -319,6 +321,6 @@ package final class CommitChecker: Checker {
 }
 
 extension Key {
-    /// Whether it is what a server has made of a counter's runs, or of the removals of that.
+    /// Whether it is a server's fold of a counter's runs, or of their removals.
     var isOfFold: Bool { ["c+", "c-+"].contains(part?.text.string) }
 }

@@ -5,14 +5,14 @@ internal import GRDB
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// How a record is stored as a row.
+/// Stores a record as a row.
 enum SQLiteRecord {
     private static let columns = "key, time, device, value, digest"
 
-    /// A row that means nothing: it was not written by a server, or is damaged.
+    /// A row that is not valid: it was not written by a server, or is damaged.
     struct Unreadable: Error {}
 
-    /// Those of the keys that the store has.
+    /// The stored records among these keys.
     static func fetch(
         _ keys: some Sequence<Key>, of store: Int64, _ db: Database
     ) throws -> [Key: UbiquityCore.Record] {
@@ -48,7 +48,7 @@ enum SQLiteRecord {
         return records
     }
 
-    /// - Parameter revision: Nil: all, without deletions.
+    /// - Parameter revision: Nil for all records, without tombstones.
     static func fetch(
         of store: Int64, after revision: Int64?, _ db: Database
     ) throws -> [UbiquityCore.Record] {
@@ -63,7 +63,7 @@ enum SQLiteRecord {
         return records
     }
 
-    /// What the values of a store take, but for those that cannot be read.
+    /// The usage of a store's values, except unreadable ones.
     static func usage(of store: Int64, _ db: Database) throws -> Usage {
         let statement = try db.cachedStatement(
             sql: "SELECT \(columns) FROM record WHERE store = ? AND value IS NOT NULL")
@@ -96,7 +96,7 @@ enum SQLiteRecord {
         try statement.execute()
     }
 
-    /// How many rows of all stores mean nothing. Reads every record.
+    /// The number of unreadable rows in all stores. Reads every record.
     static func countUnreadable(_ db: Database) throws -> Int {
         let rows = try Row.fetchCursor(db, sql: "SELECT \(columns) FROM record")
         var count = 0
@@ -122,7 +122,7 @@ enum SQLiteRecord {
         } catch { throw Unreadable() }
     }
 
-    /// Not by the row's subscript, which ends the program where the column has another type.
+    /// Not by the row's subscript, which traps if the column has a different type.
     private static func column<T: DatabaseValueConvertible>(
         _ index: Int, of row: Row
     ) throws(Unreadable) -> T {

@@ -95,7 +95,7 @@ extension SQLiteServerStorage: ServerStorage {
 }
 
 extension Account {
-    /// Nil for a row that this program would not have written.
+    /// Fails for a row that this program would not have written.
     fileprivate init?(_ row: Row) {
         guard let name = AccountName(row[1]) else { return nil }
         self.init(id: AccountID(row[0]), name: name, created: row[2])

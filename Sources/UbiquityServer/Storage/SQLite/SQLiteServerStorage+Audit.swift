@@ -19,7 +19,7 @@ extension SQLiteServerStorage {
         }
     }
 
-    /// The numbers have no gaps: only the oldest are ever removed.
+    /// The numbers have no gaps, because only the oldest are ever removed.
     func trimAudit(toEntries max: Int) throws(StorageError) {
         try writing { db in
             try db.execute(
@@ -28,7 +28,7 @@ extension SQLiteServerStorage {
         }
     }
 
-    /// Within the transaction that does what is recorded.
+    /// Must be called within the transaction of the recorded action.
     func record(
         _ deed: AuditDeed, of device: DeviceName, now: Int64, by actor: AuditActor, _ db: Database
     ) throws {
@@ -36,7 +36,7 @@ extension SQLiteServerStorage {
             deed, of: device.account, device.id, now: now, by: actor, db)
     }
 
-    /// Within the transaction that does what is recorded.
+    /// Must be called within the transaction of the recorded action.
     func record(
         _ deed: AuditDeed, of account: AccountID? = nil, _ device: DeviceID? = nil, now: Int64,
         by actor: AuditActor, _ db: Database
@@ -53,7 +53,7 @@ extension SQLiteServerStorage {
 }
 
 extension AuditEntry {
-    /// Nil for a row that this program would not have written.
+    /// Fails for a row that this program would not have written.
     fileprivate init?(_ row: Row) {
         let device = (row[6] as Int64?).map { DeviceID(bits: $0) }
         guard let deed = AuditDeed(rawValue: row[2]),

@@ -105,7 +105,7 @@ extension SQLiteServerStorage {
         }
     }
 
-    /// Not the maximum of both: a device restored from its own older copy has passed less.
+    /// Not the maximum of both: a device restored from its own backup has less.
     private func note(_ passage: Sightings.Passage, _ revision: Int64, _ db: Database) throws {
         let statement = try db.cachedStatement(
             sql: """
@@ -152,10 +152,10 @@ extension SQLiteServerStorage {
 }
 
 extension DeviceID {
-    /// As SQLite has it.
+    /// From the form in SQLite.
     init(bits: Int64) { self.init(rawValue: UInt64(bitPattern: bits)) }
 
-    /// As SQLite has it.
+    /// The form in SQLite.
     var bits: Int64 { Int64(bitPattern: rawValue) }
 }
 

@@ -5,14 +5,15 @@ internal import GRDB
 internal import Synchronization
 internal import UbiquityCore
 
-/// Erasing takes two steps. The first removes the rows, and SQLite overwrites them with zeros
+/// Erasing takes two steps. The first removes the rows, which SQLite overwrites with zeros
 /// (`secure_delete`). That leaves copies: in the write-ahead log, and in the unused middle of pages
-/// whose rows were once moved to another page, which SQLite does not overwrite. So the second
-/// writes the whole file anew (`VACUUM`), and empties the log, for which no program may be reading an
-/// older state. It may come later, even after the process was killed: `chore` remembers it.
+/// whose rows were once moved to another page, which SQLite does not overwrite. So the second step
+/// rewrites the whole file (`VACUUM`) and empties the log, which requires that no program is
+/// reading an older state. It may happen later, even after the process was killed: `chore` records
+/// it.
 ///
-/// What is deleted or replaced is overwritten in the file alone; so the log is emptied every few seconds
-/// in which something was written.
+/// Deleted and replaced data is only overwritten in the file itself, so the log is emptied every
+/// few seconds in which something was written.
 extension SQLiteServerStorage {
     func erase(
         _ account: AccountID, now: Int64, by actor: AuditActor
@@ -26,7 +27,7 @@ extension SQLiteServerStorage {
             try record(.accountErased, of: account, now: now, by: actor, db)
             return true
         }
-        // The row of a store has a number, which another store may get: see `states`.
+        // The row number of a store may be reused by another store: see `states`.
         if isErased { forgetStates() }
         return isErased
     }
@@ -45,8 +46,8 @@ extension SQLiteServerStorage {
         if let uptime, uptime < scrubs.withLock({ $0 }) { return }
         let start = ContinuousClock.now
         var pause: Int64 = 0
-        // From its end, and longer the longer it took, whether it came to pass or not: a disk that is
-        // full says so only after a while.
+        // Counted from its end, and longer the longer it took, successful or not: a full disk is
+        // only detected after a while.
         defer {
             if let uptime {
                 let took = Int64((ContinuousClock.now - start) / .milliseconds(1))
@@ -57,7 +58,8 @@ extension SQLiteServerStorage {
         do { try database.writeWithoutTransaction { try scrub($0) } } catch let error
             as DatabaseError where error.resultCode == .SQLITE_BUSY
         {
-            // Somebody reads what is to be overwritten. Not so long that an answer would wait.
+            // Another program is reading what is to be overwritten. The wait is short, so that no
+            // answer is delayed.
             pause = Self.busyScrubPause
             throw .failed("the database is being read by another program")
         } catch {
@@ -66,10 +68,10 @@ extension SQLiteServerStorage {
         }
     }
 
-    /// In milliseconds: where the disk has no room for a second copy, say.
+    /// In milliseconds, for example if the disk has no space for a second copy.
     private static let failedScrubPause: Int64 = 60_000
     private static let busyScrubPause: Int64 = 1_000
-    /// So that scrubbing takes a hundredth of the time at most, whoever erases how often.
+    /// So that scrubbing takes at most a hundredth of the time, however often accounts are erased.
     private static let scrubPauseFactor: Int64 = 100
     /// How long pushes wait for a reader of the old file, each time.
     private static let readerMilliseconds = 100
@@ -87,8 +89,8 @@ extension SQLiteServerStorage {
         try db.execute(sql: "DELETE FROM chore WHERE name = 'truncate'")
     }
 
-    /// Puts what was written into the file, and empties the log, in which what was there before may be
-    /// read. Not while somebody reads an older state: then at the next time.
+    /// Moves written data into the file and empties the log, which may contain older data. Not
+    /// while another program reads an older state; then at the next time.
     func emptyLog(pacedAt uptime: Int64) throws(StorageError) {
         let isDue = logEmptying.withLock { next in
             guard uptime >= next else { return false }

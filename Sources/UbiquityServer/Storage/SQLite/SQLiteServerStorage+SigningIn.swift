@@ -114,7 +114,7 @@ extension SQLiteServerStorage {
     }
 }
 
-/// A confinement as SQLite has it: its identifiers in their order, one a line.
+/// A confinement in SQLite: the sorted identifiers, one per line.
 enum SQLiteStores {
     static func text(_ stores: Set<StoreIdentifier>) -> String {
         stores.map(\.string).sorted().joined(separator: "\n")
@@ -125,10 +125,10 @@ enum SQLiteStores {
     }
 }
 
-/// A text of somebody else's, which SQLite takes with its length: GRDB binds and reads a text up to its
-/// first zero byte, and two that differ after one would be the same.
+/// Text from outside, which is passed to SQLite with its length. GRDB binds and reads text up to
+/// its first zero byte, and texts that differ only after one would be equal.
 enum SQLiteText {
-    /// Stands in a statement for ``bytes(_:)``.
+    /// The placeholder in a statement for ``bytes(_:)``.
     static let bound = "CAST(? AS TEXT)"
     static func bytes(_ text: String) -> Data { Data(text.utf8) }
 
