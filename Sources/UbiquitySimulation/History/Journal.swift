@@ -88,6 +88,9 @@ package struct History {
         return Set(devices.compactMap { owners[Folder($0, disk.folder)] })
     }
 
+    /// The device of which all its clones, and theirs, are copies.
+    package func original(of device: Int) -> Int { originals[device].map(original) ?? device }
+
     /// Including clones of clones.
     private func clones(of device: Int) -> [Int] {
         originals.keys.filter { $0 != device && isClone($0, of: device) }
