@@ -277,8 +277,8 @@ extension UbiquitousKeyValueStore {
         try write { engine, now throws(LimitViolation) in try engine.write(changes, at: now) }
     }
 
-    /// Writes as one transaction. Until the body, which must be short, returns, nothing of it is on the disk
-    /// or sent.
+    /// Writes as one transaction. The body must be short. Until it returns, nothing of the
+    /// transaction is on disk or sent.
     package func write(
         _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
     ) throws(LimitViolation) { try backing.write(body) }

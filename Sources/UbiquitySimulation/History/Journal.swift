@@ -88,7 +88,7 @@ package struct History {
         return Set(devices.compactMap { owners[Folder($0, disk.folder)] })
     }
 
-    /// The device of which all its clones, and theirs, are copies.
+    /// The device that this one is a direct or indirect clone of, or the device itself.
     package func original(of device: Int) -> Int { originals[device].map(original) ?? device }
 
     /// Including clones of clones.

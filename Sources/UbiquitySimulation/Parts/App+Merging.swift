@@ -37,7 +37,7 @@ extension App {
             key, policy, number: world.newWriteNumber(), remembered: remembered[key],
             in: process.engine, world.chance
         ) { amount in
-            // Who says again what it has kept, must be remembered: see decision 0024.
+            // A run that repeats a kept count must be remembered, see decision 0024.
             if world.chance.perMille(300), world.scenario.foldedMax == nil {
                 kept = keptCount(amount, key, process)
             }
@@ -71,7 +71,7 @@ extension App {
             process)
     }
 
-    /// - Returns: Whether the store took it.
+    /// - Returns: Whether the store accepted it.
     @discardableResult
     private func perform(_ move: MergeMove, _ process: VirtualProcess) -> Bool {
         do throws(LimitViolation) {
