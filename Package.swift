@@ -159,6 +159,7 @@ let package = Package(
             name: "UbiquityTestWorker",
             dependencies: [
                 "TortureLanguage", "Ubiquity", "UbiquityCore", "UbiquityDefaults",
+                "UbiquitySimulation",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -170,12 +171,15 @@ let package = Package(
             dependencies: [
                 "TortureLanguage", "Ubiquity", "UbiquityCore", "UbiquitySimulation",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
             path: "Tests/Torture"),
         // What the torture and its apps say to each other.
-        .target(name: "TortureLanguage", path: "Tests/TortureLanguage"),
+        .target(
+            name: "TortureLanguage", dependencies: ["UbiquityCore", "UbiquitySimulation"],
+            path: "Tests/TortureLanguage"),
         .testTarget(name: "UbiquityWireTests", dependencies: ["UbiquityCore", "UbiquityWire"]),
         .testTarget(name: "UbiquityCoreTests", dependencies: ["UbiquityCore"]),
         // With Foundation's property lists and the system's tar, which must agree.

@@ -274,10 +274,14 @@ extension UbiquitousKeyValueStore {
 
     /// Writes several keys as one transaction.
     package func write(_ changes: [Key: Content]) throws(LimitViolation) {
-        try backing.write { engine, now throws(LimitViolation) in
-            try engine.write(changes, at: now)
-        }
+        try write { engine, now throws(LimitViolation) in try engine.write(changes, at: now) }
     }
+
+    /// Writes as one transaction. The body must be short. Until it returns, nothing of the
+    /// transaction is on disk or sent.
+    package func write(
+        _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
+    ) throws(LimitViolation) { try backing.write(body) }
 
     /// Whether the store would accept these writes as one transaction: runs ``write(_:)`` on a
     /// copy.

@@ -53,7 +53,8 @@ struct Performance: Sendable {
     private typealias Act = @Sendable () async throws -> AppProcess?
 
     private var tasks: [Act] {
-        [watching, killingServer, fillingDisks, changingAccounts] + run.devices.map(breakingNetwork)
+        [watching, killingServer, fillingDisks, changingAccounts, copyingDevices]
+            + run.devices.filter { $0.original == nil }.map(breakingNetwork)
             + run.devices.flatMap { device in
                 (0..<plan.processes).map { working($0, on: device) }
             }
@@ -86,6 +87,14 @@ struct Performance: Sendable {
         { [run, plan] in
             var accounts = AccountDriver(run, seed: plan.seed &+ 2)
             try await accounts.work()
+            return nil
+        }
+    }
+
+    private var copyingDevices: Act {
+        { [run, plan] in
+            var faults = FaultDriver(run, seed: plan.seed &+ 3)
+            try await faults.copyDevices()
             return nil
         }
     }

@@ -2,6 +2,7 @@
 
 import Foundation
 import NIOPosix
+import TortureLanguage
 import UbiquityCore
 import UbiquitySimulation
 
@@ -45,6 +46,13 @@ struct Setting {
                 .signedIn(device: number, folder: device.disk.folder, account: account))
             devices.append(device)
         }
+        // Of the last one, whose account is not that of the device with the small disk, where there are two.
+        if let original = devices.last, plan.devices > 1 {
+            devices.append(
+                TortureDevice(
+                    number: plan.devices, home: stage.path("device-\(plan.devices)"),
+                    cloneOf: original))
+        }
         return TortureRun(plan, stage, chronicle, server, devices, listeners, disks)
     }
 
@@ -57,6 +65,8 @@ struct Setting {
                 BatchChecker(groups: groups), AccountChecker(), CommitChecker(), QuotaChecker(),
                 FollowingChecker { $0.string.hasPrefix(TorturePlan.ownPrefix) },
                 ConvergenceChecker(),
+                MergeChecker(
+                    policies: MergedKeys.policies, timeTolerance: TorturePlan.timeTolerance),
                 SurvivalChecker(timeTolerance: TorturePlan.timeTolerance, keepsStamps: true),
             ]
         }

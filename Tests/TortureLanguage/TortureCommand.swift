@@ -3,8 +3,10 @@
 /// What the torture tells an app to do, one JSON document a line.
 package enum TortureCommand: Codable, Hashable, Sendable {
     case write(TortureWrite)
-    /// `increment(forKey:)` of the counter that all share.
-    case count(number: Int)
+    /// Does something to one of the keys whose writes merge, which it draws by chance.
+    case merge(number: Int, seed: UInt64)
+    /// Declares the policies of these keys: until then it is an app that knows nothing of them.
+    case declare
     /// `synchronize()`.
     case save
     /// `synchronizeNow()`, of a number of its own. The app goes on meanwhile.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import UbiquityCore
+package import UbiquitySimulation
+
 /// What an app under torture says, one JSON document a line, in the order in which it did and saw
 /// it. Values are texts.
 package enum TortureMessage: Codable, Hashable, Sendable {
@@ -11,10 +14,11 @@ package enum TortureMessage: Codable, Hashable, Sendable {
     /// under the keys. The time is in nanoseconds of the clock that all processes of the machine
     /// share, and that nobody sets.
     case writing(TortureWrite, seen: [String: String], at: UInt64)
-    /// It is about to count.
-    case counting(number: Int)
-    /// The removal of what is not there, which would be no write.
+    /// It did this to a key whose writes merge; nothing of it is on the disk yet.
+    case merged(number: Int, Key, AppProposal.Act, at: UInt64)
+    /// What it was told to write would be no write, such as the removal of what is not there.
     case passedOver
+    case declared
     /// The store refused the write.
     case refused(String)
     /// `synchronize()` was true (nil), or the status gave this reason why not.
@@ -28,20 +32,21 @@ package enum TortureMessage: Codable, Hashable, Sendable {
 
 /// How everything stands for an app.
 package struct TortureView: Codable, Hashable, Sendable {
-    package var values: [String: String]
-    /// What all have counted, as far as the app knows.
-    package var count: Int64
+    /// Of each record, parts by their own keys.
+    package var values: [Key: PropertyListValue]
+    /// What the app sees of keys whose writes merge.
+    package var merged: [Key: PropertyListValue]
     package var pendingKeys: [String]
     package var connection: String
     package var lastError: String?
     package var diskError: String?
 
     package init(
-        values: [String: String], count: Int64, pendingKeys: [String], connection: String,
-        lastError: String?, diskError: String?
+        values: [Key: PropertyListValue], merged: [Key: PropertyListValue],
+        pendingKeys: [String], connection: String, lastError: String?, diskError: String?
     ) {
         self.values = values
-        self.count = count
+        self.merged = merged
         self.pendingKeys = pendingKeys
         self.connection = connection
         self.lastError = lastError

@@ -5,6 +5,8 @@ import Logging
 import Synchronization
 import TortureLanguage
 import Ubiquity
+import UbiquityCore
+import UbiquitySimulation
 
 /// An app that does what a torture says and tells it all that it did and saw.
 ///
@@ -16,6 +18,7 @@ final class TortureApp: Sendable {
     private struct Scene: @unchecked Sendable {
         var store: UbiquitousKeyValueStore
         var observer: (any NSObjectProtocol)?
+        var merging = MergingApp()
     }
 
     private let configuration: UbiquityConfiguration
@@ -32,7 +35,7 @@ final class TortureApp: Sendable {
         scene.withLock { scene in
             guard let store = scene?.store else { return }
             scene?.observer = observe(store)
-            MessageOutput.print(TortureMessage.opened(store.texts))
+            MessageOutput.print(TortureMessage.opened(store.marks))
         }
         while let line = readLine() {
             perform(try JSONDecoder().decode(TortureCommand.self, from: Data(line.utf8)))
@@ -55,7 +58,7 @@ final class TortureApp: Sendable {
             scene = nil
             let store = openAnew()
             scene = Scene(store: store, observer: observe(store))
-            MessageOutput.print(TortureMessage.reopened(store.texts))
+            MessageOutput.print(TortureMessage.reopened(store.marks))
         }
     }
 
@@ -72,7 +75,14 @@ final class TortureApp: Sendable {
     private func perform(_ command: TortureCommand) {
         switch command {
         case .write(let write): inOrder { make(write, in: $0) }
-        case .count(let number): inOrder { count(number, in: $0) }
+        case .merge(let number, let seed):
+            scene.withLock { scene in
+                if let store = scene?.store { scene?.merging.act(number, seed, in: store) }
+            }
+        case .declare:
+            scene.withLock { scene in
+                if let store = scene?.store { scene?.merging.declare(in: store) }
+            }
         case .save: save()
         case .roundTrip(let number): makeRoundTrip(number)
         case .show: inOrder { MessageOutput.print(TortureMessage.shows(view(of: $0))) }
@@ -105,13 +115,6 @@ final class TortureApp: Sendable {
         }
         store.set(text, forKey: write.keys[0])
     }
-
-    private func count(_ number: Int, in store: UbiquitousKeyValueStore) {
-        MessageOutput.print(TortureMessage.counting(number: number))
-        store.increment(forKey: TortureApp.counter)
-    }
-
-    private static let counter = "count"
 
     private func announce(_ write: TortureWrite, _ read: (String) -> String?) {
         var seen: [String: String] = [:]
@@ -155,15 +158,26 @@ final class TortureApp: Sendable {
             TortureMessage.told(
                 reason: info[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int,
                 keys: info[NSUbiquitousKeyValueStoreChangedKeysKey] as? [String] ?? [],
-                values: store.texts))
+                values: store.marks))
     }
 
     private func view(of store: UbiquitousKeyValueStore) -> TortureView {
         let status = store.status
-        return TortureView(
-            values: store.texts, count: store.longLong(forKey: Self.counter),
-            pendingKeys: status.pendingKeys,
+        var view = TortureView(
+            values: [:], merged: [:], pendingKeys: status.pendingKeys,
             connection: status.connection.rawValue, lastError: status.lastError,
             diskError: status.diskError)
+        try? store.write { engine, _ in
+            view.values = engine.contents
+            view.merged = engine.values.filter { MergedKeys.contains($0.key) }
+        }
+        return view
+    }
+}
+
+extension UbiquitousKeyValueStore {
+    /// Of one moment, without the keys whose writes merge.
+    fileprivate var marks: [String: String] {
+        texts.filter { name, _ in !((try? Key(name)).map(MergedKeys.contains) ?? false) }
     }
 }

@@ -30,6 +30,8 @@ package struct FateLedger {
     private var committed: [Int: [StoreName: Int64]] = [:]
     /// For each lost disk, the last action there before the loss.
     private var losses: [DiskName: Int] = [:]
+    /// Of each disk, what was acknowledged when it was last copied: its copy has it.
+    private var kept: [DiskName: Set<Int>] = [:]
 
     package init() {}
 
@@ -43,6 +45,11 @@ package struct FateLedger {
 
     /// All actions there, in order.
     package func numbers(on disk: DiskName) -> [Int] { done[disk] ?? [] }
+
+    /// Whether the last copy of its disk has it.
+    package func isKept(_ number: Int) -> Bool {
+        disks[number].flatMap { kept[$0]?.contains(number) } ?? false
+    }
 
     // MARK: - What happens
 
@@ -77,6 +84,10 @@ package struct FateLedger {
         case .ended(let process):
             unsaved[process] = nil
             forgetTrips(of: process)
+        case .copied(let device):
+            for (disk, numbers) in done where disk.device == device {
+                kept[disk] = Set(numbers.filter(isAcknowledged))
+            }
         case .lost(let disk): losses[disk] = done[disk]?.last
         case .wiped(let disk): losses[disk] = .max
         case .serverRestored(let positions): forgetCommits(after: positions)

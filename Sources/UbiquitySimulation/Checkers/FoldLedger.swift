@@ -37,6 +37,13 @@ struct FoldLedger {
         }
     }
 
+    /// Takes note of all that servers have folded, of which commits may not have told.
+    mutating func note(_ folded: [StoreName: [FoldedIncrement]]) {
+        for (store, increments) in folded {
+            for increment in increments { noted[store, default: [:]][increment.id] = increment }
+        }
+    }
+
     private func increments(of key: Key, _ store: StoreName) -> [FoldedIncrement] {
         noted[store, default: [:]].values.filter { $0.run.whole == key.whole }
     }
@@ -66,8 +73,17 @@ struct FoldLedger {
             ?? (0, 0)
     }
 
-    func numbers(_ fold: Key, _ times: Int64) -> [Int] {
-        acts[Moment(fold: fold, times: times)] ?? []
+    /// The acts that are in a fold, or were before somebody removed them.
+    ///
+    /// - Parameter numbers: The acts that are in an increment.
+    func numbers(
+        _ fold: Key, _ times: Int64, _ numbers: (FoldedIncrement) -> [Int]
+    ) -> [Int] {
+        if let acts = acts[Moment(fold: fold, times: times)] { return acts }
+        guard fold.part == PartID("c+") else { return [] }
+        return noted.values.flatMap(\.values).filter {
+            $0.run.whole == fold.whole && $0.mark.rawValue <= times
+        }.flatMap(numbers)
     }
 
     /// A server becomes an older copy of itself.

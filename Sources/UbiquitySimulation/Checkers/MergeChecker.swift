@@ -17,13 +17,11 @@ package final class MergeChecker: Checker {
     private var ledger = FateLedger()
     /// For each part, the acts that counted or offered there.
     private var runs: [Key: [Int]] = [:]
-    /// For each removal or plain write, the acts that its author had seen.
-    private var undone: [Int: Set<Int>] = [:]
-    /// Whether a server or a device was replaced by an older copy. It may not know of a deletion
-    /// whose tombstone all others have dropped, or it may send removed values again with a stamp of
-    /// its own. That does not excuse removals that say how far they reach, of counters, maxima and
-    /// minima.
-    private var hasGoneBack = false
+    /// An older copy of a server or of these devices took something's place: it may not know of a deletion that
+    /// all others have forgotten, or sends once more what was removed, under a stamp of its own. That does not
+    /// excuse what is removed up to where it had come, of counters, maxima and minima.
+    private var hasServerGoneBack = false
+    private var copies: Set<Int> = []
     private var folds = FoldLedger()
 
     /// Nil if times prove nothing.
@@ -51,12 +49,15 @@ package final class MergeChecker: Checker {
             return folds.complaint(commit)
         case .withdrawn(let disk, let records): excuse(records, on: disk)
         case .discarded(let disk, let keys): excuse(keys, on: disk) { $0.seenRecords != nil }
-        case .lost(let disk), .wiped(let disk):
-            hasGoneBack = true
+        case .lost(let disk):
+            copies.insert(disk.device)
+            ledger.excuse(unsent(on: disk) { [self] in !ledger.isKept($0.number) })
+        case .wiped(let disk):
+            copies.insert(disk.device)
             ledger.excuse(unsent(on: disk) { _ in true })
-        case .cloned: hasGoneBack = true
+        case .cloned(let device, let original): copies.formUnion([device, original])
         case .serverRestored(let positions):
-            hasGoneBack = true
+            hasServerGoneBack = true
             // No device has counts that were made and folded after the copy.
             for (store, increment) in folds.goBack(to: positions) {
                 ledger.excuse(
@@ -72,7 +73,6 @@ package final class MergeChecker: Checker {
 
     private func note(_ act: AppProposal) {
         if let part = act.part { runs[act.key.part(part), default: []].append(act.number) }
-        if let seen = act.seenRecords { undone[act.number] = numbers(in: seen) }
         acts[act.number] = act
         ledger.note(act.number, by: act.process, on: act.disk)
     }
@@ -94,7 +94,8 @@ package final class MergeChecker: Checker {
         switch policy {
         case .counter:
             let times = AppProposal.count(in: value)?.times ?? 0
-            return record.isOfFold ? folds.numbers(record, times) : counted(record, times)
+            return record.isOfFold
+                ? folds.numbers(record, times, numbers(in:)) : counted(record, times)
         case .maximum, .minimum:
             return offered(record, AppProposal.integer(in: value), policy)
         case .array, .dictionary, .register: return list(AppProposal.number(in: value))
@@ -153,6 +154,7 @@ package final class MergeChecker: Checker {
     // MARK: - The end
 
     private func judge(_ settlement: Settlement, _ history: History) -> String? {
+        folds.note(settlement.folded)
         for (store, records) in settlement.server.sorted(by: { "\($0.key)" < "\($1.key)" }) {
             for (key, policy) in policies.sorted(by: { $0.key < $1.key }) {
                 let there = settlement.processes.filter {
@@ -171,13 +173,21 @@ package final class MergeChecker: Checker {
                     folded: (settlement.folded[store] ?? []).filter { $0.run.whole == key }
                         .map { ($0, numbers(in: $0)) },
                     unsettled: Set(folds.unsettled.flatMap { runs[$0] ?? [] }),
-                    made: made(key, store, history), hasGoneBack: hasGoneBack, clocks: clocks)
+                    made: made(key, store, history), hasGoneBack: hasGoneBack(store, history),
+                    clocks: clocks)
                 if let complaint = outcome.complaint(numbers) {
                     return "\(store) shows \(text(shown)) under \(key): \(complaint)"
                 }
             }
         }
         return nil
+    }
+
+    private func hasGoneBack(_ store: StoreName, _ history: History) -> Bool {
+        hasServerGoneBack
+            || history.owners.contains { folder, account in
+                account == store.account && copies.contains(folder.device)
+            }
     }
 
     private func text(_ value: PropertyListValue?) -> String { value.map { "\($0)" } ?? "nothing" }
@@ -191,7 +201,12 @@ package final class MergeChecker: Checker {
             acts: mine,
             sure: mine.filter {
                 ledger.isAcknowledged($0.number) && history.owner(of: $0.disk) == store.account
-            }, undone: undone)
+            },
+            // Not before: what a fold had that somebody saw may have come to be known later.
+            undone: Dictionary(
+                uniqueKeysWithValues: mine.compactMap { act in
+                    act.seenRecords.map { (act.number, numbers(in: $0)) }
+                }))
     }
 }
 

@@ -58,11 +58,11 @@ package final class SurvivalChecker: Checker {
         case .withdrawn(let disk, let records): withdraw(records, on: disk, history)
         case .discarded(let disk, let keys):
             ledger.excuse(writes(on: disk, history) { keys.contains($0.key) })
-        case .cloned: doubled.formUnion(unsent(history))
-        case .copied(let device): copied[device] = unsent(history)
+        case .cloned(let device, _): doubled.formUnion(unsent(on: device, history))
+        case .copied(let device): copied[device] = unsent(on: device, history)
         case .lost(let disk):
-            doubled.formUnion(unsent(history).union(copied[disk.device] ?? []))
-            excuseUnsent(on: disk, history)
+            doubled.formUnion(unsent(on: disk.device, history).union(copied[disk.device] ?? []))
+            excuseUnsent(on: disk, history) { [self] in !ledger.isKept($0.number) }
         case .forgot(let store, let deletions, _, _):
             forgotten[store, default: []].formUnion(deletions.map(\.key))
         case .wiped(let disk): excuseUnsent(on: disk, history)
@@ -122,8 +122,14 @@ package final class SurvivalChecker: Checker {
         Mark(record.content.value).flatMap { history.writes[$0.number] }
     }
 
-    private func unsent(_ history: History) -> Set<Int> {
-        Set(history.writes.keys.filter { !ledger.isCommitted($0) })
+    /// What a device may have to send, of its own or of whom it is a clone.
+    private func unsent(on device: Int, _ history: History) -> Set<Int> {
+        let original = history.original(of: device)
+        return Set(
+            history.writes.values.lazy.filter { [self] write in
+                !ledger.isCommitted(write.number)
+                    && history.original(of: write.disk.device) == original
+            }.map(\.number))
     }
 
     private func excuseUnsent(

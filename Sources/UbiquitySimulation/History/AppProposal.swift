@@ -8,7 +8,7 @@ package import UbiquityCore
 /// value knows its author. Only a count has no room for it: it is identified by its part and number
 /// of times.
 package struct AppProposal: Sendable {
-    package enum Act: Hashable, Sendable {
+    package enum Act: Hashable, Sendable, Codable {
         /// Added to a counter, with this number of times under that part.
         case count(part: PartID, times: Int64, amount: Double)
         /// Offered a value for a maximum or minimum.

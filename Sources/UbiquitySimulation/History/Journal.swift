@@ -88,6 +88,9 @@ package struct History {
         return Set(devices.compactMap { owners[Folder($0, disk.folder)] })
     }
 
+    /// The device that this one is a direct or indirect clone of, or the device itself.
+    package func original(of device: Int) -> Int { originals[device].map(original) ?? device }
+
     /// Including clones of clones.
     private func clones(of device: Int) -> [Int] {
         originals.keys.filter { $0 != device && isClone($0, of: device) }

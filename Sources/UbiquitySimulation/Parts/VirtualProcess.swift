@@ -106,6 +106,11 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         try driver.engine.write([:], merging: [key: proposal], at: device.reading)
     }
 
+    func perform(_ move: MergeMove) throws(LimitViolation) -> AppProposal.Act? {
+        defer { schedule() }
+        return try move.perform(in: &driver.engine, at: device.reading)
+    }
+
     /// `synchronize()`: calls back when it returns.
     func synchronize(_ done: @escaping (Bool) -> Void) {
         synchronizing.append(done)

@@ -16,10 +16,11 @@ struct AppDriver {
     }
 
     /// Until peace comes.
-    /// - Returns: The process that then runs.
+    /// - Returns: The process that then runs; nil: its device never came to be.
     /// - Throws: ``Trouble``, and `CancellationError`.
-    mutating func work() async throws -> AppProcess {
-        while true {
+    mutating func work() async throws -> AppProcess? {
+        while try await enter() {
+            defer { device.door.leave() }
             // One in five does not live to write.
             if !run.isPeaceful, random.chance(20) { try await dieStarting() }
             guard let process = try await start() else { continue }
@@ -28,6 +29,16 @@ struct AppDriver {
             try await kill(process)
             await random.pause(milliseconds: 500)
         }
+        return nil
+    }
+
+    /// - Returns: False if it is peace, and there is no device.
+    private func enter() async throws -> Bool {
+        while !device.door.enter() {
+            if run.isPeaceful, !device.door.wasOpen { return false }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        return true
     }
 
     // MARK: - Beginnings and ends
@@ -83,7 +94,9 @@ struct AppDriver {
     private mutating func live(_ process: AppProcess) async throws {
         let life = random.interval(mean: TorturePlan.appKillInterval * Double(run.appCount))
         let end = ContinuousClock.now.advanced(by: life)
-        while !run.isPeaceful, ContinuousClock.now < end {
+        // Seven of ten know of the policies.
+        if random.chance(70) { process.send(.declare) }
+        while !run.isPeaceful, device.door.isOpen, ContinuousClock.now < end {
             try Task.checkCancellation()
             try mustRun(process)
             act(process)
@@ -104,16 +117,18 @@ struct AppDriver {
 
     private mutating func act(_ process: AppProcess) {
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<28: write(sharedKey(), process)
-        case 28..<34: process.send(.count(number: run.newNumber()))
-        case 34..<46: write([TorturePlan.ownKey(of: name)], process)
-        case 46..<56: write(sharedKey(), process, removes: true)
-        case 56..<70: write(group(), process)
+        case 0..<20: write(sharedKey(), process)
+        case 20..<40: process.send(.merge(number: run.newNumber(), seed: random.next()))
+        case 40..<48: write([TorturePlan.ownKey(of: name)], process)
+        case 48..<57: write(sharedKey(), process, removes: true)
+        case 57..<70: write(group(), process)
         case 70..<74: write(group(), process, removes: true)
         case 74..<88: process.send(.save)
         case 88..<92: process.send(.roundTrip(run.newNumber()))
         case 92..<94: process.send(.show)
-        case 94..<97: process.send(.reopen)
+        case 94..<97:
+            process.send(.reopen)
+            if random.chance(70) { process.send(.declare) }
         // A burst: only its last value need ever be sent.
         default: for _ in 0..<8 { write(sharedKey(), process) }
         }

@@ -5,7 +5,7 @@ import UbiquityCore
 /// Breaks the network, the server and the disks, until peace comes.
 struct FaultDriver {
     let run: TortureRun
-    private var random: RandomSource
+    var random: RandomSource
 
     init(_ run: TortureRun, seed: UInt64) {
         self.run = run
@@ -76,7 +76,7 @@ struct FaultDriver {
     }
 
     /// - Returns: False if it is peace.
-    private mutating func waits(_ mean: Double) async -> Bool {
+    mutating func waits(_ mean: Double) async -> Bool {
         let end = ContinuousClock.now.advanced(by: random.interval(mean: mean))
         while ContinuousClock.now < end {
             if run.isPeaceful || Task.isCancelled { return false }

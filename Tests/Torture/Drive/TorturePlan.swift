@@ -23,6 +23,8 @@ struct TorturePlan: Sendable {
     /// Of one device.
     var networkFaultInterval: Double { isQuick ? 1_500 : 4_000 }
     static let fullDiskInterval = 12_000.0
+    /// Between two times that a device is copied, or becomes a copy.
+    var copyInterval: Double { isQuick ? 1_000 : 8_000 }
     /// How long bytes are on their way in a slow network, at most.
     static let delayMax: Int64 = 300
     /// For how many milliseconds a process is stopped, at most.

@@ -37,6 +37,9 @@ final class TortureRun: Sendable {
 
     func makePeace() { peace.withLock { $0 = true } }
 
+    /// The device that becomes a copy of another one.
+    var clone: TortureDevice? { devices.first { $0.original != nil } }
+
     func newNumber() -> Int { newNumbers(1) }
 
     /// - Returns: The first of them.
@@ -63,6 +66,10 @@ final class TortureRun: Sendable {
     }
 
     // MARK: - Disks
+
+    func hasSmallDisk(_ device: TortureDevice) -> Bool {
+        smallDisks.values.contains { device.home.hasPrefix($0.folder) }
+    }
 
     /// Whether there was no room on the device's disk, now or a moment ago.
     func mayHaveBeenFull(_ device: TortureDevice) -> Bool {

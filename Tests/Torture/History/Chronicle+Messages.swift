@@ -22,11 +22,17 @@ extension Chronicle.State {
             ]
         case .writing(let write, let seen, let time):
             return [.wrote(process: process, writes(write, seen, time, process))]
-        case .counting(let number):
-            tally[.counts] += 1
-            if let disk = disks[process] { counts.note(number, by: process, on: disk) }
-            return []
-        case .passedOver, .roundTripEnded(_, failure: _?), .saved(failure: _?):
+        case .merged(let number, let key, let act, let time):
+            guard let disk = disks[process] else { return [] }
+            tally[.merges] += 1
+            if MergedKeys.policies[key] == .counter { tally[.counts] += 1 }
+            return [
+                .proposed(
+                    AppProposal(
+                        number: number, process: process, disk: disk, key: key, act: act,
+                        seen: nil, time: Chronicle.milliseconds(time)))
+            ]
+        case .passedOver, .declared, .roundTripEnded(_, failure: _?), .saved(failure: _?):
             count(message)
             return []
         case .refused(let reason):
@@ -44,7 +50,7 @@ extension Chronicle.State {
             ]
         case .told(let reason, let keys, let values): return told(process, reason, keys, values)
         case .shows(let view):
-            return [.rested(process: process, values: Self.values(view.values))]
+            return [.rested(process: process, values: view.values)]
         }
     }
 

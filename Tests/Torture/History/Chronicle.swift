@@ -21,7 +21,6 @@ final class Chronicle: Sendable {
         /// The first of them counts.
         var complaint: String?
         var disks: [Int: DiskName] = [:]
-        var counts = CountLedger()
         /// The deletions of each process that it still sees: absent keys have no mark.
         var deletions: [Int: [Key: Int]] = [:]
     }
@@ -70,7 +69,6 @@ final class Chronicle: Sendable {
     /// For the checkers.
     func note(_ observation: sending Observation) {
         with { state in
-            state.counts.note(observation)
             state.journal.note(observation)
             let hadComplaint = state.complaint != nil
             guard let violation = state.journal.violation, !hadComplaint else { return }
@@ -79,18 +77,11 @@ final class Chronicle: Sendable {
         }
     }
 
-    /// When all agree: what has been counted must be what was counted.
-    func judge(_ counts: [Int: Int64]) {
-        let complaint = state.withLock { $0.counts.complaint(about: counts) }
-        if let complaint { complain(complaint) }
-    }
-
     /// What an app said.
     func take(_ message: TortureMessage, of process: Int) {
         with { state in
             write(Line(process: process, said: message.abridged), &state)
             for observation in state.observations(message, process) {
-                state.counts.note(observation)
                 state.journal.note(observation)
             }
         }
@@ -105,7 +96,6 @@ final class Chronicle: Sendable {
 
     func ended(_ process: Int, _ how: String) {
         with { state in
-            state.counts.note(.ended(process: process))
             state.journal.note(.ended(process: process))
             state.deletions[process] = nil
             write(Line(process: process, event: how), &state)

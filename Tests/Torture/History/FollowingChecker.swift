@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import TortureLanguage
 import UbiquityCore
 import UbiquitySimulation
 
 /// An app that follows its notifications knows all that its store shows, and is not told of keys that
-/// only it writes.
+/// only it writes. Of keys whose writes merge it is told too, and does not say what it read.
 ///
 /// It is what can be checked without knowing why each value changed, which only a simulator knows.
 final class FollowingChecker: Checker {
@@ -12,6 +13,8 @@ final class FollowingChecker: Checker {
     private var known: [Int: [Key: PropertyListValue]] = [:]
     /// The key of each process that it has written, and only it writes.
     private var ownKeys: [Int: Key] = [:]
+    /// Devices of which there are copies: another process may have the same write of such a key to send.
+    private var copies: Set<Int> = []
     private let isOwn: (Key) -> Bool
 
     /// - Parameter isOwn: Whether a key is written by one process only, and those before it.
@@ -23,6 +26,8 @@ final class FollowingChecker: Checker {
         case .ended(let process): known[process] = nil
         case .wrote(let process, let writes):
             for write in writes { note(write, of: process) }
+        case .cloned(let device, let original): copies.formUnion([device, original])
+        case .lost(let disk): copies.insert(disk.device)
         case .told(let process, let notice, let values): return told(process, notice, values)
         case .settled(let settlement):
             return settlement.processes.lazy.compactMap { [self] in complaint(about: $0) }.first
@@ -33,7 +38,7 @@ final class FollowingChecker: Checker {
 
     private func note(_ write: AppWrite, of process: Int) {
         known[process]?[write.key] = write.value
-        if isOwn(write.key) { ownKeys[process] = write.key }
+        if isOwn(write.key), !copies.contains(write.disk.device) { ownKeys[process] = write.key }
     }
 
     private func told(
@@ -53,7 +58,7 @@ final class FollowingChecker: Checker {
     private func complaint(about process: Settlement.Process) -> String? {
         let believed = known[process.number] ?? [:]
         let keys = Set(believed.keys).union(process.values.keys)
-            .filter { believed[$0] != process.values[$0] }.sorted()
+            .filter { !MergedKeys.contains($0) && believed[$0] != process.values[$0] }.sorted()
         return keys.isEmpty
             ? nil : "process \(process.number) was not told that \(keys) changed"
     }

@@ -17,6 +17,8 @@ final class ServerListener: Sendable {
     }
 
     let store: StoreName
+    /// The account's name at the server.
+    let account: String
     private let transport: HTTPTransport
     private let device: DeviceID
     private let chronicle: Chronicle
@@ -29,6 +31,7 @@ final class ServerListener: Sendable {
         self.chronicle = chronicle
         let account = try await AccountClient.signIn(
             server: server, by: .code(code), deviceName: "listener")
+        self.account = account.account
         device = DeviceID(account.device) ?? .unassigned
         transport = HTTPTransport(
             server: server, store: try StoreIdentifier(TortureDevice.store),
@@ -54,6 +57,14 @@ final class ServerListener: Sendable {
     func pull() async throws -> [Key: Record] {
         let changes = try await transport.pull(since: nil)
         return Dictionary(uniqueKeysWithValues: changes.records.map { ($0.key, $0) })
+    }
+
+    /// Whether it has heard of all that the server has; false too where that does not answer.
+    func hasAll() async -> Bool {
+        guard let changes = try? await transport.pull(since: nil),
+            let last = Position(changes.cursor)
+        else { return false }
+        return known.withLock { $0.cursor.flatMap(Position.init)?.revision ?? 0 } >= last.revision
     }
 
     private func take(_ message: StreamMessage) {

@@ -6,7 +6,8 @@ struct Tally: Sendable {
         case writes
         case deletions
         case batches
-        case counts = "steps of a counter"
+        case merges = "writes of keys that merge"
+        case counts = "of these, of counters"
         case saves = "saves acknowledged"
         case failedSaves = "saves refused"
         case roundTrips = "round trips acknowledged"
@@ -24,6 +25,9 @@ struct Tally: Sendable {
         case connections
         case cuts
         case halfCloses = "half-closes"
+        case copies = "copies made of devices"
+        case clones = "devices that became a copy of another"
+        case restores = "devices that became an older copy of themselves"
         case silences
         case outages
         case slowdowns

@@ -124,7 +124,8 @@ final class AppProcess: Sendable {
                 state.unanswered -= 1
             case .roundTripEnded(let number, let failure):
                 state.roundTrips[number] = .some(failure)
-            case .reopened, .writing, .counting, .passedOver, .roundTripBegun: state.unanswered -= 1
+            case .reopened, .writing, .merged, .passedOver, .declared, .roundTripBegun:
+                state.unanswered -= 1
             case .refused, .told: break
             }
         }

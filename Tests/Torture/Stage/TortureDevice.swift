@@ -15,17 +15,38 @@ struct TortureDevice: Sendable {
     let proxy: Proxy
     /// What its processes have in their environment: a wrong clock, perhaps.
     let environment: [String: String]
+    let door: DeviceDoor
+    /// Of a clone; nil: it is none.
+    private let originals: [TortureDevice]
+
+    init(
+        number: Int, account: Int, home: String, proxy: Proxy, environment: [String: String]
+    ) {
+        (self.number, self.account, self.home) = (number, account, home)
+        (self.proxy, self.environment) = (proxy, environment)
+        (door, originals) = (DeviceDoor(isOpen: true), [])
+    }
+
+    /// A device that is to become a clone: signed in as the other one is, by the same proxy.
+    init(number: Int, home: String, cloneOf original: TortureDevice) {
+        (self.number, self.home) = (number, home)
+        (account, proxy) = (original.account, original.proxy)
+        environment = original.environment
+        (door, originals) = (DeviceDoor(isOpen: false), [original])
+    }
+
+    /// Nil: it is no clone.
+    var original: TortureDevice? { originals.first }
 
     /// A device is signed in to one account for good.
     var disk: DiskName { DiskName(device: number, folder: "1", store: 0) }
 
-    /// What the file has besides the counter, read without the app's process.
+    /// What the file has, read without the app's process.
     func readDisk() throws -> [Key: PropertyListValue] {
         let path = try DeviceHome(path: home).storePath(for: Self.store, folder: disk.folder)
         let storage = try SQLiteStorage(path: path)
         defer { storage.close() }
         return try storage.load().entries.reduce(into: [:]) { values, entry in
-            if entry.key.isPart { return }
             let record = entry.pending?.record ?? entry.confirmed
             values[entry.key] = record?.content.value
         }

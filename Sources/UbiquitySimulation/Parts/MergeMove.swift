@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// An app's change of a key whose writes merge, drawn at random from what the app sees.
+package struct MergeMove {
+    private enum Write {
+        /// Like an app that declares no policy for the key.
+        case plain(Content)
+        case proposal(Proposal)
+    }
+
+    private struct Change {
+        var part: PartID
+        var after: PropertyListValue
+    }
+
+    package let key: Key
+    package let number: Int
+    private var write: Write
+    /// Makes the act from the parts that it changed.
+    private var act: ([Change]) -> AppProposal.Act
+
+    private static let fields = ["f0", "f1", "f2"]
+
+    private init(
+        _ key: Key, _ number: Int, _ proposal: Proposal,
+        _ act: @escaping ([Change]) -> AppProposal.Act
+    ) {
+        (self.key, self.number) = (key, number)
+        (write, self.act) = (.proposal(proposal), act)
+    }
+
+    // MARK: - Under the policy
+
+    /// - Parameters:
+    ///   - remembered: The value that the app saw when it last wrote; nil if it remembers none.
+    ///   - kept: The count of a mirror of preferences, including this amount; nil if nobody keeps
+    ///     one.
+    package init(
+        _ key: Key, _ policy: MergePolicy, number: Int, remembered: PropertyListValue?,
+        in engine: borrowing SyncEngine, _ chance: Chance,
+        kept: (PropertyListValue) -> KeptCount? = { _ in nil }
+    ) {
+        // An app may start from what it saw when it last wrote, as a mirror of preferences does.
+        let known = engine[key]
+        let seen = chance.coin() ? known : remembered ?? known
+        switch policy {
+        case .counter: self = .count(key, number, chance, kept)
+        case .maximum, .minimum:
+            let offer = AppProposal.offer(chance.int(1...1_000), number: number)
+            self.init(key, number, Proposal(policy, from: seen, to: .integer(offer))) { changes in
+                .offer(part: changes.first { $0.after == .integer(offer) }!.part, offer)
+            }
+        case .array: self = .changeArray(key, number, seen, chance)
+        case .dictionary: self = .changeDictionary(key, number, seen, chance)
+        case .register:
+            let replaced = engine.records(of: key).values.filter { seen == known || seen == $0 }
+                .compactMap { AppProposal.number(in: $0) }.sorted()
+            let value = AppProposal.value(number)
+            self.init(key, number, Proposal(policy, from: seen, to: value)) { _ in
+                .replace(replaced)
+            }
+        }
+    }
+
+    private static func count(
+        _ key: Key, _ number: Int, _ chance: Chance, _ kept: (PropertyListValue) -> KeptCount?
+    ) -> Self {
+        // A multiple of a quarter, so that every order of adding gives the same sum.
+        let amount: PropertyListValue =
+            chance.perMille(200)
+            ? .real(Double(chance.int64(1...9)) / 4) : .integer(chance.int64(1...9))
+        let proposal =
+            kept(amount).map { Proposal(count: $0) }
+            ?? Proposal(.counter, from: .integer(0), to: amount)
+        return Self(key, number, proposal) { changes in
+            let runs = changes.filter { AppProposal.count(in: $0.after) != nil }
+            let own = runs.min { $0.part.text.string.utf8.count < $1.part.text.string.utf8.count }
+            guard let own, let times = AppProposal.count(in: own.after)?.times else {
+                preconditionFailure("A counter was counted and did not change.")
+            }
+            return .count(part: own.part, times: times, amount: amount.amount ?? 0)
+        }
+    }
+
+    private static func changeArray(
+        _ key: Key, _ number: Int, _ seen: PropertyListValue?, _ chance: Chance
+    ) -> Self {
+        let elements = seen?.elements ?? []
+        if !elements.isEmpty, chance.perMille(400) {
+            let removed = chance.pick(elements)
+            let rest = elements.filter { $0 != removed }
+            return Self(key, number, Proposal(.array, from: seen, to: .array(rest))) { _ in
+                .remove(AppProposal.number(in: removed) ?? 0)
+            }
+        }
+        let all = elements + [AppProposal.value(number)]
+        return Self(key, number, Proposal(.array, from: seen, to: .array(all))) { _ in .add }
+    }
+
+    private static func changeDictionary(
+        _ key: Key, _ number: Int, _ seen: PropertyListValue?, _ chance: Chance
+    ) -> Self {
+        let field = chance.pick(fields)
+        let isClearing = seen?.entries?[ExactString(field)] != nil && chance.perMille(250)
+        return changeField(field, of: key, number, seen, isClearing: isClearing)
+    }
+
+    private static func changeField(
+        _ field: String, of key: Key, _ number: Int, _ seen: PropertyListValue?, isClearing: Bool
+    ) -> Self {
+        var entries = seen?.entries ?? [:]
+        let old = entries[ExactString(field)]
+        entries[ExactString(field)] = isClearing ? nil : AppProposal.value(number)
+        let proposal = Proposal(.dictionary, from: seen, to: .dictionary(entries))
+        return Self(key, number, proposal) { _ in
+            isClearing ? .clear(field) : .put(field, over: AppProposal.number(in: old))
+        }
+    }
+
+    /// Sets a field of a dictionary, or removes it.
+    init(
+        field: String, of key: Key, number: Int, isClearing: Bool, in engine: borrowing SyncEngine
+    ) {
+        self = .changeField(field, of: key, number, engine[key], isClearing: isClearing)
+    }
+
+    static func field(_ chance: Chance) -> String { chance.pick(fields) }
+
+    // MARK: - Replacing everything
+
+    /// Removes the key.
+    package init(
+        erasing key: Key, _ policy: MergePolicy, number: Int, in engine: borrowing SyncEngine,
+        _ chance: Chance
+    ) {
+        let seen = engine.records(of: key)
+        self.init(key, number, Proposal(policy, from: engine[key], to: nil)) { _ in
+            .erase(seen: seen)
+        }
+        if !chance.coin() { write = .plain(.deleted) }
+    }
+
+    /// Writes the key like an app that declares no policy for it.
+    package init(
+        plainly key: Key, _ policy: MergePolicy, number: Int, in engine: borrowing SyncEngine
+    ) {
+        let seen = engine.records(of: key)
+        let value = AppProposal.plain(number, policy)
+        self.init(key, number, Proposal(policy, from: nil, to: value)) { _ in .write(seen: seen) }
+        write = .plain(.value(value))
+    }
+
+    // MARK: -
+
+    /// - Returns: The act; nil if there was none, because a value that is not greater changes
+    ///   nothing.
+    package func perform(
+        in engine: inout SyncEngine, at now: ClockReading
+    ) throws(LimitViolation) -> AppProposal.Act? {
+        let before = engine.records(of: key)
+        switch write {
+        case .plain(let content): try engine.write([key: content], at: now)
+        case .proposal(let proposal):
+            try engine.write([:], merging: [key: proposal], at: now)
+            guard proposal.value != nil else { break }
+            let after = engine.records(of: key)
+            guard after != before else { return nil }
+            return act(changes(from: before, to: after))
+        }
+        return act([])
+    }
+
+    private func changes(
+        from before: [Key: PropertyListValue], to after: [Key: PropertyListValue]
+    ) -> [Change] {
+        after.sorted { $0.key < $1.key }.compactMap { record in
+            guard let part = record.key.part, before[record.key] != record.value else {
+                return nil
+            }
+            return Change(part: part, after: record.value)
+        }
+    }
+}
+
+extension SyncEngine {
+    /// All records of a key in the store.
+    fileprivate func records(of key: Key) -> [Key: PropertyListValue] {
+        contents.filter { $0.key.whole == key }
+    }
+}
+
+extension PropertyListValue {
+    fileprivate var elements: [PropertyListValue]? {
+        if case .array(let elements) = self { elements } else { nil }
+    }
+
+    fileprivate var entries: [ExactString: PropertyListValue]? {
+        if case .dictionary(let entries) = self { entries } else { nil }
+    }
+}

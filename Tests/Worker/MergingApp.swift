@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TortureLanguage
+import Ubiquity
+import UbiquityCore
+import UbiquitySimulation
+
+/// What a torture's app does to keys whose writes merge: the same as the simulator's apps do.
+struct MergingApp {
+    private var isDeclared = false
+    /// What it saw after it last wrote each key.
+    private var remembered: [Key: PropertyListValue] = [:]
+
+    mutating func declare(in store: UbiquitousKeyValueStore) {
+        for (key, policy) in MergedKeys.policies {
+            store.setConflictPolicy(ConflictPolicy(policy), forKey: key.string)
+        }
+        isDeclared = true
+        MessageOutput.print(TortureMessage.declared)
+    }
+
+    /// Tells what it did before anything of that can be on the disk: a killed app cannot say so afterwards.
+    mutating func act(_ number: Int, _ seed: UInt64, in store: UbiquitousKeyValueStore) {
+        do {
+            try store.write { engine, now throws(LimitViolation) in
+                let chance = Chance(seed: seed)
+                let move = move(number, chance, engine)
+                guard let move, let act = try move.perform(in: &engine, at: now) else {
+                    return MessageOutput.print(TortureMessage.passedOver)
+                }
+                MessageOutput.print(
+                    TortureMessage.merged(number: number, move.key, act, at: MonotonicTime.now))
+                remembered[move.key] = engine[move.key]
+            }
+        } catch { MessageOutput.print(TortureMessage.refused("\(error)")) }
+    }
+
+    /// Nil: there is nothing to remove.
+    private func move(
+        _ number: Int, _ chance: Chance, _ engine: borrowing SyncEngine
+    ) -> MergeMove? {
+        let (key, policy) = chance.pick(MergedKeys.policies.sorted { $0.key < $1.key })
+        if chance.perMille(isDeclared ? 100 : 500) {
+            guard engine[key] != nil else { return nil }
+            return MergeMove(erasing: key, policy, number: number, in: engine, chance)
+        }
+        return isDeclared
+            ? MergeMove(
+                key, policy, number: number, remembered: remembered[key], in: engine, chance)
+            : MergeMove(plainly: key, policy, number: number, in: engine)
+    }
+}
+
+extension ConflictPolicy {
+    fileprivate init(_ policy: MergePolicy) {
+        self =
+            switch policy {
+            case .counter: .counter
+            case .maximum: .maximum
+            case .minimum: .minimum
+            case .array: .unionOfArrays
+            case .dictionary: .unionOfDictionaries
+            // Neither of the two is always the one of this machine, or the one that is longer here.
+            case .register: .custom { max("\($0.value)", "\($1.value)") }
+            }
+    }
+}
