@@ -30,7 +30,7 @@ package struct FateLedger {
     private var committed: [Int: [StoreName: Int64]] = [:]
     /// For each lost disk, the last action there before the loss.
     private var losses: [DiskName: Int] = [:]
-    /// Of each disk, what was acknowledged when it was last copied: its copy has it.
+    /// For each disk, the actions acknowledged when it was last copied, which the copy has.
     private var kept: [DiskName: Set<Int>] = [:]
 
     package init() {}

@@ -37,7 +37,7 @@ struct FoldLedger {
         }
     }
 
-    /// Takes note of all that servers have folded, of which commits may not have told.
+    /// Records everything that servers have folded, of which commits may not have told.
     mutating func note(_ folded: [StoreName: [FoldedIncrement]]) {
         for (store, increments) in folded {
             for increment in increments { noted[store, default: [:]][increment.id] = increment }
@@ -73,9 +73,9 @@ struct FoldLedger {
             ?? (0, 0)
     }
 
-    /// The acts that are in a fold, or were before somebody removed them.
+    /// The acts in a fold, including those removed since.
     ///
-    /// - Parameter numbers: The acts that are in an increment.
+    /// - Parameter numbers: The acts in an increment.
     func numbers(
         _ fold: Key, _ times: Int64, _ numbers: (FoldedIncrement) -> [Int]
     ) -> [Int] {

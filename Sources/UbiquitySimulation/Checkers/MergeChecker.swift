@@ -17,9 +17,10 @@ package final class MergeChecker: Checker {
     private var ledger = FateLedger()
     /// For each part, the acts that counted or offered there.
     private var runs: [Key: [Int]] = [:]
-    /// An older copy of a server or of these devices took something's place: it may not know of a deletion that
-    /// all others have forgotten, or sends once more what was removed, under a stamp of its own. That does not
-    /// excuse what is removed up to where it had come, of counters, maxima and minima.
+    /// Whether a server, or one of these devices, was replaced by an older copy. It may not know of
+    /// a deletion whose tombstone all others have dropped, or it may send removed values again with
+    /// a stamp of its own. That does not excuse removals that say how far they reach, of counters,
+    /// maxima and minima.
     private var hasServerGoneBack = false
     private var copies: Set<Int> = []
     private var folds = FoldLedger()
@@ -202,7 +203,7 @@ package final class MergeChecker: Checker {
             sure: mine.filter {
                 ledger.isAcknowledged($0.number) && history.owner(of: $0.disk) == store.account
             },
-            // Not before: what a fold had that somebody saw may have come to be known later.
+            // Not earlier: the acts in a fold that somebody saw may only become known later.
             undone: Dictionary(
                 uniqueKeysWithValues: mine.compactMap { act in
                     act.seenRecords.map { (act.number, numbers(in: $0)) }

@@ -122,7 +122,7 @@ package final class SurvivalChecker: Checker {
         Mark(record.content.value).flatMap { history.writes[$0.number] }
     }
 
-    /// What a device may have to send, of its own or of whom it is a clone.
+    /// Whatever a device may have to send, its own writes or those of its original.
     private func unsent(on device: Int, _ history: History) -> Set<Int> {
         let original = history.original(of: device)
         return Set(
