@@ -5,8 +5,9 @@ internal import UbiquityCore
 /// Records the world's clocks, and derives the range in which the stamp of a write must be: the
 /// time when the write was made, by the server's clock.
 ///
-/// What a device cannot know: how long the server's word was on its way, or kept back; how much its uptime drifts; how
-/// its wall clock was set between two boots; that it, or one of its processes, stood still.
+/// A device cannot know how long the server's answer was on its way or held back, how much its
+/// uptime drifts, how its wall clock was set between two boots, nor that it, or one of its
+/// processes, stood still.
 struct ClockLedger {
     private struct Device {
         var wallErrors: Set<Int64> = []

@@ -107,7 +107,8 @@ package struct FateLedger {
         trips = trips.filter { $0.key.process != process }
     }
 
-    /// What the server lost must still be on the disk where it was done, unless that was lost too.
+    /// Actions that the server lost must still be on the disk where they were done, unless that was
+    /// lost too.
     private mutating func forgetCommits(after positions: [StoreName: Position]) {
         for (number, commits) in committed {
             let kept = commits.filter { $0.value <= positions[$0.key]?.revision ?? 0 }
