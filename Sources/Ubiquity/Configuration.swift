@@ -25,9 +25,10 @@ public struct UbiquityConfiguration: Sendable {
     /// The folder that holds this device's sign-in and its stores. If nil, the environment variable
     /// `UBIQUITY_HOME` applies, or otherwise the platform's folder for application data.
     public var home: String?
-    /// The treatment of the device's own values at the first sync.
+    /// The treatment of the device's own values at the first sync, by default
+    /// ``FirstSync/serverWins``.
     public var firstSync = FirstSync.serverWins
-    /// The maximum length of a key, until a server has announced one.
+    /// The maximum length of a key until a server has announced one, by default 64 bytes of UTF-8.
     public var keyLimit = KeyLimit.utf8Bytes(64)
     /// Whether a refused write ends the program with an error message, for use in development. A
     /// full store does not end it, because that is not a mistake of the app.

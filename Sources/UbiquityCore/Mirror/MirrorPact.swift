@@ -19,8 +19,8 @@ package struct MirrorPact: Hashable, Sendable {
 package struct MirroredStore: Hashable, Sendable {
     package var pact: MirrorPact
     package var isSignedIn: Bool
-    /// Whether the file may have been replaced by another one against anyone's wish since the last
-    /// agreement: it is empty, and its device knows of no earlier account.
+    /// Whether the file may have been replaced by accident since the last agreement: it is empty, and
+    /// its device knows of no earlier account.
     package var isNew: Bool
 
     package init(pact: MirrorPact, isSignedIn: Bool, isNew: Bool) {

@@ -51,7 +51,7 @@ package enum MirrorRule {
 
     /// The base value of a proposal; nil if it has none.
     ///
-    /// Where the store lost a value against anyone's wish, the whole of the preferences' value is
+    /// Where the store lost a value by accident, the whole of the preferences' value is
     /// new to it, not only the change.
     package static func base<Value: Equatable>(
         agreed: Value?, remote: Value?, course: MirrorCourse

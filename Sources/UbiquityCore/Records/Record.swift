@@ -56,9 +56,9 @@ package struct Record: Hashable, Sendable {
         self.stamp = stamp
     }
 
-    /// Whether the other write of the same key wins because of a greater stamp. Of two with the
-    /// same stamp, neither does. For parts that their run changes in place, the one that has come
-    /// further wins, see ``PartOrder``.
+    /// Whether this write loses to the other one of the same key: the one with the greater stamp
+    /// wins. Of two with the same stamp, neither loses. For parts that their run changes in place,
+    /// the one that has come further wins, see ``PartOrder``.
     package func isOlder(than other: Record) -> Bool {
         isBehind(other) ?? (stamp < other.stamp)
     }

@@ -20,7 +20,7 @@ enum Link: Hashable, Sendable {
     }
 }
 
-/// The time of the next attempt, by the uptime.
+/// The time of the next attempt, in milliseconds of uptime.
 struct Retry: Hashable, Sendable {
     var at: Int64
     /// The earliest time even in a hurry: the server asked for it, or the last attempt was a moment

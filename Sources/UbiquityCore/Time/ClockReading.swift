@@ -41,8 +41,8 @@ package struct ClockCorrection: Hashable, Sendable {
         self.doubt = min(max(doubt, 0), Self.dayMilliseconds)
     }
 
-    /// Measures by a request: the server read its clock at some moment in between, most likely in
-    /// the middle.
+    /// Measures by a request: the server read its clock at some moment in between, so the middle is
+    /// taken.
     package init(serverMilliseconds: Int64, sentAt: ClockReading, heardAt: ClockReading) {
         guard sentAt.boot == heardAt.boot, sentAt.uptime <= heardAt.uptime else {
             self.init(reading: heardAt, serverMilliseconds: serverMilliseconds)

@@ -5,8 +5,7 @@ extension StringProtocol {
     /// Whether there are control characters, which no name may contain.
     package var hasControls: Bool { unicodeScalars.contains(where: \.isControl) }
 
-    /// Escapes every control character as JSON does, such as `
-    /// ` and `\u001b`.
+    /// Escapes every control character as JSON does, such as `\n` and `\u001b`.
     package func visible(keeping kept: Unicode.Scalar...) -> String {
         escaped { $0.isControl && !kept.contains($0) }
     }
