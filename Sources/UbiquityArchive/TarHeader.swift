@@ -30,7 +30,7 @@ struct TarHeader: Hashable {
     private static let magic = Array("ustar".utf8)
     private static let sumRange = 148..<156
 
-    /// The size of a member's content with its padding.
+    /// The size of a member's content with its padding, in bytes.
     static func paddedBytes(_ size: Int) -> Int {
         (size + blockBytes - 1) / blockBytes * blockBytes
     }

@@ -27,7 +27,7 @@ package struct EventStreamParser: Sendable {
         package init(bytesMax: Int) { self.bytesMax = bytesMax }
     }
 
-    /// The maximum size of one event, or one line.
+    /// The maximum size of one event, or one line, in bytes.
     package let eventBytesMax: Int
     /// The beginning of a line whose end has not arrived.
     private var line: [UInt8] = []
