@@ -147,7 +147,7 @@ package protocol ServerStorage: Sendable {
     var isFull: Bool { get }
 
     /// Checks whether a full disk has space again.
-    /// - Returns: Whether it has had space since now.
+    /// - Returns: Whether it was full until now and has space again.
     func findRoom() -> Bool
 
     /// Clears deleted and replaced data from a log beside the file, some seconds later.
