@@ -58,8 +58,8 @@ extension FuzzEntry {
         }
     }
 
-    /// The same in one piece and in small ones.
-    /// - Returns: Whether there are digests; nil: it is not complete.
+    /// Checks the bytes in one piece and in small ones, with equal results.
+    /// - Returns: Whether there are digests; nil if the archive is not complete.
     @discardableResult
     private static func checkPieces(_ bytes: [UInt8]) throws -> Bool? {
         func result(_ size: Int) -> Bool? {

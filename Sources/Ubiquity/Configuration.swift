@@ -5,61 +5,64 @@ internal import Foundation
 public import Logging
 internal import UbiquityCore
 
-/// How a store is set up, where the defaults do not fit.
+/// The configuration of a store, for apps that need something other than the defaults.
 public struct UbiquityConfiguration: Sendable {
-    /// What a device does with its own values when it first meets those of the account.
+    /// The treatment of a device's own values when it first meets those of the account.
     public enum FirstSync: String, Hashable, Sendable {
-        /// A key that the server has takes the server's value: a fresh install overwrites nothing.
+        /// The server's value wins: a fresh install overwrites nothing.
         case serverWins
         /// The later write wins, as at any other time.
         case timestamps
     }
 
-    /// The store's name, such as `TEAMID.com.example.app`; apps with the same identifier share it.
+    /// The store's identifier, such as `TEAMID.com.example.app`. Apps with the same identifier
+    /// share a store.
     ///
-    /// Nil: the environment's `UBIQUITY_KVSTORE_IDENTIFIER`; else the value of
-    /// `com.apple.developer.ubiquity-kvstore-identifier` in the entitlements property list beside the
-    /// program, which has the program's name or is the only one there; else none.
+    /// If nil, the environment variable `UBIQUITY_KVSTORE_IDENTIFIER` applies, or otherwise
+    /// `com.apple.developer.ubiquity-kvstore-identifier` in the entitlements property list beside
+    /// the program, which has the program's name or is the only one there.
     public var identifier: String?
-    /// The folder that holds this device's sign-in and its stores. Nil: the environment's
-    /// `UBIQUITY_HOME`, else the platform's place for application data.
+    /// The folder that holds this device's sign-in and its stores. If nil, the environment variable
+    /// `UBIQUITY_HOME` applies, or otherwise the platform's folder for application data.
     public var home: String?
-    /// ``FirstSync/serverWins`` unless the app says otherwise.
+    /// The treatment of the device's own values at the first sync, by default
+    /// ``FirstSync/serverWins``.
     public var firstSync = FirstSync.serverWins
-    /// How long a key may be, as long as no server has said: 64 bytes of UTF-8, unless the app says
-    /// otherwise.
+    /// The maximum length of a key until a server has announced one, by default 64 bytes of UTF-8.
     public var keyLimit = KeyLimit.utf8Bytes(64)
-    /// Whether a refused write ends the program with a sentence, for the development of an app. A full
-    /// store ends nothing: that is no mistake of the app.
+    /// Whether a refused write ends the program with an error message, for use in development. A
+    /// full store does not end it, because that is not a mistake of the app.
     public var isStrict = false
-    /// Where notifications are posted and sequences fed. Nil: on a queue of the store's own.
+    /// The queue on which notifications are posted and sequences are fed; nil means a queue of the
+    /// store's own.
     ///
-    /// On Linux, do not give the main queue: Foundation makes who posts there wait for observers that
-    /// registered with `queue: .main`, for ever. They are called on the main queue in any case.
+    /// On Linux, do not use the main queue: Foundation would make posts there wait forever for
+    /// observers registered with `queue: .main`. These observers are called on the main queue in
+    /// any case.
     public var notificationQueue: DispatchQueue?
-    /// Where refused writes, a missing identifier and a broken file are reported.
+    /// Logs refused writes, a missing identifier and a broken file.
     public var logger = Logger(label: "ubiquity")
 
-    /// How long a key may be.
+    /// The maximum length of a key.
     public enum KeyLimit: Hashable, Sendable {
-        /// As the published guides of Apple's store have it, with 64.
+        /// The unit in the published guides of Apple's store, with a maximum of 64.
         case utf8Bytes(Int)
-        /// As Apple's current SDK has it, with 128.
+        /// The unit in Apple's current SDK, with a maximum of 128.
         case utf16Units(Int)
     }
 
-    /// The defaults, with or without an identifier.
+    /// Creates the default configuration, with or without an identifier.
     public init(identifier: String? = nil, home: String? = nil) {
         self.identifier = identifier
         self.home = home
     }
 
-    /// The environment variable that names the store.
+    /// The environment variable with the store's identifier.
     public static let identifierVariable = "UBIQUITY_KVSTORE_IDENTIFIER"
 }
 
 extension UbiquityConfiguration {
-    /// The sign-in of the home that the store is in.
+    /// The sign-in of the home folder that contains the store.
     func device() throws -> DeviceAccount {
         DeviceAccount.of(try storageErrors { try DeviceHome(path: home) })
     }

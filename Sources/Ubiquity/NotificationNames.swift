@@ -4,12 +4,12 @@ public import Foundation
 
 #if !canImport(Darwin)
 
-/// Code written for Apple's class compiles unchanged.
+/// Lets code written for Apple's class compile unchanged.
 public typealias NSUbiquitousKeyValueStore = UbiquitousKeyValueStore
 
-/// In `userInfo`: why the values changed, one of the four numbers below.
+/// The key in `userInfo` for the reason of the change, one of the four numbers below.
 public let NSUbiquitousKeyValueStoreChangeReasonKey = "NSUbiquitousKeyValueStoreChangeReasonKey"
-/// In `userInfo`: the keys whose values changed, a `[String]`.
+/// The key in `userInfo` for the keys whose values changed, a `[String]`.
 public let NSUbiquitousKeyValueStoreChangedKeysKey = "NSUbiquitousKeyValueStoreChangedKeysKey"
 /// Another device, or another process of this one, changed values.
 public let NSUbiquitousKeyValueStoreServerChange = 0
@@ -23,10 +23,10 @@ public let NSUbiquitousKeyValueStoreAccountChange = 3
 #endif
 
 extension UbiquitousKeyValueStore {
-    /// Posted when values changed by anything but this process's own writes, with the store as
-    /// object. The new values can be read before it is posted.
+    /// Posted with the store as object when values changed by anything but this process's own
+    /// writes. The new values can be read before it is posted.
     ///
-    /// Posted from a queue of the store's own. An observer that asked for `queue: .main` gets it
+    /// Posted on a queue of the store's own. An observer registered with `queue: .main` is called
     /// there.
     public class var didChangeExternallyNotification: Notification.Name {
         Notification.Name("NSUbiquitousKeyValueStoreDidChangeExternallyNotification")

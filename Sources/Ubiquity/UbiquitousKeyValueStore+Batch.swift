@@ -2,22 +2,23 @@
 
 internal import UbiquityCore
 
-/// Several writes that apply wholly or not at all, see ``UbiquitousKeyValueStore/performBatch(_:)``.
+/// Several writes that apply all or not at all, see ``UbiquitousKeyValueStore/performBatch(_:)``.
 ///
-/// It belongs to the closure that it is given to.
+/// It belongs to the closure that receives it.
 public struct UbiquityBatch: ~Copyable {
     private let store: UbiquitousKeyValueStore
     var changes: [Key: Content] = [:]
 
     init(_ store: UbiquitousKeyValueStore) { self.store = store }
 
-    /// The value as it will be, boxed as ``UbiquitousKeyValueStore/object(forKey:)`` boxes.
+    /// The value as it will be, boxed as by ``UbiquitousKeyValueStore/object(forKey:)``.
     public func object(forKey aKey: String) -> Any? { value(aKey)?.boxed }
 
-    /// Takes note of a property-list value; nil removes the key.
+    /// Adds a write of a property-list value; nil removes the key.
     ///
-    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` for a value that is no property
-    ///   list and for an empty key. Not caught, it ends the batch, and nothing is written.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` for a value that is not a
+    ///   property list and for an empty key. If the error is not caught, the batch ends and nothing
+    ///   is written.
     public mutating func set(_ anObject: Any?, forKey aKey: String) throws {
         do {
             changes[try Key(aKey)] =
@@ -25,7 +26,7 @@ public struct UbiquityBatch: ~Copyable {
         } catch { throw UbiquityError(refused: aKey, error) }
     }
 
-    /// Takes note of a value; nil removes the key.
+    /// Adds a write of a value; nil removes the key.
     ///
     /// - Throws: As ``set(_:forKey:)``.
     public mutating func set<Value>(_ value: Value, for key: UbiquityKey<Value>) throws {
@@ -49,15 +50,15 @@ public struct UbiquityBatch: ~Copyable {
 }
 
 extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
-    /// Writes several keys as one transaction: in memory, on disk, on the server and in what other
-    /// devices observe, all of it or nothing.
+    /// Writes several keys as one transaction: all or nothing in memory, on disk, on the server and
+    /// in what other devices observe.
     ///
-    /// The batch is written when the closure returns; until then nobody sees any of it but the batch
-    /// itself. What others write meanwhile stays, on other keys.
+    /// The batch is written when the closure returns. Until then only the batch itself sees it.
+    /// Writes of others to other keys are not affected.
     ///
-    /// - Throws: What the closure throws, and ``UbiquityError`` with ``UbiquityError/Code/invalid`` for
-    ///   a key that is too long and ``UbiquityError/Code/refused`` if the whole does not fit into the
-    ///   store. Then nothing was written.
+    /// - Throws: The closure's error, or ``UbiquityError`` with ``UbiquityError/Code/invalid`` for
+    ///   a key that is too long and ``UbiquityError/Code/refused`` if the transaction does not fit
+    ///   into the store. Nothing is written then.
     public func performBatch<Result>(
         _ body: (inout UbiquityBatch) throws -> Result
     ) throws -> Result {

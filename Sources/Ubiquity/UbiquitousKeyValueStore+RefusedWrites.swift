@@ -3,25 +3,27 @@
 public import Foundation
 internal import UbiquityCore
 
-/// A write that the server refused after this device had taken it, kept so that nothing is lost in
-/// silence.
+/// A write that the server refused after this device had accepted it, kept so that nothing is lost
+/// silently.
 ///
-/// It happens when devices fill the store only together, and when a key was deleted long ago.
-/// `@unchecked Sendable`: the value is of Foundation's immutable property-list classes.
+/// This happens when several devices fill the store together, and when a key was deleted long ago.
+/// `@unchecked Sendable` because the value consists of Foundation's immutable property-list
+/// classes.
 public struct UbiquityRefusedWrite: @unchecked Sendable {
-    /// The key, which has the last agreed value again.
+    /// The key, which has its last agreed value again.
     public var key: String
-    /// What was to be stored, boxed as ``UbiquitousKeyValueStore/object(forKey:)`` boxes; nil: the
-    /// key was to be removed.
+    /// The value that was to be stored, boxed as by ``UbiquitousKeyValueStore/object(forKey:)``;
+    /// nil for a removal.
     public var value: Any?
     /// When the app wrote it.
     public var date: Date
-    /// Why it was refused, one sentence.
+    /// A sentence with the reason.
     public var reason: String
 }
 
 extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
-    /// The writes that the server refused, the newest first; at most 1,024 are kept. Read from disk.
+    /// The writes that the server refused, the newest first; at most 1,024 are kept. Reads from
+    /// disk.
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
     public func refusedWrites() throws -> [UbiquityRefusedWrite] {
@@ -33,7 +35,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         }
     }
 
-    /// Forgets the refused writes, for an app that has dealt with them.
+    /// Removes the refused writes, once the app has dealt with them.
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
     public func forgetRefusedWrites() throws {

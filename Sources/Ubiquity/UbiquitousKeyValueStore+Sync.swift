@@ -2,17 +2,16 @@
 
 internal import UbiquityCore
 
-/// To see a sync, to force one, and to wait for it.
+/// Watching, forcing and awaiting a sync.
 extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
-    /// Exchanges with the server, now: when it returns, what was written before is on the server,
-    /// and what the server had is here.
+    /// Syncs now: when it returns, earlier writes are on the server, and the server's earlier
+    /// changes are here.
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured``,
     ///   ``UbiquityError/Code/notSignedIn``, ``UbiquityError/Code/unreachable``,
-    ///   ``UbiquityError/Code/heldUp`` or
-    ///   ``UbiquityError/Code/refused`` at the first attempt that fails, and `CancellationError`. What
-    ///   was written stays and is sent later, but for ``UbiquityError/refusedKeys``: what was written
-    ///   there before, the server has refused for good.
+    ///   ``UbiquityError/Code/heldUp`` or ``UbiquityError/Code/refused`` at the first failed
+    ///   attempt, and `CancellationError`. Writes stay and are sent later, except those of
+    ///   ``UbiquityError/refusedKeys``, which the server has refused for good.
     public func synchronizeNow() async throws {
         try checkIdentifier()
         do { try await backing.driver.requestSync() } catch let error as UbiquityError {
@@ -24,10 +23,10 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         }
     }
 
-    /// Returns when the first download of this account's values has completed: at once, if it has
-    /// before. From then on a key without a value was never set, or was removed.
+    /// Returns when the first download of this account's values has completed, at once if it
+    /// already has. From then on, a key without a value was never set, or was removed.
     ///
-    /// It waits for as long as that takes, for a sign-in too.
+    /// It waits for as long as that takes, including for a sign-in.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured`` for an app without an
     ///   identifier, which has nothing to wait for, and `CancellationError`.
     public func initialSync() async throws {
@@ -38,24 +37,24 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         throw UbiquityError.closed
     }
 
-    /// How the sync stands now.
+    /// The current sync status.
     public var status: UbiquityStatus { backing.status(of: engineStatus) }
 
-    /// How the sync stands, now and whenever that changes.
+    /// The current sync status, and each new status when it changes.
     ///
-    /// A slow reader gets the newest status only. The sequence is for one reader, and ends when the
-    /// reading task is cancelled.
+    /// A slow reader only gets the newest status. The sequence supports one reader, and ends when
+    /// the reading task is cancelled.
     public var statuses: some AsyncSequence<UbiquityStatus, Never> & Sendable {
         let backing = backing
         return backing.audience.statuses.stream(newest: 1, first: engineStatus)
             .map { backing.status(of: $0) }
     }
 
-    /// What went wrong where the app's call could not say so: refused writes, values that cannot be
-    /// read, a broken file. Errors of the network are in ``status``.
+    /// Errors that no call could report: refused writes, values that cannot be read, a broken file.
+    /// Network errors are in ``status``.
     ///
-    /// A slow reader gets the newest 64. Where the same goes wrong without end, it is told once a
-    /// second. The sequence is for one reader.
+    /// A slow reader gets the newest 64. An error that repeats without end is reported once a
+    /// second. The sequence supports one reader.
     public var errors: some AsyncSequence<UbiquityError, Never> & Sendable {
         backing.audience.errors.stream(newest: Audience.errorsMax)
     }

@@ -4,25 +4,25 @@ public import Foundation
 internal import Logging
 package import UbiquityCore
 
-/// Small values that follow a person across their devices.
+/// A store for small values that follow a person across their devices.
 ///
-/// It does what Apple's `NSUbiquitousKeyValueStore` does, under the same names. Reads and writes are
-/// local and never wait for the network. A write is in memory when the call returns, on disk within
-/// moments, and on the server when there is one to reach.
+/// It does the job of Apple's `NSUbiquitousKeyValueStore`, with the same names. Reads and writes
+/// are local and never wait for the network. A write is in memory when the call returns, on disk
+/// within moments, and on the server when there is one to reach.
 ///
 /// An app may subclass it for its tests: the typed setters go through ``set(_:forKey:)-(Any?,_)``,
-/// the typed getters through ``object(forKey:)``. With ``removeObject(forKey:)`` these are all that
-/// a subclass needs to override; none of the three calls another.
+/// the typed getters through ``object(forKey:)``. A subclass only needs to override these and
+/// ``removeObject(forKey:)``; none of the three calls another.
 ///
-/// Safe to call from any thread. `@unchecked Sendable` because it is open: its own properties are set
-/// before an initialiser returns, never again, and their types guard themselves; a subclass that adds
-/// state must guard it. An `NSObject`, as Apple's is, for existing code compares stores, keeps them in
-/// sets and passes them as objects.
+/// Safe to call from any thread. `@unchecked Sendable` because it is open: its own properties are
+/// set once, before an initialiser returns, and are thread-safe; a subclass that adds state must
+/// guard it. An `NSObject`, like Apple's class, because existing code compares stores, keeps them
+/// in sets and passes them as objects.
 open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
-    /// Nil: that of the default store, which a test double that overrides all it is asked for never
-    /// opens.
+    /// Nil for the default store's backing. A test double that overrides everything it uses never
+    /// opens that.
     private var own: StoreBacking?
-    /// That of `own`, at hand for the calls that must be fast.
+    /// The memory of `own`, for calls that must be fast.
     private var ownMemory: EngineMemory?
 
     /// Shared by all instances with the same identifier and home.
@@ -30,36 +30,38 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
 
     fileprivate var memory: EngineMemory { ownMemory ?? DefaultStore.shared.store.memory }
 
-    /// The app's one store.
+    /// The app's default store.
     ///
-    /// Its identifier comes from ``configureDefault(_:)``, else from where
-    /// ``UbiquityConfiguration/identifier`` says. Without one it works on this machine alone, says so
-    /// in the log, and ``synchronize()`` is false.
+    /// Its identifier comes from ``configureDefault(_:)``, or from the places listed at
+    /// ``UbiquityConfiguration/identifier``. Without an identifier it only works on this machine,
+    /// reports this in the log, and ``synchronize()`` returns false.
     open class var `default`: UbiquitousKeyValueStore { DefaultStore.shared.store }
 
-    /// Sets up the store that ``default`` gives. To be called before the first use of it.
+    /// Configures the ``default`` store. Call this before its first use.
     ///
-    /// - Throws: ``UbiquityError`` as ``init(configuration:)`` does; and if the default store is in
-    ///   use already.
+    /// - Throws: ``UbiquityError`` as ``init(configuration:)`` does, and if the default store is
+    ///   already in use.
     public static func configureDefault(_ configuration: UbiquityConfiguration) throws {
         try DefaultStore.shared.configure(configuration)
     }
 
-    /// Another object for what ``default`` holds; never a second store.
+    /// Creates another object for the ``default`` store, never a second store.
     ///
-    /// The only designated initialiser, as in Apple's class: Swift then calls it by itself at the end
-    /// of a subclass's `init()`.
+    /// The only designated initialiser, as in Apple's class, so that Swift calls it implicitly at
+    /// the end of a subclass's `init()`.
     public override init() { super.init() }
 
-    /// A further store, by its identifier.
+    /// Opens another store by its identifier.
     ///
-    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` for a malformed identifier, and
-    ///   ``UbiquityError/Code/storage`` if the local file cannot be opened. The file is left as it is.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` for a malformed identifier,
+    ///   and ``UbiquityError/Code/storage`` if the local file cannot be opened. The file is left
+    ///   unchanged.
     public convenience init(identifier: String) throws {
         try self.init(configuration: UbiquityConfiguration(identifier: identifier))
     }
 
-    /// A further store, as configured. Without an identifier it is as ``default`` is without one.
+    /// Opens another store with a configuration. Without an identifier it behaves like ``default``
+    /// without one.
     ///
     /// - Throws: As ``init(identifier:)``.
     public convenience init(configuration: UbiquityConfiguration) throws {
@@ -72,7 +74,7 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
         backing.audience.adopt(self)
     }
 
-    /// A store on a device and in surroundings of one's own: for tests of apps.
+    /// Opens a store on a device and runtime of the caller, for tests of apps.
     /// - Throws: ``UbiquityError`` as ``init(identifier:)`` does.
     package convenience init(
         on device: any StoreDevice, runtime: StoreRuntime, configuration: UbiquityConfiguration
@@ -84,18 +86,19 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
 
     // MARK: - Reading
 
-    /// The value of a key as Foundation boxes it: `NSString`, `NSNumber`, `NSDate`, `NSData`,
-    /// `NSArray`, `NSDictionary`. Nil if there is none.
+    /// The value of a key as a Foundation object: `NSString`, `NSNumber`, `NSDate`, `NSData`,
+    /// `NSArray` or `NSDictionary`. Nil if there is none.
     open func object(forKey aKey: String) -> Any? { value(aKey)?.boxed }
 
-    /// The string of a key; a number as its text, `true` as "1". Nil for any other type, and where
-    /// there is none.
+    /// The string of a key; a number as text, `true` as "1". Nil for any other type, and if there
+    /// is no value.
     open func string(forKey aKey: String) -> String? { read(aKey) { $0.asString } }
 
-    /// The array of a key, its elements boxed as ``object(forKey:)`` boxes. Nil for any other type.
+    /// The array of a key, with elements boxed as by ``object(forKey:)``. Nil for any other type.
     open func array(forKey aKey: String) -> [Any]? { read(aKey)?.boxedArray }
 
-    /// The dictionary of a key, its values boxed as ``object(forKey:)`` boxes. Nil for any other type.
+    /// The dictionary of a key, with values boxed as by ``object(forKey:)``. Nil for any other
+    /// type.
     open func dictionary(forKey aKey: String) -> [String: Any]? {
         read(aKey)?.boxedDictionary
     }
@@ -105,20 +108,21 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
         if case .data(let bytes) = read(aKey) { Data(bytes) } else { nil }
     }
 
-    /// The integer of a key; reals lose their fraction, strings give their leading digits, `true` is
-    /// 1. 0 for anything else; what lies outside of `Int64` becomes its nearest end.
+    /// The integer of a key. Reals lose their fraction, strings give their leading digits, `true`
+    /// is 1. 0 for anything else. Numbers outside of `Int64` are clamped to it.
     open func longLong(forKey aKey: String) -> Int64 { read(aKey) { $0.asInt64 } ?? 0 }
 
-    /// The number of a key; strings give their leading number, `true` is 1. 0 for anything else.
+    /// The number of a key. Strings give their leading number, `true` is 1. 0 for anything else.
     open func double(forKey aKey: String) -> Double { read(aKey) { $0.asDouble } ?? 0 }
 
-    /// The truth of a key: numbers are true when not zero, strings by `NSString.boolValue`. False for
-    /// anything else.
+    /// The Bool of a key. Numbers are true unless zero, strings are read by the rules of
+    /// `NSString.boolValue`. False for anything else.
     open func bool(forKey aKey: String) -> Bool { read(aKey) { $0.asBool } ?? false }
 
-    /// What typed getters read: through ``object(forKey:)`` where a subclass may have overridden it.
+    /// Reads for the typed getters, through ``object(forKey:)`` if a subclass may have overridden
+    /// it.
     ///
-    /// - Parameter body: Must be short: it is called with the store's lock held.
+    /// - Parameter body: Must be short, because it is called with the store's lock held.
     @inline(__always)
     private func read<Result: Sendable>(
         _ key: String, _ body: (PropertyListValue) -> Result?
@@ -130,18 +134,18 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
         return memory.value(key, body)
     }
 
-    /// The value as it is.
+    /// The value without conversion.
     func read(_ key: String) -> PropertyListValue? { read(key) { $0 } }
 
-    /// A subclass may have overridden `object(forKey:)` and `set(_: Any?, forKey:)`; the store's
-    /// own class need not box a value and take it out of its box again.
+    /// A subclass may have overridden `object(forKey:)` and `set(_: Any?, forKey:)`. The class
+    /// itself can avoid boxing and unboxing values.
     var isSubclass: Bool { type(of: self) != UbiquitousKeyValueStore.self }
 
-    /// A copy of all values, those received from other devices included. Of keys that differ in
-    /// Unicode normalisation only it has one, as any dictionary of Swift strings.
+    /// A copy of all values, including those received from other devices. Of keys that differ only
+    /// in Unicode normalisation it has one, like any dictionary of Swift strings.
     open var dictionaryRepresentation: [String: Any] {
         let values = backing.driver.read { $0.values }
-        // Keys that differ in Unicode normalisation only are one to Swift's dictionary.
+        // Keys that differ only in Unicode normalisation are equal in a Swift dictionary.
         return Dictionary(values.map { ($0.key.string, $0.value.boxed) }) { first, _ in first }
     }
 
@@ -149,10 +153,10 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
 
     /// Stores a property-list value; nil removes the key.
     ///
-    /// A value that is no property list, a key that is empty or too long, and a write that does not
-    /// fit into the store are refused: the old value stays, and the log says why. A write that does
-    /// not fit is told by a notification with the reason
-    /// `NSUbiquitousKeyValueStoreQuotaViolationChange` too.
+    /// A value that is not a property list, an empty or overlong key, and a write that does not fit
+    /// into the store are refused: the old value stays, and the log has the reason. For a write
+    /// that does not fit, a notification with the reason
+    /// `NSUbiquitousKeyValueStoreQuotaViolationChange` is posted too.
     open func set(_ anObject: Any?, forKey aKey: String) {
         write(aKey, try anObject.map { try PropertyListValue($0) })
     }
@@ -184,11 +188,12 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// Stores a Bool. As ``set(_:forKey:)-(Any?,_)``.
     open func set(_ value: Bool, forKey aKey: String) { set(aKey, value) { .boolean($0) } }
 
-    /// Removes a key. Nothing happens where there is none.
+    /// Removes a key. Does nothing if there is no value.
     open func removeObject(forKey aKey: String) { write(aKey, nil) }
 
-    /// What typed setters do: through ``set(_:forKey:)-(Any?,_)`` where a subclass may have overridden
-    /// it, which then gets the value boxed: an `Int64` in an `Any` would cast to `Int64` alone.
+    /// Writes for the typed setters, through ``set(_:forKey:)-(Any?,_)`` if a subclass may have
+    /// overridden it. That gets a boxed value, because an `Int64` in an `Any` would only cast to
+    /// `Int64`.
     private func set<Value>(
         _ key: String, _ value: Value?, _ make: (Value) -> PropertyListValue
     ) {
@@ -199,8 +204,8 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
         }
     }
 
-    /// What `set` and `removeObject` both do. Neither calls the other: a subclass whose `set`
-    /// removes the key when it is given nil would be called again, without end.
+    /// Writes for both `set` and `removeObject`. Neither calls the other, or a subclass whose `set`
+    /// removes the key for nil would recurse without end.
     private func write(_ key: String, _ value: @autoclosure () throws -> PropertyListValue?) {
         do {
             let content: Content = try value().map { .value($0) } ?? .deleted
@@ -215,7 +220,7 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
 
     // MARK: - Key-value coding
 
-    // `NSObject` has the two on Apple's systems, where they are overridden, and not elsewhere.
+    // On Apple's systems `NSObject` has these two, which are overridden.
     #if canImport(Darwin)
     /// The same as ``object(forKey:)``.
     open override func value(forKey key: String) -> Any? { object(forKey: key) }
@@ -223,27 +228,27 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// The same as ``set(_:forKey:)-(Any?,_)``.
     open override func setValue(_ value: Any?, forKey key: String) { set(value, forKey: key) }
     #else
-    /// The same as ``object(forKey:)``: existing code reaches a store by the names that
-    /// `NSObject` gives to every class of Apple's. A key path is not taken apart.
+    /// The same as ``object(forKey:)``, under the name that `NSObject` gives it on Apple's systems.
+    /// A key path is not resolved.
     open func value(forKey key: String) -> Any? { object(forKey: key) }
 
-    /// The same as ``set(_:forKey:)-(Any?,_)``, under the name of `NSObject`'s.
+    /// The same as ``set(_:forKey:)-(Any?,_)``, under the name of `NSObject`.
     open func setValue(_ value: Any?, forKey key: String) { set(value, forKey: key) }
     #endif
 
     // MARK: - Disk and server
 
-    /// Writes memory to the disk, takes in what other processes wrote, and wakes the sync without
-    /// its usual delay. Never waits for the network.
+    /// Writes memory to disk, reads what other processes wrote, and wakes the sync without its
+    /// usual delay. Never waits for the network.
     ///
-    /// - Returns: True if memory and disk agree: what was written survives the process and the loss
-    ///   of power. False if the disk refused, or the app has no store identifier.
+    /// - Returns: True if memory and disk agree: earlier writes survive the end of the process and
+    ///   a power failure. False if the disk failed, or the app has no store identifier.
     @discardableResult
     open func synchronize() -> Bool { backing.synchronize() }
 }
 
 extension UbiquitousKeyValueStore {
-    /// The value of a key, unboxed. Nil if there is none, or the string cannot be a key.
+    /// The value of a key, unboxed. Nil if there is none, or the key is invalid.
     package func value(_ key: String) -> PropertyListValue? {
         guard let key = try? Key(key) else { return nil }
         return memory.value(key) { $0 }
@@ -262,7 +267,7 @@ extension UbiquitousKeyValueStore {
         return backing.driver.read { $0.agrees(on: writes, at: now) }
     }
 
-    /// Says why a write was not done, or ends the program where the app asked for that.
+    /// Reports why a write was refused, or ends the program if it is strict.
     func refuse(_ key: String, _ error: any Error) {
         backing.refuse(UbiquityError(refused: key, error))
     }
@@ -272,13 +277,14 @@ extension UbiquitousKeyValueStore {
         try write { engine, now throws(LimitViolation) in try engine.write(changes, at: now) }
     }
 
-    /// Writes as one transaction. Until the body, which must be short, returns, nothing of it is on the disk
-    /// or sent.
+    /// Writes as one transaction. The body must be short. Until it returns, nothing of the
+    /// transaction is on disk or sent.
     package func write(
         _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
     ) throws(LimitViolation) { try backing.write(body) }
 
-    /// Whether the store would take these as one transaction: what ``write(_:)`` does, on a copy.
+    /// Whether the store would accept these writes as one transaction: runs ``write(_:)`` on a
+    /// copy.
     package func check(_ changes: [Key: Content]) throws(LimitViolation) {
         let driver = backing.driver
         try driver.read { engine in
@@ -289,13 +295,14 @@ extension UbiquitousKeyValueStore {
         }.get()
     }
 
-    /// Ends the store's connection and lets other processes take over. For a program that ends.
+    /// Closes the store's connection and lets other processes take over. For a program that is
+    /// about to end.
     package func close() { backing.close() }
 
-    /// Ends without a word, as a process does that is killed: what is not on the disk is lost.
+    /// Ends abruptly, like a killed process: anything not on disk is lost.
     package func abandon() { backing.abandon() }
 
-    /// Stands for the default store while the body runs, in its task and those that it starts.
+    /// Replaces the default store while the body runs, in its task and in tasks that it starts.
     package func standingForDefault<Result>(_ body: () throws -> Result) rethrows -> Result {
         try DefaultStore.replace(by: self, body)
     }

@@ -3,20 +3,20 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// The account that this device is signed in to, for all apps of the person on it.
+/// The account that this device is signed in to, for all of the person's apps on it.
 ///
-/// `ubiquity sign-in` does the same from a shell. Apps that run meanwhile follow at once.
+/// `ubiquity sign-in` does the same from a shell. Running apps follow at once.
 public struct UbiquityAccount: Hashable, Sendable {
-    /// Drawn by chance by the server.
+    /// A random identifier that the server chose.
     public var id: String
-    /// What people call it.
+    /// The account's name.
     public var name: String
     /// The server's address.
     public var server: String
-    /// What the account's owner sees this device as.
+    /// The device's name, as the account's owner sees it.
     public var deviceName: String
 
-    /// The account that this device is signed in to; nil: none. Reads a small file.
+    /// The account that this device is signed in to; nil if there is none. Reads a small file.
     ///
     /// - Parameter home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
@@ -24,26 +24,26 @@ public struct UbiquityAccount: Hashable, Sendable {
         try storageErrors { try DeviceHome(path: home).load() }.signedIn.map(UbiquityAccount.init)
     }
 
-    /// Signs this device in by a code, which whoever runs the server gives out and which works once.
+    /// Signs this device in with a code, which the server operator gives out and which works once.
     ///
-    /// What was written before the first sign-in goes into the account; where the account has a key
-    /// already, its value stays, unless ``UbiquityConfiguration/firstSync`` says otherwise. Signed in
-    /// to another account, the device has that account's values; what the first one had not yet sent
-    /// waits on this device, and is sent when it is signed in again.
+    /// Values written before the first sign-in go into the account. If the account already has a
+    /// key, its value stays, unless ``UbiquityConfiguration/firstSync`` says otherwise. A device
+    /// that signs in to another account gets that account's values; unsent writes of the first
+    /// account wait on this device until it is signed in to that one again.
     ///
     /// - Parameters:
-    ///   - server: Such as `https://ubiquity.example`.
-    ///   - code: Such as `7KQ2-M9XD-4TRW`.
-    ///   - deviceName: What the account's owner sees this device as; nil: the host's name.
-    ///   - certificates: The only certificates that the server may be known by, as the text of a PEM
-    ///     file: those of who signed its own, or its own if it signed itself. They are kept with the
-    ///     sign-in. Nil: those that the system trusts.
-    ///   - allowsPlainHTTP: Whether the code and the credential may travel without encryption to
-    ///     another machine, where anybody on the way can read them.
+    ///   - server: For example `https://ubiquity.example`.
+    ///   - code: For example `7KQ2-M9XD-4TRW`.
+    ///   - deviceName: The device's name for the account's owner; nil for the host's name.
+    ///   - certificates: The only certificates accepted for the server, as the text of a PEM file:
+    ///     those of the issuer, or the server's own if it is self-signed. They are stored with the
+    ///     sign-in. Nil for those that the system trusts.
+    ///   - allowsPlainHTTP: Whether the code and the credential may be sent unencrypted to another
+    ///     machine, where anybody on the way can read them.
     ///   - home: As ``UbiquityConfiguration/home``.
-    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` for a code that is wrong,
-    ///   used or too old, ``UbiquityError/Code/unreachable``, ``UbiquityError/Code/refused`` or
-    ///   ``UbiquityError/Code/storage``.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` for a code that is
+    ///   wrong, used or expired, ``UbiquityError/Code/unreachable``, ``UbiquityError/Code/refused``
+    ///   or ``UbiquityError/Code/storage``.
     @discardableResult
     public static func signIn(
         server: String, code: String, deviceName: String? = nil, certificates: String? = nil,
@@ -54,24 +54,24 @@ public struct UbiquityAccount: Hashable, Sendable {
         return try await signIn(server, by: .code(code), deviceName, security, home)
     }
 
-    /// Signs this device in by a token of an identity provider that the server trusts: for an app whose
-    /// users have signed in to it already.
+    /// Signs this device in with a token of an identity provider that the server trusts, for an app
+    /// whose users have already signed in there.
     ///
-    /// The server makes an account for somebody who comes for the first time. The token is shown to the
-    /// server once, and is not kept. Where the operator has set a time after which a device must bring
-    /// another one, stores are ``UbiquityStatus/Connection/unauthorized`` then, and go on as offline: call
-    /// this with a new token.
+    /// The server creates an account for a new person. The token is sent to the server once, and is
+    /// not stored. If the operator limits how long such a sign-in lasts, stores become
+    /// ``UbiquityStatus/Connection/unauthorized`` after that time and continue as if offline: call
+    /// this again with a new token.
     ///
     /// - Parameters:
-    ///   - server: Such as `https://ubiquity.example`.
-    ///   - identityToken: A JSON Web Token (RFC 7519), made out for the audience that the server expects.
-    ///   - deviceName: What the account's owner sees this device as; nil: the host's name.
+    ///   - server: For example `https://ubiquity.example`.
+    ///   - identityToken: A JSON Web Token (RFC 7519) for the audience that the server expects.
+    ///   - deviceName: The device's name for the account's owner; nil for the host's name.
     ///   - certificates: As ``signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
-    ///   - allowsPlainHTTP: Whether the token and the credential may travel without encryption to
-    ///     another machine, where anybody on the way can read them.
+    ///   - allowsPlainHTTP: Whether the token and the credential may be sent unencrypted to another
+    ///     machine, where anybody on the way can read them.
     ///   - home: As ``UbiquityConfiguration/home``.
-    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` for a token that the server
-    ///   does not take, and says why; ``UbiquityError/Code/unreachable``,
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` and the reason if the
+    ///   server rejects the token, ``UbiquityError/Code/unreachable``,
     ///   ``UbiquityError/Code/refused`` or ``UbiquityError/Code/storage``.
     @discardableResult
     public static func signIn(
@@ -98,15 +98,15 @@ public struct UbiquityAccount: Hashable, Sendable {
         } catch { throw UbiquityError(signIn: error) }
     }
 
-    /// Signs this device out. Nothing happens if it is not signed in.
+    /// Signs this device out. Does nothing if it is not signed in.
     ///
-    /// The server is told to forget the device's credential; where it cannot be reached, the device
+    /// The server is asked to revoke the device's credential. If it cannot be reached, the device
     /// is signed out all the same.
     ///
     /// - Parameters:
-    ///   - wipes: Whether the account's values, those included that were not sent yet, are removed
-    ///     from this device. Else they stay readable and writable, and what was not sent waits for
-    ///     the next sign-in to the same account.
+    ///   - wipes: Whether the account's values, including unsent ones, are removed from this
+    ///     device. If not, they stay readable and writable, and unsent writes wait for the next
+    ///     sign-in to the same account.
     ///   - home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
     public static func signOut(wipes: Bool = false, home: String? = nil) async throws {

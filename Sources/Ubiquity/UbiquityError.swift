@@ -2,36 +2,36 @@
 
 package import UbiquityCore
 
-/// Why something that this library was asked for did not happen.
+/// The error for anything that this library failed to do.
 public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is, for a program to decide by.
+    /// The kind of a failure, for programs.
     public enum Code: String, Hashable, Sendable {
         /// The app has no store identifier.
         case notConfigured
         /// This device is not signed in to an account, or its credential is no longer valid.
         case notSignedIn
-        /// No server could be reached, or it did not answer.
+        /// No server could be reached, or it did not respond.
         case unreachable
-        /// Another process of this device holds its connection and does not answer, because it was
-        /// stopped by a debugger or a signal. What was written is sent when it goes on or ends.
+        /// Another process of this device holds the connection and does not respond, because it was
+        /// stopped by a debugger or a signal. Writes are sent when it continues or ends.
         case heldUp
-        /// The server, or a limit, refuses what was asked.
+        /// The server or a limit refuses the request.
         case refused
         /// The local file is damaged, of a newer version, or cannot be written.
         case storage
-        /// The value is no property list, or the key cannot be one.
+        /// The value is not a property list, or the key is invalid.
         case invalid
     }
 
-    /// What kind of failure it is.
+    /// The kind of the failure.
     public var code: Code
-    /// One sentence for people.
+    /// A sentence for people.
     public var description: String
-    /// The keys whose writes the server refused, in their order; empty except where
-    /// ``UbiquityAdditions/synchronizeNow()`` throws it. Their keys have the last agreed values again,
-    /// and ``UbiquityAdditions/refusedWrites()`` gives what was to be stored.
+    /// The keys whose writes the server refused, sorted. Empty unless thrown by
+    /// ``UbiquityAdditions/synchronizeNow()``. These keys have the last agreed values again, and
+    /// ``UbiquityAdditions/refusedWrites()`` returns what was to be stored.
     ///
-    /// At most 100 where another process holds the connection.
+    /// At most 100 if another process holds the connection.
     public var refusedKeys: [String]
 
     package init(_ code: Code, _ description: String, refusedKeys: [String] = []) {
@@ -40,10 +40,10 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
         self.refusedKeys = refusedKeys
     }
 
-    /// Who waited for the store waits in vain.
+    /// For callers that still wait for a store when it is closed.
     static let closed = UbiquityError(.storage, "the store was closed")
 
-    /// The write of a key was refused.
+    /// The error for a refused write of a key.
     init(refused key: String, _ error: any Error) {
         let (code, reason): (Code, String) =
             switch error {
@@ -75,7 +75,7 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
     }
 }
 
-/// Gives what files and folders throw the form of the public API.
+/// Converts errors of files and folders to those of the public API.
 func storageErrors<Result>(_ body: () throws -> Result) throws -> Result {
     do { return try body() } catch { throw UbiquityError(.storage, "\(error)") }
 }

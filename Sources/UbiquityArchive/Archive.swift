@@ -2,7 +2,7 @@
 
 package import UbiquityCore
 
-/// An archive of an account, read and checked. One file of it at a time is in memory.
+/// An archive of an account, read and checked. Keeps one of its files in memory at a time.
 package struct Archive: Sendable {
     package let manifest: ArchiveManifest
     private let read: Read
@@ -12,24 +12,24 @@ package struct Archive: Sendable {
     static let storesFolder = "stores/"
     static let suffix = ".plist"
     private static let manifestBytesMax = 4 << 20
-    /// Of a store's file.
+    /// The maximum size of a store's file.
     package static let fileBytesMax = 64 << 20
     package static let bytesMax = 4 << 30
 
     /// Reads a part of the archive.
     package typealias Read = @Sendable (Range<Int>) throws(ArchiveError) -> [UInt8]
 
-    /// Reads a property list in a form that ``PropertyListBinary`` does not know; throws words for a
-    /// person.
+    /// Reads a property list in a format that ``PropertyListBinary`` does not know. Throws an error
+    /// whose text is for people.
     package typealias ReadText = (_ bytes: [UInt8]) throws -> PropertyListValue
 
-    /// Whether bytes are to be read as an archive, judged by their beginning.
+    /// Whether bytes are an archive, judged by their beginning.
     package static func isArchive(_ bytes: some RandomAccessCollection<UInt8>) -> Bool {
         TarHeader.isTar(bytes)
     }
 
-    /// What is neither the manifest nor a store's file is passed over: a system may have added it.
-    /// - Parameter count: Of all bytes.
+    /// Files other than the manifest and those of stores are ignored: a system may have added them.
+    /// - Parameter count: The size of the whole archive in bytes.
     /// - Throws: ``ArchiveError``.
     package init(
         count: Int, read: @escaping Read, readText: ReadText
@@ -57,7 +57,8 @@ package struct Archive: Sendable {
             count: bytes.count, read: { range in Array(bytes[range]) }, readText: readText)
     }
 
-    /// Whether what is in it is known to be what was exported: archives of version 0.1 do not say.
+    /// Whether the content can be checked against the export. Archives of version 0.1 have no
+    /// digests.
     package var hasDigests: Bool { digests != nil }
 
     private static func digests(
@@ -87,13 +88,13 @@ package struct Archive: Sendable {
         if let unlisted { throw .fileUnlisted(unlisted) }
     }
 
-    /// Not what macOS puts beside a file.
+    /// Excludes files that macOS adds beside others.
     private static func isStoreFile(_ name: String) -> Bool {
         name.hasPrefix(storesFolder) && name.hasSuffix(suffix)
             && !name.hasPrefix(storesFolder + "._")
     }
 
-    /// What a store of the manifest has: its keys as they stand there, and their values.
+    /// The content of a store in the manifest: its keys as written, and their values.
     /// - Throws: ``ArchiveError``.
     package func entries(
         of store: ArchiveManifest.Store, readText: ReadText

@@ -2,15 +2,15 @@
 
 internal import Crypto
 
-/// Whether the pieces that came one after the other are a whole archive: a transfer may be cut off
-/// without a word, and what answers may be no server.
+/// Checks whether pieces that arrive in order form a whole archive. A transfer may be cut off
+/// without notice, and the responder may not be a server at all.
 ///
-/// Keeps a header and the list of the digests, and no content.
+/// Keeps a header and the list of digests, but no content.
 package struct ArchiveCheck: Sendable {
-    /// How much there was.
+    /// The number of bytes so far.
     package private(set) var bytes = 0
     private var place = Place.header
-    /// Of the header, or of the list of digests.
+    /// The bytes so far of the header or the list of digests.
     private var kept: [UInt8] = []
     private var digests = ArchiveDigests()
     private var listed: ArchiveDigests?
@@ -20,17 +20,17 @@ package struct ArchiveCheck: Sendable {
     private enum Place: Sendable {
         case header
         case content(name: String, SHA256, rest: Int, padding: Int)
-        /// Of the list of digests.
+        /// Within the list of digests.
         case list(rest: Int, padding: Int)
         case skipped(Int)
     }
 
-    /// Programs fill an archive's end up.
+    /// Programs pad the end of an archive with empty blocks.
     private static let zeroBlocksMax = 128
 
     package init() {}
 
-    /// - Throws: ``ArchiveError`` as soon as it cannot become a whole archive.
+    /// - Throws: ``ArchiveError`` as soon as this cannot become a whole archive.
     package mutating func take(_ piece: [UInt8]) throws(ArchiveError) {
         bytes += piece.count
         guard bytes <= Archive.bytesMax else { throw .tooLarge(max: Archive.bytesMax) }
@@ -38,8 +38,8 @@ package struct ArchiveCheck: Sendable {
         while !rest.isEmpty { try takeOne(&rest) }
     }
 
-    /// To be called at the end of the pieces.
-    /// - Returns: Whether the archive has digests: those of version 0.1 have none.
+    /// Must be called after the last piece.
+    /// - Returns: Whether the archive has digests. Archives of version 0.1 have none.
     /// - Throws: ``ArchiveError``.
     package func finish() throws(ArchiveError) -> Bool {
         guard case .header = place, kept.isEmpty, zeroBlocks >= 2, hasManifest else {
@@ -100,7 +100,7 @@ package struct ArchiveCheck: Sendable {
         } else {
             place = .content(name: name, SHA256(), rest: header.size, padding: padding)
         }
-        // Nothing is waited for where there is nothing.
+        // An empty file needs no further piece.
         if header.size == 0 {
             var none: ArraySlice<UInt8> = []
             kept = []
@@ -112,7 +112,7 @@ package struct ArchiveCheck: Sendable {
 }
 
 extension ArraySlice {
-    /// Takes the first elements away, at most so many.
+    /// Removes and returns up to this many of the first elements.
     fileprivate mutating func popPrefix(_ count: Int) -> ArraySlice {
         let part = prefix(count)
         self = dropFirst(part.count)

@@ -2,14 +2,14 @@
 
 internal import Crypto
 
-/// The SHA-256 of each file before it, as the last file of an archive: a line each, as `sha256sum`
-/// writes and checks them.
+/// The last file of an archive: the SHA-256 digest of each file before it, one per line, in the
+/// format of `sha256sum`.
 struct ArchiveDigests: Hashable, Sendable {
     static let fileName = "SHA256SUMS"
-    /// Of as many files as an archive may have.
+    /// Enough for the maximum number of files in an archive.
     static let bytesMax = TarReader.membersMax * (64 + 2 + 255 + 1)
 
-    /// By the names of the files.
+    /// The digests by file name.
     private(set) var digests: [String: String] = [:]
 
     init() {}
@@ -18,7 +18,7 @@ struct ArchiveDigests: Hashable, Sendable {
 
     mutating func add(_ name: String, content: [UInt8]) { add(name, Self.hash(of: content)) }
 
-    /// Whether the file is as it was when the archive was made.
+    /// Whether the file is unchanged since the archive was made.
     func match(_ name: String, _ content: [UInt8]) -> Bool {
         digests[name] == Self.text(of: Self.hash(of: content))
     }
@@ -33,7 +33,7 @@ struct ArchiveDigests: Hashable, Sendable {
         digests.sorted { $0.key < $1.key }.flatMap { Array("\($0.value)  \($0.key)\n".utf8) }
     }
 
-    /// Nil for bytes that are no such list.
+    /// Fails for bytes that are not such a list.
     init?(content: [UInt8]) {
         guard content.count <= Self.bytesMax else { return nil }
         for line in content.split(separator: UInt8(ascii: "\n")) {

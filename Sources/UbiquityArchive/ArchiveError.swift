@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why bytes are no archive of an account, or none that can be used. One sentence for a person.
+/// The reason bytes are not an archive of an account, or cannot be used, as a sentence for people.
 package enum ArchiveError: Error, Hashable, Sendable {
-    /// No tar archive at all.
+    /// Not a tar archive at all.
     case notTar
-    /// It ends before its end.
+    /// It is incomplete.
     case incomplete
     case tooLarge(max: Int)
-    /// A header whose numbers or sum are not what they should be.
+    /// A header with invalid numbers or a wrong checksum.
     case headerDamaged(offset: Int)
-    /// A name that could lead out of a folder, or no name.
+    /// A name that could lead out of a folder, or an empty name.
     case nameUnsafe(String)
     case twice(String)
-    /// A link, a device, or what else is neither a file nor a folder.
+    /// A link, a device, or anything else that is neither a file nor a folder.
     case notFile(String)
     case tooManyMembers(max: Int)
     case manifestMissing
     case manifestInvalid(String)
-    /// The manifest's format is a later one.
+    /// The manifest's format is newer.
     case newer(format: Int64, known: Int64)
     case fileMissing(String)
-    /// A store's file that the manifest does not know.
+    /// A store's file that the manifest does not list.
     case fileUnlisted(String)
     case fileDamaged(String, reason: String)
     case digestsInvalid
-    /// The file is not what the list of digests says.
+    /// The file does not match the list of digests.
     case fileChanged(String)
     case unreadable(String)
 }

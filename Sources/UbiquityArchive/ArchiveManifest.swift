@@ -2,14 +2,14 @@
 
 package import UbiquityCore
 
-/// What an archive of an account says of itself: `manifest.plist`.
+/// The manifest of an account's archive, `manifest.plist`.
 package struct ArchiveManifest: Hashable, Sendable {
     package struct Store: Hashable, Sendable {
         package var identifier: StoreIdentifier
-        /// Its name in the archive.
+        /// The file's name in the archive.
         package var file: String
         package var keys: Int
-        /// Of its values, as the limits count them.
+        /// The size of its values, counted like the limits.
         package var bytes: Int
 
         package init(identifier: StoreIdentifier, file: String, keys: Int, bytes: Int) {
@@ -23,7 +23,7 @@ package struct ArchiveManifest: Hashable, Sendable {
     package struct Device: Hashable, Sendable {
         package var id: String
         package var name: String
-        /// The server's milliseconds since 1970, and so ``seen``.
+        /// The server's milliseconds since 1970; the same for ``seen``.
         package var created: Int64
         package var seen: Int64
 
@@ -36,10 +36,10 @@ package struct ArchiveManifest: Hashable, Sendable {
     }
 
     package static let fileName = "manifest.plist"
-    /// The format of archives that this program writes, and the latest that it reads.
+    /// The archive format that this program writes, and the newest that it reads.
     package static let format: Int64 = 1
 
-    /// When it was made, in milliseconds since 1970.
+    /// When the archive was made, in milliseconds since 1970.
     package var made: Int64
     package var accountID: String
     package var accountName: String
@@ -80,7 +80,7 @@ extension ArchiveManifest {
         ])
     }
 
-    /// What is more than this program knows is passed over.
+    /// Ignores unknown fields.
     /// - Throws: ``ArchiveError``.
     init(_ value: PropertyListValue) throws(ArchiveError) {
         let fields = try Fields(value, "the manifest")
@@ -121,7 +121,7 @@ extension ArchiveManifest {
 
     private static let millisecondsTo2001: Int64 = 978_307_200_000
 
-    /// Whole seconds since 2001, which the XML form carries.
+    /// Whole seconds since 2001, which the XML format can represent.
     private static func seconds(_ milliseconds: Int64) -> Double {
         let seconds = (Double(milliseconds - millisecondsTo2001) / 1_000).rounded(.down)
         return min(max(seconds, XMLFitness.firstSecond), XMLFitness.lastSecond)

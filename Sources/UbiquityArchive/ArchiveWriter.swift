@@ -2,11 +2,11 @@
 
 package import UbiquityCore
 
-/// Makes an archive of an account piece by piece, so that one store at a time is in memory.
+/// Makes an archive of an account piece by piece, with one store at a time in memory.
 ///
-/// The pieces, one after the other, are a tar archive: a file for each store, and at the end the
-/// manifest, which knows by then what is in them, and the digests of all. A file has the XML form of a property list where
-/// that carries all of the values exactly, and the binary form elsewhere.
+/// The pieces form a tar archive: a file for each store, and at the end the manifest, which then
+/// knows their content, and the digests of all files. A file has the XML format of a property list
+/// if that represents all values exactly, and otherwise the binary format.
 package struct ArchiveWriter: Sendable {
     private var manifest: ArchiveManifest
     private var digests = ArchiveDigests()
@@ -19,7 +19,7 @@ package struct ArchiveWriter: Sendable {
             devices: devices)
     }
 
-    /// - Parameter values: As an app sees them.
+    /// - Parameter values: The values as an app sees them.
     package mutating func store(
         _ identifier: StoreIdentifier, _ values: [Key: PropertyListValue]
     ) -> [UInt8] {
@@ -32,7 +32,7 @@ package struct ArchiveWriter: Sendable {
         return member(file, Self.content(of: Dictionary(entries) { first, _ in first }))
     }
 
-    /// The manifest, the digests, and what ends an archive.
+    /// The manifest, the digests, and the end of the archive.
     package mutating func end() -> [UInt8] {
         let content = Self.content(of: manifest.propertyList)
         return member(ArchiveManifest.fileName, content)
@@ -55,7 +55,7 @@ package struct ArchiveWriter: Sendable {
         return header.block + content + [UInt8](repeating: 0, count: padding)
     }
 
-    /// A header has room for a hundred bytes. No identifier begins with an underscore.
+    /// A header has space for a hundred bytes. No identifier begins with an underscore.
     private func fileName(for identifier: StoreIdentifier) -> String {
         let name = Archive.storesFolder + identifier.string + Archive.suffix
         return name.utf8.count <= TarHeader.nameBytesMax

@@ -2,11 +2,11 @@
 
 internal import UbiquityCore
 
-/// Reads the binary form of a property list; ``PropertyListBinary`` says what it looks like.
+/// Reads the binary format of a property list, described at ``PropertyListBinary``.
 ///
-/// Objects refer to others by number, and several may refer to one. Values share nothing: 200 bytes
-/// can be a value of a million million parts. So what is read is counted, and has a bound that no
-/// list without such tricks comes near. One that contains itself ends at the greatest depth.
+/// Objects refer to others by number, and several may refer to one. Values cannot share, so 200
+/// bytes can expand to a million million parts. The expanded size is therefore counted and limited;
+/// no honest list comes near the limit. A list that contains itself ends at the maximum depth.
 struct BinaryDecoder {
     private let bytes: [UInt8]
     private let offsetBytes: Int
@@ -14,13 +14,13 @@ struct BinaryDecoder {
     private let count: Int
     private let rootNumber: Int
     private let table: Int
-    /// What may still be read, in bytes, with ``partBytes`` for each part.
+    /// The remaining size in bytes, with ``partBytes`` for each part.
     private var budget: Int
 
     private static let partBytes = 64
     /// Far more than a store can hold.
     private static let budgetMax = 96 << 20
-    /// A store's dictionary has values that nest.
+    /// A store's dictionary contains values that nest.
     private static let depthMax = PropertyListValue.depthMax + 1
 
     init(_ bytes: [UInt8]) throws(NotBinaryPropertyList) {
@@ -92,7 +92,7 @@ struct BinaryDecoder {
     ) throws(NotBinaryPropertyList) -> [Int] {
         let (count, first) = try counted(at: start)
         try spend(count * times * referenceBytes)
-        // Each is a part, and takes eight bytes in the list.
+        // Each element is a part, and takes eight bytes in the list.
         guard count * times <= budget / Self.partBytes else { throw .tooLarge }
         var references: [Int] = []
         for index in 0..<(count * times) {
@@ -152,8 +152,8 @@ struct BinaryDecoder {
         return try slice(first, count * unit)
     }
 
-    /// How many elements an object has, and where they begin: the lower half of its first byte is
-    /// their count, or 15, and then an integer follows that is.
+    /// The number of an object's elements and where they begin. The lower half of its first byte is
+    /// the number, or 15 if an integer with the number follows.
     private func counted(at start: Int) throws(NotBinaryPropertyList) -> (count: Int, first: Int) {
         let low = Int(try byte(start) & 0xF)
         guard low == 0xF else { return (low, start + 1) }
@@ -161,7 +161,7 @@ struct BinaryDecoder {
         guard type >> 4 == 1, type & 0xF <= 3 else { throw .broken }
         let size = 1 << Int(type & 0xF)
         let count = try number(start + 2, size)
-        // No element takes less than a byte.
+        // Each element takes at least a byte.
         guard count <= bytes.count else { throw .broken }
         return (count, start + 2 + size)
     }
@@ -188,7 +188,7 @@ struct BinaryDecoder {
         return try Self.number(try slice(offset, size))
     }
 
-    /// Nothing in a file is as far away as what needs more than six bytes.
+    /// No offset in a file needs more than six bytes.
     private static func number(_ bytes: ArraySlice<UInt8>) throws(NotBinaryPropertyList) -> Int {
         let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard number < 1 << 48 else { throw .broken }

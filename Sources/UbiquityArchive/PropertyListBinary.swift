@@ -2,14 +2,15 @@
 
 package import UbiquityCore
 
-/// The binary form of a property list ("bplist00"), exactly: unlike Foundation's, it keeps two keys
-/// of a dictionary that differ in Unicode normalisation only, and containers as deep as a store's
-/// value has them. Foundation and `plutil` read what it writes, but for those.
+/// The binary format of a property list ("bplist00"). Unlike Foundation's implementation, it is
+/// exact: it keeps two keys of a dictionary that differ only in Unicode normalisation, and
+/// containers as deep as in a store's value. Apart from these, Foundation and `plutil` can read
+/// what it writes.
 ///
-/// The file is objects, each with a first byte whose upper half is the type and whose lower half a
-/// size; then where each of them begins, and 32 bytes that tell how to read that: at 6 the size of an
-/// offset, at 7 that of a reference, at 8 the count of objects, at 16 the root, at 24 the place of
-/// the offsets. Numbers have their greatest byte first.
+/// The file consists of objects, whose first byte has the type in its upper half and a size in its
+/// lower half; then the offset of each object; then 32 bytes: the size of an offset at 6, the size
+/// of a reference at 7, the number of objects at 8, the root at 16, and the place of the offsets at
+/// 24. Numbers are big-endian.
 package enum PropertyListBinary {
     static let magic = Array("bplist00".utf8)
     static let trailerBytes = 32
@@ -41,7 +42,7 @@ package enum PropertyListBinary {
         }
     }
 
-    /// The fewest of 1, 2, 4 and 8 bytes that hold the number.
+    /// The smallest of 1, 2, 4 and 8 bytes that can hold the number.
     fileprivate static func bytesNeeded(for number: Int) -> Int {
         [1, 2, 4].first { number < 1 << ($0 * 8) } ?? 8
     }
@@ -50,7 +51,7 @@ package enum PropertyListBinary {
 extension PropertyListBinary {
     private struct Encoder {
         private var bytes = PropertyListBinary.magic
-        /// Where each object begins.
+        /// The offset of each object.
         private var offsets: [Int] = []
         private let referenceBytes: Int
 
@@ -59,7 +60,7 @@ extension PropertyListBinary {
             offsets.reserveCapacity(count)
         }
 
-        /// - Returns: The object's number. The first is the root.
+        /// - Returns: The object's number. The first one is the root.
         mutating func add(_ value: PropertyListValue) -> Int {
             let number = offsets.count
             offsets.append(0)
@@ -70,7 +71,7 @@ extension PropertyListBinary {
             return number
         }
 
-        /// The objects that are in this one, written before it.
+        /// Writes the objects inside this one first.
         private mutating func references(of value: PropertyListValue) -> [Int] {
             switch value {
             case .array(let values): return values.map { add($0) }
@@ -101,7 +102,7 @@ extension PropertyListBinary {
             }
         }
 
-        /// Of one, two or four bytes are numbers without a sign.
+        /// Numbers of one, two or four bytes are unsigned.
         private mutating func write(_ integer: Int64) {
             let size = integer < 0 ? 8 : PropertyListBinary.bytesNeeded(for: Int(integer))
             bytes.append(0x10 | UInt8(size.trailingZeroBitCount))
@@ -149,7 +150,7 @@ extension PropertyListBinary {
     }
 }
 
-/// Why bytes are no binary property list that can be read. A few words for a person.
+/// The reason bytes are not a readable binary property list, in a few words for people.
 package struct NotBinaryPropertyList: Error, Hashable, Sendable, CustomStringConvertible {
     package let description: String
 

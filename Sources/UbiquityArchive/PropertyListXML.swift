@@ -2,9 +2,10 @@
 
 package import UbiquityCore
 
-/// The XML form of a property list, as any program on Apple's systems and every text editor reads it.
+/// The XML format of a property list, which any program on Apple's systems and every text editor
+/// can read.
 ///
-/// What it cannot carry, see ``XMLFitness``, must not be given to it.
+/// Must not be used for values that it cannot represent, see ``XMLFitness``.
 package enum PropertyListXML {
     /// - Complexity: O(*n*) in the size of the value; the stack grows with its depth.
     package static func encode(_ value: PropertyListValue) -> [UInt8] {
@@ -59,7 +60,7 @@ package enum PropertyListXML {
         text += "\(indent)</dict>"
     }
 
-    /// The shortest text that reads as the same number.
+    /// The shortest text that is read back as the same number.
     private static func number(_ real: Double) -> String {
         if real.isNaN { return "nan" }
         return real.isInfinite ? (real < 0 ? "-infinity" : "+infinity") : "\(real)"

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The block of 512 bytes before each member of a tar archive, in the form of POSIX ("ustar").
+/// The 512-byte block before each member of a tar archive, in POSIX format ("ustar").
 ///
-/// Numbers are octal texts: at 100 the mode, at 124 the size, at 136 the time, at 148 the sum of all
-/// bytes of the block, in which the sum's own eight count as blanks. At 156 is the kind, at 257 the
-/// form's name, and at 345 what stands before the name at 0.
+/// Numbers are octal text: the mode at 100, the size at 124, the time at 136, and at 148 the sum of
+/// all bytes of the block, for which the sum's own eight bytes count as blanks. The kind is at 156,
+/// the format's name at 257, and at 345 a prefix for the name at 0.
 struct TarHeader: Hashable {
-    /// As it stands there; see ``TarName``.
+    /// As stored, see ``TarName``.
     var name: [UInt8]
     var size: Int
-    /// Seconds since 1970; not read.
+    /// Seconds since 1970. Not read.
     var time: Int64 = 0
     var kind = Kind.file.rawValue
 
     enum Kind: UInt8 {
         case file = 0x30
-        /// As the oldest programs wrote files.
+        /// Used for files by the oldest programs.
         case oldFile = 0
         case folder = 0x35
-        /// What pax says of the next member, or of all.
+        /// Extended headers (pax) for the next member, or for all.
         case extended = 0x78
         case extendedGlobal = 0x67
     }
@@ -30,12 +30,12 @@ struct TarHeader: Hashable {
     private static let magic = Array("ustar".utf8)
     private static let sumRange = 148..<156
 
-    /// How many bytes a member's content takes, with what fills its last block.
+    /// The size of a member's content with its padding, in bytes.
     static func paddedBytes(_ size: Int) -> Int {
         (size + blockBytes - 1) / blockBytes * blockBytes
     }
 
-    /// Whether bytes begin like a tar archive of any program of this century.
+    /// Whether bytes begin like a tar archive of any modern program.
     static func isTar(_ bytes: some RandomAccessCollection<UInt8>) -> Bool {
         bytes.count >= blockBytes && bytes.dropFirst(257).prefix(5).elementsEqual(magic)
     }
@@ -51,7 +51,7 @@ struct TarHeader: Hashable {
         put(Self.octal(0, digits: 7), at: 108)
         put(Self.octal(0, digits: 7), at: 116)
         put(Self.octal(size, digits: 11), at: 124)
-        // A clock that is wrong by centuries is no reason to end a server.
+        // A clock that is wrong by centuries must not crash a server.
         put(Self.octal(Int(min(max(0, time), Self.timeMax)), digits: 11), at: 136)
         block[156] = kind
         put(Self.magic + [0] + Array("00".utf8), at: 257)
@@ -61,7 +61,7 @@ struct TarHeader: Hashable {
         return block
     }
 
-    /// - Parameter offset: Where the block is, for the error.
+    /// - Parameter offset: The offset of the block, for the error.
     /// - Throws: ``ArchiveError/headerDamaged(offset:)``.
     init(_ block: ArraySlice<UInt8>, offset: Int) throws(ArchiveError) {
         let start = block.startIndex
@@ -72,7 +72,7 @@ struct TarHeader: Hashable {
             let sum = Self.number(field(Self.sumRange)), sum == Self.sum(of: block),
             let size = Self.number(field(124..<136))
         else { throw .headerDamaged(offset: offset) }
-        // Not with GNU's own form, which has something else there.
+        // Not in GNU's own format, which has other data there.
         let isPOSIX = block[start + 262] == 0
         let prefix = isPOSIX ? field(345..<500).prefix { $0 != 0 } : []
         let last = field(0..<100).prefix { $0 != 0 }
@@ -93,7 +93,8 @@ struct TarHeader: Hashable {
         return Array(repeating: UInt8(ascii: "0"), count: digits - text.utf8.count) + text.utf8
     }
 
-    /// Nil for anything but octal digits between blanks; sizes of 8 GB and more have another form.
+    /// Nil for anything except octal digits between blanks. Sizes of 8 GB and more have another
+    /// format.
     private static func number(_ field: ArraySlice<UInt8>) -> Int? {
         let text = field.drop { $0 == 0x20 }.prefix { $0 != 0x20 && $0 != 0 }
         guard (1...12).contains(text.count) else { return nil }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The files in a tar archive, by their names.
+/// The files in a tar archive, by name.
 ///
-/// Takes what this program writes and what GNU and BSD tar make of the same files. Refuses what an
-/// export never has and what could do harm to who unpacks it: links and devices, names that lead out
-/// of a folder, a name twice, sizes that reach beyond the end, and names or sizes in pax's or GNU's
-/// additions, which would overrule the header's.
+/// Accepts archives of this program, and those that GNU and BSD tar make of the same files. Refuses
+/// anything that an export never contains and that could harm someone who unpacks it: links and
+/// devices, names that lead out of a folder, duplicate names, sizes that reach beyond the end, and
+/// names or sizes in pax or GNU extensions, which would override the header's.
 struct TarReader {
-    /// Where each file's content is in the bytes.
+    /// The location of each file's content in the bytes.
     private(set) var files: [String: Range<Int>] = [:]
     private let count: Int
     private let read: Archive.Read
 
     static let membersMax = 4_096
-    /// Of what pax says of a member.
+    /// The maximum size of a member's pax header.
     private static let extensionBytesMax = 64 << 10
 
     /// - Throws: ``ArchiveError``.
@@ -56,7 +56,7 @@ struct TarReader {
         }
     }
 
-    /// Times and owners may stand there, but nothing that says which file or how long it is.
+    /// Allows times and owners, but nothing that changes the file's name or size.
     private func checkExtension(_ content: Range<Int>) throws(ArchiveError) {
         guard content.count <= Self.extensionBytesMax else {
             throw .notFile("an extended header of more than \(Self.extensionBytesMax >> 10) kB")
@@ -72,13 +72,13 @@ struct TarReader {
     }
 }
 
-/// The names of files in an archive.
+/// Checks the names of files in an archive.
 enum TarName {
     private static let bytesMax = 255
 
-    /// The name without "./" before it and a slash after it.
-    /// - Throws: ``ArchiveError/nameUnsafe(_:)`` for one that is not below the folder in which it is
-    ///   unpacked, on any system.
+    /// Returns the name without a leading "./" and a trailing slash.
+    /// - Throws: ``ArchiveError/nameUnsafe(_:)`` for a name that is not below the folder of
+    ///   unpacking, on any system.
     static func checked(_ bytes: [UInt8]) throws(ArchiveError) -> String {
         var name = bytes[...]
         while name.starts(with: Array("./".utf8)) { name = name.dropFirst(2) }
@@ -90,7 +90,7 @@ enum TarName {
     }
 
     private static func isSafe(_ name: String) -> Bool {
-        // What is left of "./": the folder itself.
+        // The rest of "./": the folder itself.
         if name.isEmpty || name == "." { return true }
         let hasOddBytes = name.utf8.contains { $0 < 0x20 || $0 == 0x7F || $0 == 0x5C || $0 == 0x3A }
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)
@@ -98,7 +98,7 @@ enum TarName {
             && parts.allSatisfy { !$0.isEmpty && $0 != "." && $0 != ".." }
     }
 
-    /// Fit to be shown.
+    /// Makes the name safe for display.
     static func shown(_ bytes: [UInt8]) -> String {
         let text = String(decoding: bytes.prefix(bytesMax), as: UTF8.self)
         let isControl = { (scalar: Unicode.Scalar) in scalar.properties.generalCategory == .control

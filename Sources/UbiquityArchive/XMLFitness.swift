@@ -2,12 +2,13 @@
 
 package import UbiquityCore
 
-/// What the XML form of a property list makes of some values: it has no fractions of a second and no
-/// negative zero, reads a carriage return as a line end, and cannot hold most control characters at all.
+/// Checks how the XML format of a property list represents values. It has no fractions of a second
+/// and no negative zero, reads a carriage return as a line feed, and cannot represent most control
+/// characters at all.
 package struct XMLFitness {
-    /// The keys whose values, or which themselves, cannot be written.
+    /// The keys that cannot be written, or whose values cannot.
     package private(set) var impossible: [Key] = []
-    /// The keys whose values would read as others.
+    /// The keys whose values would change.
     package private(set) var lossy: [Key] = []
 
     package init(_ values: [Key: PropertyListValue]) {
@@ -20,13 +21,14 @@ package struct XMLFitness {
         }
     }
 
-    /// Whether every reader of the XML form has the same value from it: nothing is lost, no two keys
-    /// differ in Unicode normalisation only, and nothing nests deeper than readers are used to.
+    /// Whether every reader of the XML format gets the same value: nothing is lost, no two keys
+    /// differ only in Unicode normalisation, and nothing nests deeper than readers support.
     package static func isExact(_ value: PropertyListValue) -> Bool {
         damage(to: value) == .none && !hasFoldedKeys(value) && isShallow(value, levels: levelsMax)
     }
 
-    /// The years 1 to 9999, in seconds since 2001; beyond, the form has no agreed meaning.
+    /// The years 1 to 9999, in seconds since 2001. Outside of them, the format has no agreed
+    /// meaning.
     package static let firstSecond = -63_113_904_000.0
     package static let lastSecond = 252_423_993_599.0
     private static let levelsMax = 100

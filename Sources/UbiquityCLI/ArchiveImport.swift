@@ -5,7 +5,7 @@ import Ubiquity
 import UbiquityArchive
 import UbiquityCore
 
-/// An archive's bytes, where they are: a file is read in parts.
+/// An archive file that is read in parts.
 struct ArchiveFile {
     let count: Int
     let read: Archive.Read
@@ -15,7 +15,7 @@ struct ArchiveFile {
         read = { range in Array(bytes[range]) }
     }
 
-    /// Nil where what is there does not begin as an archive, or cannot be read in parts: a pipe.
+    /// Fails if the file does not begin like an archive, or cannot be read in parts, like a pipe.
     /// - Throws: ``Failure``.
     init?(_ path: String) throws(Failure) {
         let handle = try InputFile.open(path)
@@ -37,16 +37,16 @@ struct ArchiveFile {
     }
 }
 
-/// The stores of an archive, one at a time.
+/// The stores of an archive, read one at a time.
 ///
-/// First all are looked at, then each is written as one change: what cannot be taken is known before
-/// anything is written.
+/// All stores are checked first, then each is written as one transaction, so problems are known
+/// before anything is written.
 struct ArchiveImport {
     let stores: [ArchiveManifest.Store]
     private let archive: Archive
     private let name: String
 
-    /// - Parameter only: The one store to take; nil: all.
+    /// - Parameter only: The only store to import; nil for all.
     /// - Throws: ``Failure``.
     init(_ file: ArchiveFile, name: String, only: String?) throws(Failure) {
         self.name = name
@@ -80,14 +80,14 @@ struct ArchiveImport {
     }
 }
 
-/// What became of one store of an archive.
+/// The result of importing one store of an archive.
 struct ImportedStore {
     var identifier: String
     var imported: Int
-    /// Those that had their value already.
+    /// The number of keys that already had their value.
     var unchanged: Int
     var skipped: [ImportPlan.Rejected]
-    /// Nil: nothing was to be written.
+    /// Nil if nothing had to be written.
     var outcome: WriteOutcome?
 
     var line: String {

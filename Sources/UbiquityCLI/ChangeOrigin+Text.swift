@@ -3,7 +3,7 @@
 import Ubiquity
 
 extension UbiquityChange.Origin {
-    /// As the JSON of `watch` has it.
+    /// The word in the JSON of `watch`.
     var word: String {
         switch self {
         case .own: "own"

@@ -3,7 +3,7 @@
 import ArgumentParser
 import Ubiquity
 
-/// Whom a command shows a credential to.
+/// The servers to which a command may send a credential.
 struct ConnectionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -21,7 +21,7 @@ struct ConnectionOptions: ParsableArguments {
             ("--certificate", certificate != nil), ("--allow-plain-http", allowPlainHttp))
     }
 
-    /// A certificate proves nothing where nothing is encrypted.
+    /// A certificate proves nothing without encryption.
     func check(_ server: String?) throws {
         guard let server, server.lowercased().hasPrefix("http://") else { return }
         try refuse(

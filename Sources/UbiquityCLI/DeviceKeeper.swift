@@ -3,7 +3,7 @@
 import Ubiquity
 import UbiquityCore
 
-/// Who looks after devices.
+/// Manages devices, as a person or as the operator.
 enum DeviceKeeper {
     case person(OwnSignIn)
     case `operator`(OperatorAuthority, account: String)
@@ -33,13 +33,13 @@ enum DeviceKeeper {
         }
     }
 
-    /// The ID of this device; nil for an operator, who has none here.
+    /// The ID of this device; nil for an operator, who has no device here.
     var ownDevice: String? {
         if case .person(let own) = self { own.account.device } else { nil }
     }
 
-    /// The device that a person means by its ID, or by its name if only one has it.
-    /// - Throws: ``Failure`` if there is none or several.
+    /// Finds a device by its ID, or by its name if that is unique.
+    /// - Throws: ``Failure`` if there is none or more than one.
     func find(_ text: String) async throws -> DeviceID {
         if let id = DeviceID(text) { return id }
         let named = try await devices().filter { $0.name == text }

@@ -4,7 +4,7 @@ import ArgumentParser
 import Ubiquity
 import UbiquityCore
 
-/// Whose devices a command is about: the own account's, or, for the operator, any account's.
+/// The account whose devices a command manages: this device's, or, for the operator, any.
 struct DeviceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(

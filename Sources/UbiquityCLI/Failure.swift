@@ -7,7 +7,7 @@ import UbiquityArchive
 import UbiquityCore
 import UbiquityServer
 
-/// Why a command did not do what it was asked: a sentence for people, a status for programs.
+/// The reason a command failed: a sentence for people, a status for programs.
 struct Failure: Error, Equatable {
     var status: Status
     var sentence: String
@@ -33,7 +33,7 @@ struct Failure: Error, Equatable {
 }
 
 extension Failure {
-    /// Nil for what the argument parser has to say itself.
+    /// Nil for errors that the argument parser reports itself.
     init?(_ error: any Error) {
         switch error {
         case let failure as Failure: self = failure
@@ -62,20 +62,21 @@ extension Failure {
         }
     }
 
-    /// What to say to a person about any error.
+    /// A sentence for people about any error.
     static func sentence(of error: any Error) -> String {
         Failure(error)?.sentence ?? "\(error)"
     }
 
     init(_ error: UbiquityError) { self.init(Status(error.code), error.description) }
 
-    /// - Throws: ``Failure`` for what is no server's address: wrong use, before anything was sent.
+    /// - Throws: ``Failure`` if it is not a server's address. That is wrong use, found before
+    ///   anything is sent.
     static func checkAddress(_ server: String) throws(Failure) {
         do { _ = try ServerAddress(server) } catch { throw Failure(.usage, error.detail) }
     }
 
-    /// The same for plain HTTP to another machine that was not allowed, and for certificates that
-    /// are none.
+    /// The same, also for plain HTTP to another machine without permission, and for invalid
+    /// certificates.
     static func checkAddress(_ server: String, _ security: ConnectionSecurity) throws(Failure) {
         do { _ = try ServerAddress(server, security) } catch { throw Failure(.usage, error.detail) }
     }

@@ -2,10 +2,10 @@
 
 import Foundation
 
-/// The user as whom a command works in a data folder.
+/// Determines the user as whom a command works in a data folder.
 enum FolderOwner {
-    /// Root becomes the user to whom the folder belongs, or a part of the way to it, for good: that
-    /// user may put links there which would lead root to any other file.
+    /// As root, permanently becomes the user who owns the folder or a part of its path. That user
+    /// could otherwise put links there that lead root to any other file.
     /// - Throws: ``Failure``.
     static func become(of folder: String) throws(Failure) {
         guard geteuid() == 0 else { return }
@@ -30,7 +30,7 @@ enum FolderOwner {
                 + "that user's to read or write.")
     }
 
-    /// The folder, those above it, and all links on the way.
+    /// The folder, the folders above it, and all links on the path.
     private static func places(on path: String, depth: Int = 0) -> [String] {
         var (place, places) = ("", [String]())
         for name in path.split(separator: "/") {
@@ -48,10 +48,10 @@ enum FolderOwner {
         return places
     }
 
-    /// As the system's.
+    /// The same as the system's.
     private static let linksMax = 40
 
-    /// Of the link itself where it is one; nil: there is nothing yet.
+    /// The owner of the link itself if it is one; nil if there is nothing yet.
     private static func owner(_ path: String) -> UInt32? {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         return (attributes?[.ownerAccountID] as? NSNumber)?.uint32Value

@@ -2,16 +2,17 @@
 
 import ArgumentParser
 
-// Whoever gives an option expects it to count: one that does not count is an error, and nothing is
-// done. Flags that only permit something (--yes, --force, --replace, --allow-plain-http) may go unused.
+// An option that was given must have an effect. One without effect is an error, and nothing is
+// done. Flags that only permit something (--yes, --force, --replace, --allow-plain-http) may go
+// unused.
 
-/// The names of those options that a command line gives.
+/// The names of the options that were given.
 func given(_ options: (name: String, isGiven: Bool)...) -> [String] {
     options.filter(\.isGiven).map(\.name)
 }
 
 /// - Parameters:
-///   - options: Names of given options that do not count.
+///   - options: The names of given options without effect.
 ///   - reason: The rest of the sentence, after "does not count".
 /// - Throws: `ValidationError` if there are any.
 func refuse(_ options: [String], _ reason: String) throws {
@@ -23,21 +24,21 @@ func refuse(_ options: [String], _ reason: String) throws {
     throw ValidationError("\(names) do not count \(reason)")
 }
 
-/// For options and arguments that name something: an unset variable of a shell script must not mean
-/// the default.
+/// For options and arguments that name something: an unset variable of a shell script must not
+/// select the default.
 /// - Throws: `ValidationError` for an empty text.
 @Sendable func notEmpty(_ text: String) throws -> String {
     guard !text.isEmpty else { throw ValidationError("it is empty.") }
     return text
 }
 
-/// Options that are given twice, of which one would not count.
+/// Detects options that are given twice, of which one would have no effect.
 enum RepeatedOptions {
-    /// They collect what they are given.
+    /// Options that collect their values.
     static let allowed: Set<String> = ["--identity-audience", "--trusted-proxy"]
-    /// The same, of one command.
+    /// The same for single commands.
     static let allowedFor: [[String]: Set<String>] = [["account", "code"]: ["--store"]]
-    /// Their value may begin with dashes.
+    /// Options whose value may begin with dashes.
     static let raw: Set<String> = ["--string", "--integer", "--real"]
     static let longNames = ["-o": "--output"]
 

@@ -68,7 +68,7 @@ struct IdentityOptions: ParsableArguments {
         _ = try keys
     }
 
-    /// Nil: there is none.
+    /// Nil if there is none.
     var settings: IdentitySettings? {
         get throws {
             guard let identityIssuer, let keys = try keys else { return nil }

@@ -3,11 +3,11 @@
 import Ubiquity
 import UbiquityCore
 
-/// Which entries of a property list a store can take, and which not.
+/// The entries of a property list that a store can and cannot take.
 struct ImportPlan {
     struct Rejected: Equatable {
         var key: String
-        /// Where in the value, such as `[3].url`; empty: the value itself, or the key.
+        /// The place in the value, such as `[3].url`; empty for the value itself or the key.
         var path = ""
         var reason: String
     }
@@ -39,14 +39,14 @@ struct ImportPlan {
 
     var changes: [Key: Content] { accepted.mapValues(Content.value) }
 
-    /// Those that would change what is there.
+    /// The accepted entries that would change a value.
     func changes(of values: [Key: PropertyListValue]) -> [Key: Content] {
         accepted.filter { values[$0.key] != $0.value }.mapValues(Content.value)
     }
 }
 
 extension ImportPlan.Rejected {
-    /// A line for people. The key is quoted: it may be empty, and may hold anything.
+    /// A line for people. The key is quoted, because it may be empty and may contain anything.
     var line: String { "  \(JSON.string(key).text)\(path): \(reason)" }
 
     var json: JSON {
@@ -55,7 +55,7 @@ extension ImportPlan.Rejected {
 }
 
 extension LimitViolation {
-    /// What a person who brings many values at once needs to know: by how much it is too much.
+    /// For a person who imports many values at once: the amount by which the limit is exceeded.
     var excess: String {
         switch self {
         case .storeBytes(let bytes, let max):

@@ -3,9 +3,10 @@
 import Foundation
 import Ubiquity
 
-/// Files that a person names; "-" is the standard input.
+/// Reads files that a person names; "-" is the standard input.
 enum InputFile {
-    /// What is read at once; an archive may have more, which is read in parts.
+    /// The maximum size of a file read at once. An archive may be larger, because it is read in
+    /// parts.
     static let bytesMax = PropertyListFile.bytesMax
     private static let pieceBytes = 1 << 20
 
@@ -14,11 +15,11 @@ enum InputFile {
         try read(try open(path), path)
     }
 
-    /// Reads from where the file is.
+    /// Reads from the file's current position.
     static func read(_ handle: FileHandle, _ path: String) throws(Failure) -> Data {
         var data = Data()
         let tooLarge = Failure(.badInput, "\(name(path)) has more than \(bytesMax >> 20) MB")
-        // Where it is a file, its size is known.
+        // The size of a regular file is known.
         if let start = try? handle.offset(), let end = try? handle.seekToEnd() {
             guard end <= start + UInt64(bytesMax) else { throw tooLarge }
             try? handle.seek(toOffset: start)
@@ -50,7 +51,7 @@ enum InputFile {
         return Failure(.noInput, (error as? CocoaError)?.sentence(about: path) ?? "\(error)")
     }
 
-    /// A file with a secret, which must be nobody else's to read.
+    /// Reads a file with a secret, which nobody else may be able to read.
     /// - Throws: ``Failure``.
     static func readSecret(_ path: String) throws(Failure) -> Data {
         if path == "-" { return try read(path) }
@@ -75,8 +76,8 @@ enum InputFile {
 }
 
 extension CocoaError {
-    /// Foundation on Linux says "The operation could not be completed" of most errors; the file and
-    /// the system's reason say more.
+    /// Foundation on Linux says "The operation could not be completed" for most errors. The file
+    /// and the system's reason say more.
     func sentence(about path: String) -> String {
         if code == .fileNoSuchFile || code == .fileReadNoSuchFile {
             return "there is no file \(path)"

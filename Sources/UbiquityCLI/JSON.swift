@@ -3,7 +3,7 @@
 import UbiquityCore
 import UbiquityWire
 
-/// A JSON document to print: fields stay in the order in which a reader wants them.
+/// A JSON document to print. Fields keep the order in which readers want them.
 indirect enum JSON {
     case null
     case boolean(Bool)
@@ -12,7 +12,7 @@ indirect enum JSON {
     case string(String)
     case array([JSON])
     case object([(String, JSON)])
-    /// A store's value in the typed form of the protocol, in which 1, 1.0 and true differ.
+    /// A store's value in the typed form of the protocol, which distinguishes 1, 1.0 and true.
     case value(PropertyListValue)
 
     /// The document, on one line.
@@ -27,13 +27,13 @@ indirect enum JSON {
         case .object(let fields):
             "{" + fields.map { JSON.string($0).text + ":" + $1.text }.joined(separator: ",") + "}"
         case .value(let value):
-            // What is escaped here stands within the strings.
+            // Only strings contain characters that are escaped here.
             String(decoding: WireFormat.json.encode(WireValue(value)), as: UTF8.self).visible()
         }
     }
 
-    /// The string as it stands between the quotes: on one line, and without what would move
-    /// a terminal's cursor.
+    /// The content of a JSON string, on one line and without characters that would move a
+    /// terminal's cursor.
     static func escaped(_ string: String) -> String {
         string.escaped { $0.isControl || $0 == "\"" || $0 == "\\" }
     }
@@ -42,7 +42,7 @@ indirect enum JSON {
 extension JSON {
     static func optional(_ string: String?) -> JSON { string.map(JSON.string) ?? .null }
 
-    /// What a store holds, in the order of its keys.
+    /// A store's values, sorted by key.
     static func values(_ values: [Key: PropertyListValue]) -> JSON {
         .object(values.sorted { $0.key < $1.key }.map { ($0.key.string, .value($0.value)) })
     }

@@ -3,7 +3,7 @@
 import Foundation
 import Logging
 
-/// A server's log for programs: one JSON object a line, on the standard error.
+/// A server's log for programs: one JSON object per line on the standard error.
 struct JSONLogHandler: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel = Logger.Level.info
@@ -34,7 +34,7 @@ struct JSONLogHandler: LogHandler {
 }
 
 extension JSON {
-    /// In the order of the names.
+    /// Sorted by name.
     fileprivate init(_ metadata: Logger.Metadata) {
         self = .object(metadata.sorted { $0.key < $1.key }.map { ($0.key, JSON($0.value)) })
     }
@@ -49,7 +49,7 @@ extension JSON {
     }
 }
 
-/// The forms of a server's log.
+/// The formats of a server's log.
 enum LogFormat: String, CaseIterable {
     case text, json
 }

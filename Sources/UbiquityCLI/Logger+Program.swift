@@ -3,7 +3,7 @@
 import Logging
 
 extension Logger {
-    /// The library's errors as this program says everything: one sentence on the standard error.
+    /// Logs the library's errors like all of this program's: one sentence on the standard error.
     static let program: Logger = {
         var logger = Logger(label: "ubiquity") { _ in SentenceLogHandler() }
         logger.logLevel = .error

@@ -10,7 +10,7 @@ struct OpenStore {
     let identifier: String
     let account: SignedInAccount?
     private let sync: SyncPolicy
-    /// Held so that this process does not connect: whoever holds it is the one that may.
+    /// Held to keep this process from connecting: only the holder may connect.
     private let lease: ProcessLease?
     private let path: String
 
@@ -26,14 +26,15 @@ struct OpenStore {
         self.sync = sync
     }
 
-    /// - Returns: Nil if another process has it: that one sends, and this one need not be kept from it.
+    /// - Returns: Nil if another process holds it. That one sends, and this one will not connect
+    ///   anyway.
     private static func lease(of store: String) throws -> ProcessLease? {
         if let folder = PrivateFiles.parent(of: store) { try PrivateFiles.makeFolder(folder) }
         let lease = try ProcessLease(path: ProcessLease.path(ofStore: store))
         return lease.tryAcquire() ? lease : nil
     }
 
-    /// Opens the store, and closes it whatever happens, so that other processes take over at once.
+    /// Opens the store, and closes it in any case, so that other processes take over at once.
     static func with<Result>(
         _ options: StoreOptions, _ sync: SyncPolicy,
         _ body: (OpenStore) async throws -> Result
@@ -46,7 +47,7 @@ struct OpenStore {
         return try await body(open)
     }
 
-    /// Fetches what is new, if the server can be reached; else says in one line why not.
+    /// Fetches changes if the server can be reached, and otherwise prints a line with the reason.
     func refresh() async {
         guard !sync.isLocal, account != nil else { return }
         do { try await exchange() } catch {
@@ -54,16 +55,17 @@ struct OpenStore {
         }
     }
 
-    /// Fetches what is new, if the server can be reached, without a word: whatever follows says it.
+    /// Fetches changes if the server can be reached. Prints nothing, because later steps report
+    /// failures.
     func catchUp() async {
         if !sync.isLocal, account != nil { try? await exchange() }
     }
 
     /// Stores the changes on this device, and sends them if the server can be reached.
     ///
-    /// - Parameter isDryRun: Whether to say only what would become of them.
-    /// - Throws: `LimitViolation` if they do not fit, and ``Failure`` if the disk refuses them; then
-    ///   nothing was stored.
+    /// - Parameter isDryRun: Whether to report only what would happen.
+    /// - Throws: `LimitViolation` if they do not fit, and ``Failure`` if the disk refuses them.
+    ///   Nothing was stored then.
     func write(_ changes: [Key: Content], isDryRun: Bool = false) async throws -> WriteOutcome {
         if isDryRun {
             try store.check(changes)
@@ -82,17 +84,17 @@ struct OpenStore {
         return WriteOutcome(unsent: nil)
     }
 
-    /// No process of this device talks to the server, for this one was told not to.
+    /// No process of this device talks to the server, because this one was told not to.
     var isHeldOffline: Bool { lease != nil && account != nil }
 
-    /// The process that holds the connection and does not answer; one that is stopped will not.
+    /// The process that holds the connection and does not respond, or is stopped.
     var heldUpBy: String? {
         if store.engineStatus.isLeading { return nil }
         let holder = LockHolder(of: ProcessLease.path(ofStore: path))
         return store.status.heldUpBy ?? holder.flatMap { $0.isStopped ? $0.description : nil }
     }
 
-    /// One round trip, within the timeout.
+    /// Makes one round trip, within the timeout.
     func exchange() async throws {
         do {
             try await withTimeout(seconds: sync.timeout) { [store] in
@@ -107,8 +109,9 @@ struct OpenStore {
         }
     }
 
-    /// One round trip, and until device and server agree on what waited before: an answer is not
-    /// agreement yet. Later writes are not waited for, of the same keys neither.
+    /// Makes one round trip, and waits until device and server agree on the writes that were
+    /// waiting before: an answer is not agreement yet. Later writes are not waited for, not even of
+    /// the same keys.
     func agree() async throws {
         try await withTimeout(seconds: sync.timeout) { [store] in
             let writes = store.waitingWrites
@@ -118,7 +121,7 @@ struct OpenStore {
     }
 }
 
-/// What became of a write that this device has saved.
+/// The outcome of a write that this device has saved.
 struct WriteOutcome {
     enum Unsent {
         case notSignedIn
@@ -127,10 +130,10 @@ struct WriteOutcome {
         case failed(String)
     }
 
-    /// Nil: the server has it.
+    /// Nil if the server has it.
     var unsent: Unsent?
 
-    /// What a person should know; nil if there is nothing.
+    /// A message for people; nil if there is none.
     var note: String? {
         switch unsent {
         case nil, .local, .dryRun: nil
@@ -139,7 +142,7 @@ struct WriteOutcome {
         }
     }
 
-    /// The fields that every command that writes has in its JSON.
+    /// The JSON fields that all writing commands have in common.
     var fields: [(String, JSON)] {
         let reason: String? =
             switch unsent {

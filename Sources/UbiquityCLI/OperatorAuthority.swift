@@ -4,7 +4,7 @@ import Ubiquity
 import UbiquityCore
 import UbiquityServer
 
-/// What an operator does, one way or the other.
+/// The operator's operations, in either of two ways.
 enum OperatorAuthority {
     /// In the server's data folder.
     case folder(Administration)
@@ -45,7 +45,7 @@ enum OperatorAuthority {
         }
     }
 
-    /// In the order of their names.
+    /// Sorted by name.
     func accounts() async throws -> [ServerAccount] {
         switch self {
         case .folder(let administration):
@@ -63,7 +63,7 @@ enum OperatorAuthority {
         }
     }
 
-    /// - Returns: Whether the server's file is known to have nothing of it any more.
+    /// - Returns: Whether the server's file is known to contain nothing of it any more.
     func erase(account name: String) async throws -> Bool {
         switch self {
         case .folder(let administration): return try administration.erase(accountName: name)
@@ -142,7 +142,7 @@ enum OperatorAuthority {
     }
 }
 
-/// A code by which a device signs in once, whoever made it.
+/// A code for signing in a device once, from either source.
 struct DeviceCode {
     var code: String
     /// Milliseconds since 1970.

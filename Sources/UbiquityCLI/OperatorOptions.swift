@@ -6,7 +6,7 @@ import Ubiquity
 import UbiquityCore
 import UbiquityServer
 
-/// The folder in which a server keeps everything.
+/// The folder with all of a server's data.
 struct DataOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -27,7 +27,7 @@ struct DataOptions: ParsableArguments {
         return folder
     }
 
-    /// Without the tilde that some shells leave.
+    /// Expands a tilde that the shell left in place.
     static func expanded(_ path: String) -> String {
         URL(fileURLWithPath: (path as NSString).expandingTildeInPath).standardizedFileURL.path
     }
@@ -41,7 +41,7 @@ struct DataOptions: ParsableArguments {
     }
 }
 
-/// By what right a command acts as the operator: the data folder, or the operator's credential.
+/// The authority of an operator's command: the data folder, or the operator's credential.
 struct OperatorOptions: ParsableArguments {
     @OptionGroup var data: DataOptions
 
@@ -70,7 +70,8 @@ struct OperatorOptions: ParsableArguments {
         try connection.check(server)
     }
 
-    /// For commands that print nothing for a device, where the address is only for asking the server.
+    /// For commands that print nothing for a device, where the address only serves to ask the
+    /// server.
     func requireCredentialForServer() throws {
         guard operatorCredential == nil else { return }
         try refuse(
@@ -79,7 +80,7 @@ struct OperatorOptions: ParsableArguments {
                 + "folder. Give the credential, or leave --server out.")
     }
 
-    /// What to sign in at; where nothing says, the address a server has by default.
+    /// The address for signing in, by default a server's default address.
     var serverForDevices: String { server ?? "http://127.0.0.1:7717" }
 
     var given: [String] {
@@ -89,7 +90,7 @@ struct OperatorOptions: ParsableArguments {
             + connection.given
     }
 
-    /// - Parameter codeMinutes: How long codes can be used that are made in the data folder.
+    /// - Parameter codeMinutes: How long codes made in the data folder are valid.
     func authority(codeMinutes: Int? = nil) throws -> OperatorAuthority {
         if let server, operatorCredential == nil { try Failure.checkAddress(server) }
         guard let server, let operatorCredential else {
@@ -106,7 +107,7 @@ struct OperatorOptions: ParsableArguments {
     }
 }
 
-/// A command of the operator's to whom ``OperatorOptions/server`` is only where to ask.
+/// An operator's command that only uses ``OperatorOptions/server`` as the server to ask.
 protocol OperatorCommand: AsyncParsableCommand {
     var operation: OperatorOptions { get }
 }
@@ -115,7 +116,7 @@ extension OperatorCommand {
     func validate() throws { try operation.requireCredentialForServer() }
 }
 
-/// How long a new code can be used.
+/// The validity of a new code.
 struct CodeOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -132,7 +133,7 @@ struct CodeOptions: ParsableArguments {
 
     private static let minutesMax = 1_000_000
 
-    /// - Throws: `ValidationError` where the option would not count.
+    /// - Throws: `ValidationError` if the option would have no effect.
     func check(_ operation: OperatorOptions) throws {
         guard operation.operatorCredential != nil else { return }
         try refuse(

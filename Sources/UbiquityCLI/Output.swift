@@ -2,18 +2,19 @@
 
 import Foundation
 
-/// What the program says: results on the standard output, everything else on the standard error.
+/// Writes the program's output: results to the standard output, everything else to the standard
+/// error.
 enum Output {
-    /// A reader that has seen enough (`ubiquity list | head -1`) ends the program, and is no error.
+    /// A reader that stops early (`ubiquity list | head -1`) ends the program, and is not an error.
     static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 
-    /// Prints a result and a line end, at once: what reads from a pipe must not wait.
+    /// Prints a result and a line break at once: a reader of a pipe must not wait.
     static func print(_ text: TerminalText) { send(Array((text.string + "\n").utf8)) }
 
-    /// It has no control characters.
+    /// JSON text has no control characters.
     static func print(_ json: JSON) { send(Array((json.text + "\n").utf8)) }
 
-    /// Prints bytes as they are, unless to a terminal: there as lines of text.
+    /// Writes bytes unchanged, except to a terminal, where they become lines of text.
     static func write(_ bytes: [UInt8]) {
         guard isTerminal else { return send(bytes) }
         send(Array(TerminalText(lines: String(decoding: bytes, as: UTF8.self)).string.utf8))
@@ -26,10 +27,10 @@ enum Output {
         end(.inputOutput)
     }
 
-    /// Says a line that is no result. If nobody listens, so be it.
+    /// Prints a line that is not a result. Failures are ignored.
     static func note(_ line: TerminalText) { noteInPlace(line + "\n") }
 
-    /// Without a line end: for progress.
+    /// Prints without a line break, for progress.
     static func noteInPlace(_ text: TerminalText) {
         _ = write(Array(text.string.utf8), to: STDERR_FILENO)
     }
@@ -55,7 +56,7 @@ extension Output {
     static let isTerminal = isatty(STDOUT_FILENO) == 1
     static let isErrorTerminal = isatty(STDERR_FILENO) == 1
 
-    /// Colour for people only, and not for those who asked for none.
+    /// Whether to use colour: on terminals only, and not if the user has disabled it.
     static let hasColour: Bool = {
         let environment = ProcessInfo.processInfo.environment
         return isTerminal && (environment["NO_COLOR"] ?? "").isEmpty
@@ -73,7 +74,7 @@ extension Output {
         hasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }
 
-    /// Columns of the terminal; nil where the output is none.
+    /// The columns of the terminal; nil if the output is not one.
     static var columns: Int? {
         var size = winsize()
         guard isTerminal, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0

@@ -3,7 +3,7 @@
 import Ubiquity
 import UbiquityCore
 
-/// What a person does with their account and devices, by this device's own sign-in.
+/// A person's operations on their own account and devices, with this device's sign-in.
 struct OwnSignIn {
     let home: DeviceHome
     let account: SignedInAccount
@@ -20,7 +20,7 @@ struct OwnSignIn {
         self.account = account
     }
 
-    /// The own device's new name is noted here too.
+    /// A new name of this device is stored here too.
     func rename(device: DeviceID, to name: String) async throws -> ServerDevice {
         let renamed = try await AccountClient.rename(
             device: device.description, to: name, account)

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// Numbers and times as people say them.
+/// Formats numbers and times for people.
 enum Phrase {
     static func keys(_ count: Int) -> String { counted(count, "key") }
 
@@ -10,7 +10,7 @@ enum Phrase {
         "\(grouped(count)) \(noun)\(count == 1 ? "" : "s")"
     }
 
-    /// With a comma between thousands, whatever the machine's language: the sentences are English.
+    /// With commas between thousands in every locale, because the sentences are English.
     static func grouped(_ number: Int) -> String {
         let digits = Array(String(number.magnitude))
         var result = number < 0 ? "-" : ""
@@ -23,7 +23,7 @@ enum Phrase {
 
     static func bytes(_ count: Int) -> String { counted(count, "byte") }
 
-    /// "3.4 ms", "1.25 s".
+    /// For example "3.4 ms" or "1.25 s".
     static func duration(_ duration: Duration) -> String {
         let seconds = duration / .seconds(1)
         if seconds < 0.1 { return String(format: "%.1f ms", seconds * 1_000) }
@@ -31,13 +31,13 @@ enum Phrase {
         return String(format: "%.2f s", seconds)
     }
 
-    /// "2026-11-21 10:00:00 UTC".
+    /// For example "2026-11-21 10:00:00 UTC".
     static func time(_ milliseconds: Int64) -> String {
         let date = Date(timeIntervalSince1970: Double(milliseconds / 1_000))
         return date.formatted(.iso8601).replacing("T", with: " ").replacing("Z", with: " UTC")
     }
 
-    /// "2026-11-21T10:00:00.123Z".
+    /// For example "2026-11-21T10:00:00.123Z".
     static func isoTime(_ milliseconds: Int64) -> String {
         let date = Date(timeIntervalSince1970: Double(milliseconds / 1_000))
         let fraction = String(format: ".%03dZ", Int(milliseconds % 1_000))

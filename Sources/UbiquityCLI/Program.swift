@@ -41,7 +41,7 @@ struct Program: AsyncParsableCommand {
             CommandGroup(name: "Seeing it work", subcommands: [DemoCommand.self]),
         ])
 
-    /// Instead of the argument parser's: its errors are a program's, ours a person's.
+    /// Replaces the argument parser's `main` in order to print errors for people.
     static func main() async {
         Output.ignoreBrokenPipes()
         do {
@@ -77,7 +77,7 @@ struct Program: AsyncParsableCommand {
         Self.exit(withError: ExitCode(status.rawValue))
     }
 
-    /// The argument parser's sentence, and where to read more instead of its lines of usage.
+    /// The argument parser's sentence, with a hint where to read more in place of its usage lines.
     private static func line(of message: String) -> String {
         let prefix = "Error: "
         let rest = message.hasPrefix(prefix) ? message.dropFirst(prefix.count) : message[...]

@@ -2,8 +2,8 @@
 
 import Foundation
 
-/// Shows that long work goes on: a line on the terminal that appears after half a second and is gone
-/// at the end. Nothing where the standard error is no terminal.
+/// Shows the progress of long work: a line on the terminal that appears after half a second and
+/// disappears at the end. Prints nothing if the standard error is not a terminal.
 enum Progress {
     private static let frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 

@@ -4,7 +4,7 @@ import ArgumentParser
 import UbiquityCore
 import UbiquityServer
 
-/// How a server meets the world: its TLS identity, the proxies before it, and its metrics.
+/// A server's TLS identity, trusted proxies and metrics.
 struct ServerEdgeOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(

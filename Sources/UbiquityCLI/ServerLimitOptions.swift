@@ -4,7 +4,7 @@ import ArgumentParser
 import UbiquityCore
 import UbiquityServer
 
-/// The settings of a server that an operator may want to differ. Nil: the server's default.
+/// The limits that an operator may want to change. Nil for the server's default.
 struct ServerLimitOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -84,7 +84,7 @@ struct ServerLimitOptions: ParsableArguments {
         }
     }
 
-    /// Above it, products of limits could overflow.
+    /// Products of greater limits could overflow.
     private static let numberMax = 1 << 40
 
     func apply(to settings: inout ServerSettings) {

@@ -5,18 +5,19 @@ import Synchronization
 import Ubiquity
 import UbiquityCore
 
-/// What a server says when it takes requests.
+/// The message of a server that accepts requests.
 struct ServerReadiness: Sendable {
     var host: String
     var data: String
-    /// The operator's, a file; it may have been moved away, or not have been in a backup.
+    /// The file with the operator's credential. It may have been moved away, or be missing in a
+    /// backup.
     var credential: String
     var isJSON: Bool
     var isTLS: Bool
-    /// Whether the file was there before the start.
+    /// Whether the file existed before the start.
     var hadCredential: Bool
 
-    /// - Parameter metrics: Their address; nil: there are none.
+    /// - Parameter metrics: The address of the metrics; nil if there are none.
     func announce(port: Int, metrics: String?) {
         let hasCredential = FileManager.default.fileExists(atPath: credential)
         let url = "\(isTLS ? "https" : "http")://\(Self.bracketed(host)):\(port)"
@@ -42,9 +43,9 @@ struct ServerReadiness: Sendable {
     static func bracketed(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
 }
 
-/// Says it once, when all ports are known.
+/// Prints the message once, when all ports are known.
 ///
-/// State: `ports`, guarded by its lock: the two come in any order.
+/// State: `ports`, guarded by its lock, because the two arrive in any order.
 final class ServerAnnouncement: Sendable {
     private struct Ports {
         var requests: Int?
@@ -55,7 +56,7 @@ final class ServerAnnouncement: Sendable {
     private let readiness: ServerReadiness
     private let metricsHost: String?
 
-    /// - Parameter metricsHost: Nil: there are no metrics.
+    /// - Parameter metricsHost: Nil if there are no metrics.
     init(_ readiness: ServerReadiness, metricsHost: String?) {
         self.readiness = readiness
         self.metricsHost = metricsHost

@@ -4,7 +4,7 @@ import ArgumentParser
 import UbiquityCore
 import UbiquityServer
 
-/// The limits of connections and traffic that an operator may want to differ. Nil: the server's
+/// The limits of connections and traffic that an operator may want to change. Nil for the server's
 /// default.
 struct ServerTrafficOptions: ParsableArguments {
     @Option(
@@ -197,10 +197,10 @@ struct ServerTrafficOptions: ParsableArguments {
         ]
     }
 
-    /// By which ``TransferPatience`` waits as long as it ever does.
+    /// The value at which ``TransferPatience`` reaches its maximum.
     private static let keepAliveSecondsMax = 240
 
-    /// Above it, products of limits could overflow.
+    /// Products of greater limits could overflow.
     private static let numberMax = 1 << 32
 
     func apply(to settings: inout ServerSettings) {

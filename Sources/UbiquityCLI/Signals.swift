@@ -3,13 +3,14 @@
 import Dispatch
 import Foundation
 
-/// Turns an interruption (Ctrl-C) or a request to end (SIGTERM) into a call.
+/// Turns an interruption (Ctrl-C) or a termination request (SIGTERM) into a call.
 ///
-/// `@unchecked Sendable`: the sources are made once and only ever cancelled, which any thread may do.
+/// `@unchecked Sendable`: the sources are made once and only ever cancelled, which is safe on any
+/// thread.
 final class Signals: @unchecked Sendable {
     private let sources: [any DispatchSourceSignal]
 
-    /// - Parameter handle: Called on a queue of its own, each time.
+    /// - Parameter handle: Called each time, on a queue of its own.
     init(_ numbers: [Int32] = [SIGINT, SIGTERM], handle: @escaping @Sendable () -> Void) {
         let queue = DispatchQueue(label: "ubiquity.signals")
         sources = numbers.map { number in

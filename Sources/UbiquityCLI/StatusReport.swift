@@ -3,16 +3,16 @@
 import Ubiquity
 import UbiquityCore
 
-/// What `status` shows.
+/// The output of `status`.
 struct StatusReport {
     var home: String
     var account: SignedInAccount?
     var store: (identifier: String, status: EngineStatus)?
-    /// False: nobody on this device talks to the server now, and the last word is an old one.
+    /// False if no process of this device talks to the server now, so the last known state is old.
     var knowsConnection = true
-    /// The process that holds the connection and does not answer, or was stopped.
+    /// The process that holds the connection and does not respond, or was stopped.
     var heldUpBy: String?
-    /// The server does not let this device into the store, and trying again will not help.
+    /// The server does not let this device use the store, and retrying will not help.
     var isRefused = false
 
     var text: TerminalText {
@@ -35,7 +35,7 @@ struct StatusReport {
         ] + (security(of: account).map { [("Encryption", $0)] } ?? [])
     }
 
-    /// Nil where it is as it should be.
+    /// Nil if the connection is as it should be.
     private func security(of account: SignedInAccount) -> String? {
         guard let address = try? ServerAddress(account.server) else { return nil }
         if !address.isPrivate {
@@ -110,7 +110,7 @@ extension StatusReport {
 }
 
 extension JSON {
-    /// Without the credential.
+    /// Omits the credential.
     static func account(_ account: SignedInAccount) -> JSON {
         .object([
             ("name", .string(account.accountName)), ("id", .string(account.account)),

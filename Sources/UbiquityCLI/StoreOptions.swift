@@ -4,7 +4,7 @@ import ArgumentParser
 import Foundation
 import Ubiquity
 
-/// Where this device keeps its sign-in and its values.
+/// The folder of this device's sign-in and values.
 struct HomeOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -18,7 +18,7 @@ struct HomeOptions: ParsableArguments {
     func open() throws -> DeviceHome { try DeviceHome(path: home) }
 }
 
-/// Which store.
+/// The store to use.
 struct StoreOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -37,7 +37,7 @@ struct StoreOptions: ParsableArguments {
         return configuration
     }
 
-    /// - Throws: ``Failure`` if nothing names a store.
+    /// - Throws: ``Failure`` if no store is named.
     func identifier() throws -> String {
         guard let identifier = try configuration.resolvedIdentifier() else {
             throw Failure(
@@ -49,7 +49,7 @@ struct StoreOptions: ParsableArguments {
     }
 }
 
-/// How a command deals with the server.
+/// The way in which a command uses the server.
 struct SyncOptions: ParsableArguments {
     @Flag(help: "Do not talk to the server.")
     var local = false
@@ -63,7 +63,7 @@ struct SyncOptions: ParsableArguments {
     }
 }
 
-/// How long a command waits for the server.
+/// The timeout for the server.
 struct TimeoutOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -81,7 +81,7 @@ struct TimeoutOption: ParsableArguments {
     }
 }
 
-/// The same without its spelling on the command line.
+/// The same settings independent of their command-line syntax.
 struct SyncPolicy {
     var isLocal = false
     var timeout: Double

@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// Rows with aligned columns; the last column is as long as it likes.
+/// Rows with aligned columns. The last column has any length.
 struct Table {
     var header: [String]
     var rows: [[String]]
@@ -23,7 +23,7 @@ struct Table {
         return TerminalText((padded + [cells.last ?? ""]).joined(separator: "  "))
     }
 
-    /// Columns of a terminal: most scripts of East Asia and emoji take two.
+    /// The width in terminal columns: most East Asian characters and emoji take two.
     static func width(_ text: String) -> Int {
         text.reduce(0) { $0 + ($1.unicodeScalars.contains(where: Self.isWide) ? 2 : 1) }
     }

@@ -3,11 +3,11 @@
 import Logging
 import UbiquityCore
 
-/// A server's log for people: lines on the standard error, in which nothing acts on a terminal.
+/// A server's log for people: lines on the standard error, safe to show on a terminal.
 struct TerminalLogHandler: LogHandler {
     private var lines: any LogHandler
 
-    /// - Parameter lines: Writes them.
+    /// - Parameter lines: Writes the lines.
     init(_ lines: any LogHandler) { self.lines = lines }
 
     var metadata: Logger.Metadata {

@@ -2,15 +2,16 @@
 
 import UbiquityCore
 
-/// Text for a terminal. Nothing acts there but what stands in this program's own literals and styles:
-/// all that is put into it is written out by ``visible(keeping:)``, line ends too.
+/// Text that is safe to print on a terminal. Only this program's own literals and styles may
+/// contain control sequences; interpolated text, line breaks included, is escaped by
+/// ``visible(keeping:)``.
 struct TerminalText: Hashable, ExpressibleByStringInterpolation {
     fileprivate(set) var string: String
 
-    /// One line, whoever wrote it.
+    /// One line of untrusted text.
     init(_ text: some StringProtocol) { string = text.visible() }
 
-    /// Lines, whoever wrote them.
+    /// Several lines of untrusted text.
     init(lines text: some StringProtocol) { string = text.visible(keeping: "\n", "\t") }
 
     init(lines: [TerminalText]) { string = lines.map(\.string).joined(separator: "\n") }

@@ -3,8 +3,8 @@
 import Foundation
 import Ubiquity
 
-/// - Throws: What the body throws, and ``UbiquityError/Code/unreachable`` when the time is up; the
-///   body is cancelled then.
+/// - Throws: The body's error, or ``UbiquityError/Code/unreachable`` when the time is up; the body
+///   is cancelled then.
 func withTimeout(
     seconds: Double, _ body: @escaping @Sendable () async throws -> Void
 ) async throws {

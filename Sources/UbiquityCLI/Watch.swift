@@ -3,7 +3,7 @@
 import Ubiquity
 import UbiquityCore
 
-/// What a watch has shown, and which changes are new to it.
+/// Keeps track of what a watch has shown, to find the changes that are new.
 struct Watch {
     private(set) var known: [Key: PropertyListValue]
     private var remaining: Int?
@@ -11,8 +11,8 @@ struct Watch {
     private(set) var isOver = false
 
     /// - Parameters:
-    ///   - count: How many changes end it; nil: none do.
-    ///   - last: The key whose change ends it.
+    ///   - count: The number of changes after which the watch ends; nil for no limit.
+    ///   - last: The key whose change ends the watch.
     init(known: [Key: PropertyListValue], count: Int?, until last: String?) {
         self.known = known
         remaining = count
@@ -21,13 +21,13 @@ struct Watch {
 
     struct Change: Equatable {
         var key: Key
-        /// Nil: the key is gone.
+        /// Nil if the key was removed.
         var value: PropertyListValue?
         var origin: UbiquityChange.Origin
     }
 
-    /// The news' keys that are not as they were shown last. A refusal is shown in any case: there
-    /// the news is that nothing changed.
+    /// The changed keys whose value differs from what was last shown. A refusal is always shown,
+    /// because its news is that nothing changed.
     mutating func changes(
         _ news: UbiquityChange, in values: [Key: PropertyListValue]
     ) -> [Change] {
@@ -50,7 +50,7 @@ struct Watch {
 extension Watch.Change {
     private static let valueCharactersMax = 200
 
-    /// A line for people; a change elsewhere is the rule and needs no word.
+    /// A line for people. The most common origin, another device, is not mentioned.
     var text: TerminalText {
         let key = TerminalText(JSON.escaped(key.string))
         let change = value.map { "= \($0.line(Self.valueCharactersMax))" } ?? "removed"

@@ -6,7 +6,7 @@ import UbiquityCore
 extension XMLFitness {
     private static let keysShown = 5
 
-    /// Names some of the keys.
+    /// Lists some of the keys.
     static func names(_ keys: [Key]) -> String {
         let shown = keys.prefix(keysShown).map { JSON.string($0.string).text }
         let more = keys.count > shown.count ? " and \(keys.count - shown.count) more" : ""

@@ -3,23 +3,23 @@
 internal import Ubiquity
 internal import UbiquityCore
 
-/// The names under which a mirror keeps, among the preferences themselves, what was agreed on: there it
-/// is lost, copied and restored together with them, so that it never speaks of other values than
-/// those beside it.
+/// The keys under which a mirror stores agreed values among the preferences themselves. There they
+/// are lost, copied and restored together with the preferences, so they always refer to the values
+/// beside them.
 ///
-/// A key for each key, and not one for all: what another process, or a damaged file, does to some
-/// of the preferences it does to their agreements too.
+/// Each key has a bookkeeping key of its own, so that another process or a damaged file that
+/// changes some of the preferences does the same to their agreed values.
 struct Bookkeeping: Sendable {
     private let prefix: String
 
     init(store: String) { prefix = "\(MirroredName.bookkeeping)\(store)" }
 
-    /// With what the agreements were made.
+    /// The key for the baseline.
     var pactName: String { prefix }
 
     func name(of key: String) -> String { "\(prefix):\(key)" }
 
-    /// The key whose agreement it is; nil: it is none of this store's.
+    /// The key that a bookkeeping key is for; nil if it is not one of this store's.
     func key(of name: String) -> String? {
         guard name.hasPrefix(prefix) else { return nil }
         let rest = name.dropFirst(prefix.count)
@@ -27,13 +27,13 @@ struct Bookkeeping: Sendable {
     }
 }
 
-/// What preferences and store last had both.
+/// The last value that preferences and store had in common.
 struct Agreement {
     let mark: ValueFingerprint
-    /// Nil: the key's policy does not need it.
+    /// Nil if the key's policy does not need it.
     let value: PropertyListValue?
-    /// What was counted, of a key with the policy of a counter: the preferences and the store cannot be
-    /// written at once, and what is counted must be counted once.
+    /// The count of a key with the counter policy. Preferences and store cannot be written at once,
+    /// but a count must be added once.
     let count: KeptCount?
 
     init(_ value: PropertyListValue, keepsValue: Bool, count: KeptCount? = nil) {
@@ -42,7 +42,7 @@ struct Agreement {
         self.count = count
     }
 
-    /// 16 bytes, or an array of them, the value, and what was counted.
+    /// 16 bytes, or an array of them, the value, and the count.
     var propertyList: PropertyListValue {
         let mark = PropertyListValue.data(mark.bytes)
         guard let value else { return mark }

@@ -3,38 +3,39 @@
 internal import Foundation
 internal import Ubiquity
 
-/// Which of an app's preferences: the standard ones, or a suite's.
+/// The domain of an app's preferences: the standard one, or a suite's.
 ///
-/// A name and no `UserDefaults` object, for such an object does not say which values were set and
-/// which are registered defaults, and not whose they are.
+/// A name and not a `UserDefaults` object, because such an object tells neither which values are
+/// set and which are registered defaults, nor its domain.
 public struct DefaultsDomain: Hashable, Sendable {
-    /// Nil: the app's own.
+    /// Nil for the app's own.
     let suite: String?
 
-    /// Those of `UserDefaults.standard`.
+    /// The domain of `UserDefaults.standard`.
     public static let standard = DefaultsDomain(suite: nil)
 
-    /// Those of `UserDefaults(suiteName:)` with this name.
+    /// The domain of `UserDefaults(suiteName:)` with this name.
     public static func suite(_ name: String) -> DefaultsDomain { DefaultsDomain(suite: name) }
 
-    /// What gives `persistentDomain(forName:)` the values that were set.
+    /// The name for `persistentDomain(forName:)`, which returns the values that are set.
     var name: String {
         if let suite { return suite }
         #if canImport(Darwin)
         return Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
         #else
-        // Foundation's name for the domain of the program that asks. Its own name would be another
-        // copy of the same file, which does not see what is not yet written.
+        // Foundation's name for the current program's domain. The program's own name would denote
+        // another copy of the same file, which does not see unwritten changes.
         return "kCFPreferencesCurrentApplication"
         #endif
     }
 
-    /// - Throws: `UbiquityError` if there can be no such suite.
+    /// - Throws: `UbiquityError` if such a suite is not possible.
     func open() throws -> UserDefaults {
         guard let suite else {
             #if !canImport(Darwin)
-            // Foundation must have found the program's file by itself. Asked by `name` first, it takes
-            // that for a file's name: all programs would share that file, and not see their own.
+            // Makes Foundation find the program's own file first. If it is first asked for `name`,
+            // it takes that for a file name, and all programs would share that file and not see
+            // their own.
             _ = UserDefaults.standard.object(forKey: name)
             #endif
             return .standard

@@ -4,35 +4,38 @@ public import Foundation
 internal import Synchronization
 public import Ubiquity
 
-/// Keeps chosen keys of an app's preferences and of a store equal, both ways, deletions included.
+/// Keeps chosen keys of an app's preferences and of a store equal, in both directions, including
+/// deletions.
 ///
 /// ```swift
 /// let mirror = try DefaultsMirror(.standard, keys: ["theme", .key("level", .maximum)])
 /// ```
 ///
-/// The app goes on with its `UserDefaults`, which are right whether there is a server or not; the
-/// store carries what changes. Registered defaults are never mirrored. Keep the mirror for as long as
-/// it is to work.
+/// The app continues to use its `UserDefaults`, which work with and without a server; the store
+/// carries the changes. Registered defaults are never mirrored. Keep a reference to the mirror for
+/// as long as it should work.
 ///
-/// What is noticed when:
-/// - a change that came to the store: at once;
-/// - ``set(_:forKey:)`` and ``removeObject(forKey:)`` of the mirror: at once, on a queue of its own;
-/// - a write to `UserDefaults` itself: on Apple's systems at once; elsewhere, where nobody is told of
-///   it, at the next of these moments: ``update()``, ``updateNow()``, anything above, and every
-///   ``init(_:_:keys:interval:)`` interval;
-/// - another process's write to the same preferences: at these moments too, once that process has
-///   written them to the disk.
+/// When changes are noticed:
+/// - A change of the store: at once.
+/// - ``set(_:forKey:)`` and ``removeObject(forKey:)`` of the mirror: at once, on a queue of its
+///   own.
+/// - A write to `UserDefaults` itself: at once on Apple's systems. Elsewhere there is no
+///   notification, and it is noticed at the next ``update()`` or ``updateNow()``, with any change
+///   above, or after the interval of ``init(_:_:keys:interval:)``.
+/// - Another process's write to the same preferences: at the same times, once that process has
+///   written them to disk.
 ///
-/// Each of these looks at all keys, on a queue of the mirror's own. Cost on Linux: about 12 µs for each
-/// key that is mirrored, and 3 µs for each other one. A change also has the preferences' file and the
-/// store's written.
+/// Each of these compares all keys, on a queue of the mirror's own. On Linux that costs about 12 µs
+/// for each mirrored key and 3 µs for each other one. A change also writes the file of the
+/// preferences and that of the store.
 ///
-/// Safe to call from any thread. Shared state: `parts`, what ends with the mirror, by its mutex.
-/// `@unchecked Sendable` because `UserDefaults` guards itself, which Foundation on Linux does not say.
+/// Safe to call from any thread. Shared state: `parts`, which end with the mirror, guarded by its
+/// mutex. `@unchecked Sendable` because `UserDefaults` is thread-safe, which Foundation on Linux
+/// does not declare.
 public final class DefaultsMirror: @unchecked Sendable {
     /// The preferences.
     public let defaults: UserDefaults
-    /// What carries them.
+    /// The store that carries them.
     public let store: UbiquitousKeyValueStore
     private let work: MirrorWork
     private let parts = Mutex(Parts())
@@ -42,29 +45,28 @@ public final class DefaultsMirror: @unchecked Sendable {
         var observer: NotificationObserver?
     }
 
-    /// Posted with the mirror as object when it wrote to the preferences, from a queue of its own and
-    /// never inside of a call of the app's.
+    /// Posted with the mirror as object when it wrote to the preferences, on a queue of its own and
+    /// never within a call of the app.
     ///
-    /// As for the store's notification, an observer that asked for `queue: .main` gets it there,
-    /// provided that the program serves its main queue.
+    /// As for the store's notification, an observer registered with `queue: .main` is called there,
+    /// provided that the program runs its main queue.
     public static let didChangeDefaultsNotification = Notification.Name(
         "UbiquityDefaultsMirrorDidChangeDefaultsNotification")
-    /// In `userInfo`: the keys whose value the mirror wrote or removed, a `[String]`.
+    /// The key in `userInfo` for the keys that the mirror wrote or removed, a `[String]`.
     public static let changedKeysKey = "UbiquityDefaultsMirrorChangedKeysKey"
 
-    /// Starts at once: when it returns, the preferences have what the store has on this device. What
-    /// it wrote to them is told a moment later.
+    /// Starts at once: when it returns, the preferences have the values that the store has on this
+    /// device. A notification of the changes follows.
     ///
     /// - Parameters:
     ///   - domain: The app's own preferences, or a suite's.
-    ///   - store: Nil: the default store.
-    ///   - keys: Which keys, and what becomes of conflicts; the first that names a key counts, a
-    ///     single key before a pattern.
-    ///   - interval: How often all keys are looked at without being asked, where nobody tells of
-    ///     writes. Zero: never.
-    /// - Throws: `UbiquityError` with `invalid` for keys that cannot be mirrored, and for a
-    ///   suite that there cannot be; with `refused` if another mirror of this process has one of the
-    ///   keys.
+    ///   - store: Nil for the default store.
+    ///   - keys: The keys and their conflict policies. The first entry that matches a key applies,
+    ///     single keys before patterns.
+    ///   - interval: How often all keys are compared on systems without notifications of writes.
+    ///     Zero for never.
+    /// - Throws: `UbiquityError` with `invalid` for keys that cannot be mirrored and for an
+    ///   impossible suite, or with `refused` if another mirror of this process has one of the keys.
     public init(
         _ domain: DefaultsDomain = .standard, _ store: UbiquitousKeyValueStore? = nil,
         keys: [MirroredKeys], interval: Duration = DefaultsMirror.usualInterval
@@ -83,7 +85,7 @@ public final class DefaultsMirror: @unchecked Sendable {
         start(every: interval)
     }
 
-    /// 5 seconds, and never on Apple's systems, which tell of writes.
+    /// 5 seconds, or never on Apple's systems, which report writes.
     public static var usualInterval: Duration {
         #if canImport(Darwin)
         .zero
@@ -94,35 +96,35 @@ public final class DefaultsMirror: @unchecked Sendable {
 
     deinit { stop() }
 
-    // MARK: - Writing and looking
+    // MARK: - Writing and comparing
 
-    /// Sets a value in the preferences, and has the store told of it at once. As
-    /// `UserDefaults.set(_:forKey:)`, except that a value that is no property list is an issue, and
-    /// nothing is written; nil removes the key.
+    /// Sets a value in the preferences, and updates the store at once. Like
+    /// `UserDefaults.set(_:forKey:)`, except that a value that is not a property list is reported
+    /// as an issue and not written. Nil removes the key.
     public func set(_ value: Any?, forKey key: String) {
         guard let value else { return removeObject(forKey: key) }
         guard work.set(value, forKey: key) else { return }
         update()
     }
 
-    /// Removes a key from the preferences, and has the store told of it at once.
+    /// Removes a key from the preferences, and updates the store at once.
     public func removeObject(forKey key: String) {
         defaults.removeObject(forKey: key)
         update()
     }
 
-    /// Has preferences and store compared as soon as may be, on a queue of the mirror's.
+    /// Compares preferences and store as soon as possible, on a queue of the mirror.
     ///
-    /// For the moments at which an app has written its preferences: after a settings view has closed,
-    /// before it ends.
+    /// Call this when the app has written its preferences: after a settings view has closed, or
+    /// before the app ends.
     public func update() { work.schedule() }
 
-    /// Compares preferences and store; when it returns, each has what the other had at the call.
+    /// Compares preferences and store. When it returns, each has what the other had at the call.
     /// Does not wait for a server.
     public func updateNow() async { await work.roundNow() }
 
-    /// Ends the mirror's work, at the latest after the comparison that is under way. What changes
-    /// from then on is noticed by the next mirror. The preferences keep their values, the store too.
+    /// Ends the mirror's work, at the latest after the comparison under way. Later changes are
+    /// noticed by the next mirror. Preferences and store keep their values.
     public func stop() {
         let parts = parts.withLock { parts in
             defer { parts = Parts() }
@@ -132,16 +134,17 @@ public final class DefaultsMirror: @unchecked Sendable {
         work.stop()
     }
 
-    // MARK: - News
+    // MARK: - Changes and issues
 
-    /// The keys that the mirror wrote or removed in the preferences, from now on.
+    /// The keys that the mirror writes or removes in the preferences, from now on.
     ///
-    /// A slow reader gets the keys of several changes together. For one reader; ends with the mirror.
+    /// A slow reader gets the keys of several changes combined. Supports one reader; ends with the
+    /// mirror.
     public var changes: some AsyncSequence<[String], Never> & Sendable { work.audience.changes() }
 
-    /// What cannot be mirrored, the present issues first, each once. The log tells the same.
+    /// The problems with mirrored keys, the current ones first, each once. They are also logged.
     ///
-    /// For one reader; ends with the mirror.
+    /// Supports one reader; ends with the mirror.
     public var issues: some AsyncSequence<MirrorIssue, Never> & Sendable { work.audience.issues() }
 
     // MARK: - The start
@@ -170,7 +173,7 @@ public final class DefaultsMirror: @unchecked Sendable {
     }
 }
 
-/// What of a status says how keys are to be looked at.
+/// The parts of a status that determine how keys are compared.
 private struct MirrorMoment: Equatable {
     var account: String?
     var isSignedOut: Bool

@@ -4,10 +4,10 @@ internal import Foundation
 internal import Ubiquity
 internal import UbiquityCore
 
-/// What some preferences had at one moment.
+/// A snapshot of some preferences.
 struct DomainContent {
     private let values: [String: Any]
-    /// By the key that was agreed on.
+    /// By key.
     let agreements: [String: Agreement]
     let pact: MirrorPact?
 
@@ -25,7 +25,7 @@ struct DomainContent {
 
     var names: some Collection<String> { values.keys }
 
-    /// Nil: it was not set.
+    /// Nil if it is not set.
     /// - Throws: `NotPropertyList`.
     func value(_ name: String) throws(NotPropertyList) -> PropertyListValue? {
         guard let value = values[name] else { return nil }
@@ -34,7 +34,8 @@ struct DomainContent {
 }
 
 extension PropertyListValue {
-    /// By which values are compared: those that the preferences cannot tell apart have the same.
+    /// The fingerprint for comparisons. Values that the preferences cannot tell apart have the same
+    /// one.
     var mark: ValueFingerprint {
         #if canImport(Darwin)
         ValueFingerprint(self)

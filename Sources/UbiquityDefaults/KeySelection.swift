@@ -5,12 +5,12 @@ internal import UbiquityCore
 
 /// The keys of one mirror.
 struct KeySelection: Sendable {
-    /// By name, which is looked for first.
+    /// By name. These take precedence.
     let names: [String: ConflictPolicy]
-    /// In the order in which they were given.
+    /// In the order given.
     private let patterns: [MirroredKeys]
 
-    /// - Throws: `UbiquityError` for keys that cannot be mirrored, and for none at all.
+    /// - Throws: `UbiquityError` for keys that cannot be mirrored, and for an empty list.
     init(_ keys: [MirroredKeys]) throws {
         var names: [String: ConflictPolicy] = [:]
         var patterns: [MirroredKeys] = []
@@ -26,14 +26,14 @@ struct KeySelection: Sendable {
         (self.names, self.patterns) = (names, patterns)
     }
 
-    /// How conflicts of a key are resolved; nil: it is not mirrored.
+    /// The conflict policy of a key; nil if it is not mirrored.
     func policy(of name: String) -> ConflictPolicy? {
         if let policy = names[name] { return policy }
         guard let pattern = patterns.first(where: { $0.pattern.covers(name) }) else { return nil }
         return MirroredName.refusal(of: name) == nil ? pattern.policy : nil
     }
 
-    /// A key that both have, as far as that can be told without asking for each key there is.
+    /// A key that both have, as far as can be told without trying all possible keys.
     func overlap(with other: KeySelection) -> String? {
         names.keys.first { other.policy(of: $0) != nil }
             ?? other.names.keys.first { policy(of: $0) != nil }

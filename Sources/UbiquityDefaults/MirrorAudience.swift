@@ -6,26 +6,26 @@ internal import Synchronization
 internal import Ubiquity
 internal import UbiquityCore
 
-/// Who is told of what a mirror did: observers of its notification, readers of its sequences, the log.
+/// The subscribers of a mirror: observers of its notification, readers of its sequences, the log.
 ///
-/// Told on `queue`, a serial one, with no lock held, and never inside of a call of the app's.
+/// They are called on the serial `queue`, without a lock held, and never within a call of the app.
 ///
-/// Shared state: `state`, by its mutex, for readers come and go on any thread.
+/// Shared state: `state`, guarded by its mutex, because readers come and go on any thread.
 final class MirrorAudience: Sendable {
     private struct State {
         var changeReaders: [Int: ChangeReader] = [:]
         var issueReaders: [Int: AsyncStream<MirrorIssue>.Continuation] = [:]
         var readers = 0
-        /// Those of now, by their keys.
+        /// The current issues by key.
         var issues: [String: MirrorIssue] = [:]
-        /// What is still to be told: keys together, and the newest issues, however long an observer
-        /// takes.
+        /// The news not delivered yet. Keys are combined and only the newest issues kept, however
+        /// long an observer takes.
         var changed: Set<String> = []
         var news: [MirrorIssue] = []
         var isPlanned = false
         var isOver = false
 
-        /// - Returns: Whether the caller must start the telling.
+        /// - Returns: Whether the caller must start the delivery.
         mutating func plan() -> Bool {
             defer { isPlanned = true }
             return !isPlanned
@@ -42,7 +42,7 @@ final class MirrorAudience: Sendable {
     private let store: UbiquitousKeyValueStore
     private let queue = DispatchQueue(label: "ubiquity.mirror.notices")
     private let state = Mutex(State())
-    /// Whom notifications come from; set once, before the first is posted.
+    /// The object of notifications. Set once, before the first is posted.
     private let mirror = Mutex<WeakMirror>(WeakMirror())
 
     private struct WeakMirror { weak var mirror: DefaultsMirror? }
@@ -97,7 +97,7 @@ final class MirrorAudience: Sendable {
         }
     }
 
-    /// A reader that is slower gets the keys of several changes together.
+    /// A slow reader gets the keys of several changes combined.
     func changes() -> some AsyncSequence<[String], Never> & Sendable {
         let (wakes, wake) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -119,7 +119,7 @@ final class MirrorAudience: Sendable {
 
     // MARK: - Issues
 
-    /// Once for as long as it is the same.
+    /// Reports an issue once for as long as it stays the same.
     func report(_ kind: MirrorIssue.Kind, _ key: String, _ reason: String) {
         let issue = MirrorIssue(
             key: key, kind: kind, description: "the key \"\(key)\" is not mirrored: \(reason)")
@@ -135,7 +135,7 @@ final class MirrorAudience: Sendable {
         if mustStart { queue.async { [self] in tellWaiting() } }
     }
 
-    /// There is none with this key any more. What was discarded stays so.
+    /// Removes the issue with this key, unless it is about a discarded change.
     func settle(_ key: String) {
         state.withLock { state in
             guard !state.issues.isEmpty, state.issues[key]?.kind != .discarded else { return }
@@ -149,7 +149,7 @@ final class MirrorAudience: Sendable {
         for reader in state.withLock({ Array($0.issueReaders.values) }) { reader.yield(issue) }
     }
 
-    /// Those of now first.
+    /// Begins with the current issues.
     func issues() -> AsyncStream<MirrorIssue> {
         let (stream, reader) = AsyncStream.makeStream(
             of: MirrorIssue.self, bufferingPolicy: .bufferingNewest(Self.issuesMax))
@@ -166,7 +166,7 @@ final class MirrorAudience: Sendable {
 
     // MARK: - Readers
 
-    /// - Returns: The reader's number; 0: nothing will follow.
+    /// - Returns: The reader's number; 0 if nothing will follow.
     private func add(_ body: (inout State, Int) -> Void) -> Int {
         state.withLock { state in
             guard !state.isOver else { return 0 }

@@ -4,10 +4,10 @@ internal import Dispatch
 internal import Synchronization
 internal import Ubiquity
 
-/// Which mirrors run in this process, and on what: two on one key would each take what the other
-/// wrote for a change of the app's.
+/// The mirrors of this process and their keys. Two mirrors on one key would each take the other's
+/// writes for changes of the app.
 ///
-/// Shared state: `state`, by its mutex, for mirrors come and go on any thread.
+/// Shared state: `state`, guarded by its mutex, because mirrors come and go on any thread.
 final class MirrorClaims: Sendable {
     static let shared = MirrorClaims()
 
@@ -44,7 +44,7 @@ final class MirrorClaims: Sendable {
         }
     }
 
-    /// Whether a mirror that was there before has the key too.
+    /// Whether an earlier mirror has the key too.
     func isTaken(_ name: String, from number: Int) -> Bool {
         state.withLock { state in
             guard state.claims.count > 1, let own = state.claims[number] else { return false }
@@ -54,7 +54,7 @@ final class MirrorClaims: Sendable {
         }
     }
 
-    /// What a comparison of these preferences enters, and leaves at its end.
+    /// The group that a comparison of these preferences enters, and leaves at its end.
     func rounds(of domain: DefaultsDomain) -> DispatchGroup {
         state.withLock { state in
             if let rounds = state.rounds[domain] { return rounds }
@@ -64,11 +64,11 @@ final class MirrorClaims: Sendable {
         }
     }
 
-    /// Waits for the comparisons of these preferences that are under way: a mirror that was stopped a
-    /// moment ago may not have written yet what it agreed on.
+    /// Waits for the comparisons of these preferences under way: a mirror that was stopped a moment
+    /// ago may not have written its agreed values yet.
     ///
-    /// No longer than a second: where preferences tell of their changes, such a comparison may wait
-    /// for the thread that calls.
+    /// Waits for at most a second: where preferences report their changes, such a comparison may
+    /// wait for the calling thread.
     func waitForRounds(of domain: DefaultsDomain) {
         _ = rounds(of: domain).wait(timeout: .now() + .seconds(1))
     }

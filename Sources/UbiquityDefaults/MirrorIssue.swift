@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why one key is not mirrored, or a value of it was not. The other keys go on.
+/// The reason a key, or a value of it, is not mirrored. The other keys are not affected.
 public struct MirrorIssue: Hashable, Sendable, CustomStringConvertible {
-    /// What kind of trouble it is.
+    /// The kind of an issue.
     public enum Kind: String, Hashable, Sendable {
-        /// The value is no property list, or the preferences cannot have it.
+        /// The value is not a property list, or the preferences cannot hold it.
         case value
         /// The store refuses the value, because the key is too long or the store is full. The
         /// preferences keep it.
         case refused
-        /// Another mirror has the key, or another key that the preferences take for the same.
+        /// Another mirror has the key, or another key that the preferences consider equal.
         case taken
-        /// A change waited when the device came to another account, which must not get it: the
-        /// preferences have that account's value now.
+        /// A change was waiting when the device switched to another account, which must not get it.
+        /// The preferences have that account's value now.
         case discarded
     }
 
     /// The key.
     public var key: String
-    /// What kind of trouble it is.
+    /// The kind of the issue.
     public var kind: Kind
-    /// One sentence for people.
+    /// A sentence for people.
     public var description: String
 }

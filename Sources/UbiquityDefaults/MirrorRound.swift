@@ -3,7 +3,8 @@
 internal import Ubiquity
 internal import UbiquityCore
 
-/// One look at all keys of both sides, and what follows from it. On the mirror's queue.
+/// One comparison of all keys of both sides, with the resulting actions. Runs on the mirror's
+/// queue.
 final class MirrorRound {
     private struct Item {
         var name: String
@@ -19,17 +20,18 @@ final class MirrorRound {
     private var store: MirroredContent
     private let course: MirrorCourse
     private var items: [Item] = []
-    /// To be written to the preferences, instead of what they had in the beginning.
+    /// The values to write to the preferences, and what they had at the beginning.
     private var writes: [(item: Item, value: PropertyListValue?)] = []
     private var agreements: [(item: Item, value: PropertyListValue?)] = []
-    /// What was counted under each key, where that goes on.
+    /// The running count of each key that has one.
     private var counts: [String: KeptCount] = [:]
     private(set) var known: [String: ValueFingerprint] = [:]
     private(set) var hasWritten = false
 
     init(_ work: MirrorWork, atStart: Bool) {
         self.work = work
-        // The store first: what the preferences have is then never older than what was seen of it.
+        // The store first, so that the content of the preferences is never older than what was seen
+        // of it.
         store = work.store.mirrored(atStart: atStart)
         before = work.domain.content()
         course = store.store.course(since: before.pact)
@@ -37,8 +39,8 @@ final class MirrorRound {
         if course != .wait { collect() }
     }
 
-    /// What was counted and may not have come to the store's disk, for the process ended, is said once
-    /// more. Who has an older copy of the preferences begins another count.
+    /// Repeats counts that may not have reached the store's disk before the process ended. Where
+    /// the preferences are an older copy, another count begins.
     private func takeUpCounts(atStart: Bool) {
         counts = before.agreements.compactMapValues(\.count)
         guard atStart, !counts.isEmpty else { return }
@@ -50,13 +52,13 @@ final class MirrorRound {
         store = work.store.mirrored(atStart: atStart)
     }
 
-    // MARK: - Looking
+    // MARK: - Comparing
 
     private func collect() {
         var remote: [String: PropertyListValue] = [:]
         for (key, value) in store.values.sorted(by: { $0.key < $1.key }) {
             guard work.keys.policy(of: key.string) != nil else { continue }
-            // Swift and Foundation take keys that differ in Unicode normalisation only for one.
+            // Swift and Foundation consider keys equal that differ only in Unicode normalisation.
             if remote[key.string] == nil {
                 remote[key.string] = value
             } else {
@@ -70,7 +72,7 @@ final class MirrorRound {
     private func look(at name: String, remote: PropertyListValue?) {
         let agreement = before.agreements[name]
         guard let policy = work.keys.policy(of: name) else {
-            // Not mirrored any longer: if it is again, nothing will have been agreed on.
+            // The key is no longer mirrored. If it is again, nothing will have been agreed on.
             if agreement != nil { forget(name) }
             return
         }
@@ -78,7 +80,7 @@ final class MirrorRound {
             return work.audience.report(.taken, name, "another mirror has the key")
         }
         do {
-            // What the app's own rule makes of several values, the store knows only from now on.
+            // With the app's own rule, the store knows the merged value only from now on.
             let remote = work.declare(policy, name) ? work.store.value(name) : remote
             let local = try before.value(name)
             add(
@@ -118,10 +120,10 @@ final class MirrorRound {
         hasWritten = true
     }
 
-    // MARK: - Doing
+    // MARK: - Acting
 
-    /// Tells the store what changed in the preferences.
-    /// - Returns: Whether it took anything.
+    /// Proposes the changes of the preferences to the store.
+    /// - Returns: Whether it accepted any.
     func propose() -> Bool {
         var hasProposed = false
         for item in items where item.step == .propose && !isRefused(item) {
@@ -145,7 +147,7 @@ final class MirrorRound {
                 try propose(count, item)
             } else {
                 counts[item.name] = nil
-                // A policy that does not fit the value is the store's to notice and to report.
+                // The store notices and reports a value that does not fit the policy.
                 try work.store.propose(item.local, over: base, forKey: item.name)
             }
             work.refused[item.name] = nil
@@ -158,7 +160,7 @@ final class MirrorRound {
         }
     }
 
-    /// What is counted with this change; nil: the key is no counter, or the value no number.
+    /// The count including this change; nil if the key is not a counter or the value not a number.
     private func counted(
         _ item: Item, from base: PropertyListValue?, to local: PropertyListValue
     ) -> KeptCount? {
@@ -168,7 +170,8 @@ final class MirrorRound {
         return KeptCount(run: .random(in: 0 ... .max)).adding(from: base, to: local)
     }
 
-    /// First the preferences know, and then the store: what is lost in between is said again.
+    /// Writes to the preferences before the store, so that a loss in between is repaired by writing
+    /// again.
     private func propose(_ count: KeptCount, _ item: Item) throws {
         let old = item.agreement
         work.domain.agree(on: item.local, forKey: item.name, keepsValue: true, count: count)
@@ -189,8 +192,8 @@ final class MirrorRound {
         work.refused[item.name].map { $0 == refusal(of: item) } ?? false
     }
 
-    /// Writes to the preferences what the store has, where they have still what they had.
-    /// - Returns: The keys that were written, and whether the app was faster with others.
+    /// Writes the store's values to the preferences where those are unchanged.
+    /// - Returns: The written keys, and whether the app has changed others meanwhile.
     func take() -> (keys: [String], hasMissed: Bool) {
         guard !writes.isEmpty else { return ([], false) }
         let now = work.domain.content()
@@ -215,7 +218,7 @@ final class MirrorRound {
             "a change waited when the device came to another account, which must not get it")
     }
 
-    /// Takes note of what both have now.
+    /// Stores the values that both now have in common.
     func agree() {
         for (item, value) in agreements {
             work.domain.agree(

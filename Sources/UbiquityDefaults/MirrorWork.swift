@@ -6,14 +6,15 @@ internal import Synchronization
 internal import Ubiquity
 internal import UbiquityCore
 
-/// Keeps preferences and a store equal, by rounds: each looks at all keys of both, does what
-/// ``MirrorRule`` says, and takes note of what both have then.
+/// Keeps preferences and a store equal, in rounds. Each round compares all keys of both, does what
+/// ``MirrorRule`` says, and stores the agreed values.
 ///
 /// Shared state:
-/// - `queue`, a serial one, on which all rounds are; with it go `domain`, `isFirst`, `timer`,
-///   `refused`, `declared` and `known`.
-/// - `isScheduled` and `isStopped`, by their mutex, because rounds are asked for on any thread.
-/// - The store, the selection and the audience are constants, and guard themselves.
+/// - `queue`, a serial one for all rounds. `domain`, `isFirst`, `timer`, `refused`, `declared` and
+///   `known` belong to it.
+/// - `isScheduled` and `isStopped`, guarded by their mutex, because rounds are requested on any
+///   thread.
+/// - The store, the selection and the audience are thread-safe constants.
 final class MirrorWork: @unchecked Sendable {
     let domain: MirroredDomain
     let store: UbiquitousKeyValueStore
@@ -33,15 +34,15 @@ final class MirrorWork: @unchecked Sendable {
 
     private var isFirst = true
     private var timer: (any DispatchSourceTimer)?
-    /// What the store did not take, and when: it is not asked again while nothing has changed.
+    /// The refused values. They are not proposed again while nothing has changed.
     var refused: [String: Refusal] = [:]
     /// The names whose policy the store knows.
     private var declared: Set<String> = []
-    /// What was agreed on in the last round.
+    /// The agreed values of the last round.
     var known: [String: ValueFingerprint] = [:]
 
     struct Refusal: Equatable {
-        /// Nil: a removal.
+        /// Nil for a removal.
         var mark: ValueFingerprint?
         var usage: Usage
         var limits: StoreLimits
@@ -59,19 +60,19 @@ final class MirrorWork: @unchecked Sendable {
         audience = MirrorAudience(store)
     }
 
-    /// - Returns: Whether the store did not know the key's policy.
+    /// - Returns: Whether the policy was new to the store.
     func declare(_ policy: ConflictPolicy, _ name: String) -> Bool {
         guard !policy.isLatest, declared.insert(name).inserted else { return false }
         store.setConflictPolicy(policy, forKey: name)
         return true
     }
 
-    // MARK: - When
+    // MARK: - Scheduling
 
-    /// The first round, at once.
+    /// Runs the first round at once.
     func begin() { queue.sync { round() } }
 
-    /// A round, soon; one for all who ask until it begins.
+    /// Schedules a round. All requests until it begins share it.
     func schedule() {
         let mustStart = state.withLock { state in
             defer { state.isScheduled = true }
@@ -90,16 +91,16 @@ final class MirrorWork: @unchecked Sendable {
         }
     }
 
-    /// The store told of a change.
+    /// Handles a change of the store.
     func told(_ change: UbiquityChange) {
         queue.async { [self] in
-            // An echo.
+            // Our own write.
             if change.origin == .own, change.keys.allSatisfy(isKnown) { return }
             round()
         }
     }
 
-    /// A round each time, from now on.
+    /// Runs a round after each interval, from now on.
     func round(every interval: Duration) {
         queue.async { [self] in
             guard !isStopped else { return }
@@ -115,7 +116,7 @@ final class MirrorWork: @unchecked Sendable {
         }
     }
 
-    /// No round begins after it; one that is under way ends.
+    /// Prevents further rounds. A round under way completes.
     func stop() {
         let isFirst = state.withLock { state in
             defer { state.isStopped = true }
@@ -144,12 +145,12 @@ final class MirrorWork: @unchecked Sendable {
     private func round() {
         rounds.enter()
         defer { rounds.leave() }
-        // Once it was stopped, another mirror may be there already.
+        // Another mirror may exist already after a stop.
         guard !isStopped else { return }
         domain.lookAtFile()
         let round = MirrorRound(self, atStart: isFirst)
         isFirst = false
-        // The preferences must not remember a change that the store's disk could still forget.
+        // The preferences must not remember a change that the store's disk could still lose.
         if round.propose() { _ = store.synchronize() }
         let (taken, missed) = round.take()
         round.agree()
@@ -161,8 +162,8 @@ final class MirrorWork: @unchecked Sendable {
 }
 
 extension MirrorWork {
-    /// For the app, on whatever thread it calls.
-    /// - Returns: Whether the value is one that preferences can have.
+    /// For the app, on any thread.
+    /// - Returns: Whether preferences can hold the value.
     func set(_ value: Any, forKey name: String) -> Bool {
         do {
             let value = try PropertyListValue(value)

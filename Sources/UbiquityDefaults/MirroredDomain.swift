@@ -4,11 +4,11 @@ internal import Foundation
 internal import Ubiquity
 internal import UbiquityCore
 
-/// Preferences as a mirror reads and writes them: what was set, never a registered default or a
-/// program's argument; and the bookkeeping that lies among them.
+/// Reads and writes preferences for a mirror: values that are set, never registered defaults or
+/// program arguments; and the bookkeeping among them.
 ///
-/// Belongs to the mirror's queue. `@unchecked Sendable` because `UserDefaults` guards itself, which
-/// Foundation on Linux does not say.
+/// Confined to the mirror's queue. `@unchecked Sendable` because `UserDefaults` is thread-safe,
+/// which Foundation on Linux does not declare.
 final class MirroredDomain: @unchecked Sendable {
     let defaults: UserDefaults
     private let domain: DefaultsDomain
@@ -31,27 +31,27 @@ final class MirroredDomain: @unchecked Sendable {
 
     // MARK: - Reading
 
-    /// All of one moment. Cost on Linux: about 3 µs a key, those of the bookkeeping included.
+    /// A consistent snapshot. Cost on Linux: about 3 µs for each key, bookkeeping included.
     func content() -> DomainContent {
         DomainContent(
             values: defaults.persistentDomain(forName: domain.name) ?? [:],
             bookkeeping: bookkeeping)
     }
 
-    /// Takes in what other processes wrote, if they did. The systems of Apple do by themselves.
+    /// Reads what other processes wrote, if anything. Apple's systems do this automatically.
     func lookAtFile() {
         #if !canImport(Darwin)
         guard file.look != seen else { return }
         file.exclusively {
             defaults.synchronize()
-            // What was written is read at the first question for it.
+            // Written values are read with the first access to them.
             _ = content()
         }
         seen = file.look
         #endif
     }
 
-    /// Writes to the disk what was set. The systems of Apple do by themselves.
+    /// Writes changes to disk. Apple's systems do this automatically.
     func flush() {
         #if !canImport(Darwin)
         file.exclusively { _ = defaults.synchronize() }
@@ -61,17 +61,17 @@ final class MirroredDomain: @unchecked Sendable {
 
     // MARK: - Writing
 
-    /// - Parameter old: What is there now.
+    /// - Parameter old: The current value.
     func write(_ value: PropertyListValue?, over old: PropertyListValue?, forKey name: String) {
         guard let value else { return defaults.removeObject(forKey: name) }
         #if !canImport(Darwin)
-        // Else the old number would stay.
+        // Otherwise the old number would stay.
         if let old, value.looksEqual(to: old) { defaults.removeObject(forKey: name) }
         #endif
         defaults.set(value.boxed, forKey: name)
     }
 
-    /// - Parameter value: Nil: nothing is agreed on.
+    /// - Parameter value: Nil to remove the agreed value.
     func agree(
         on value: PropertyListValue?, forKey name: String, keepsValue: Bool,
         count: KeptCount? = nil

@@ -3,7 +3,7 @@
 public import Ubiquity
 internal import UbiquityCore
 
-/// One or more keys that a ``DefaultsMirror`` keeps equal, and what becomes of conflicting writes.
+/// One or more keys that a ``DefaultsMirror`` keeps equal, and their conflict policy.
 ///
 /// ```swift
 /// keys: ["theme", .key("level", .maximum), .prefix("editor.")]
@@ -28,15 +28,16 @@ public struct MirroredKeys: Sendable, ExpressibleByStringLiteral {
         MirroredKeys(pattern: .name(name), policy: policy)
     }
 
-    /// All keys that begin so. An empty beginning is refused: it would be all keys by accident.
+    /// All keys with this prefix. An empty prefix is refused, because it would match all keys by
+    /// accident.
     public static func prefix(
         _ beginning: String, _ policy: ConflictPolicy = .latest
     ) -> MirroredKeys {
         MirroredKeys(pattern: .prefix(beginning), policy: policy)
     }
 
-    /// All keys for which the closure says so, always the same for the same key. It is asked often,
-    /// on a queue of the mirror's, and must be quick.
+    /// All keys for which the closure returns true. It must always give the same result for a key.
+    /// It is called often, on a queue of the mirror, and must be fast.
     public static func matching(
         _ policy: ConflictPolicy = .latest, _ isMirrored: @escaping @Sendable (String) -> Bool
     ) -> MirroredKeys {
@@ -58,7 +59,7 @@ extension MirroredKeys.Pattern {
         }
     }
 
-    /// Why it cannot be mirrored, a sentence; nil: it can.
+    /// The reason it cannot be mirrored, as a sentence; nil if it can.
     var refusal: String? {
         switch self {
         case .name(let name): MirroredName.refusal(of: name).map { "\"\(name)\": \($0)" }

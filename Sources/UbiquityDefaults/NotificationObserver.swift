@@ -2,13 +2,13 @@
 
 internal import Foundation
 
-/// Is called for a notification until it is gone.
+/// Calls a closure for each notification until it is released.
 ///
-/// `@unchecked Sendable`: the token is only ever handed back to the centre.
+/// `@unchecked Sendable`: the token is only ever returned to the notification centre.
 final class NotificationObserver: @unchecked Sendable {
     private let token: any NSObjectProtocol
 
-    /// - Parameter name: Whosever it is: an app may have several objects for one domain.
+    /// - Parameter name: Observed for all objects, because an app may have several for one domain.
     init(_ name: Notification.Name, _ body: @escaping @Sendable () -> Void) {
         token = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) {
             _ in body()

@@ -3,12 +3,12 @@
 internal import Foundation
 internal import Ubiquity
 
-/// The file of some preferences on Linux, to see by a glance whether another process wrote it.
+/// The file of some preferences on Linux, used to see quickly whether another process wrote it.
 ///
-/// Only a hint: where it lies elsewhere than thought, other processes' writes are noticed when
-/// something else has the preferences written or read anew.
+/// Only a hint: if the file is elsewhere than expected, other processes' writes are noticed when
+/// something else makes Foundation write or read the preferences.
 struct PreferencesFile {
-    /// What is another one after a write.
+    /// Attributes that differ after a write.
     struct Look: Equatable {
         var date: Date?
         var number: Int?
@@ -30,24 +30,25 @@ struct PreferencesFile {
         return folder.isEmpty ? NSHomeDirectory() + "/.config" : folder
     }
 
-    /// Keeps other processes' mirrors from the file meanwhile: Foundation writes it in place and
-    /// without a lock, and who reads half of it takes the preferences for lost.
+    /// Keeps other processes' mirrors away from the file during the body. Foundation writes the
+    /// file in place without a lock, and a reader of half of it would consider the preferences
+    /// lost.
     ///
-    /// Does not wait longer than a quarter of a second, and goes on then.
+    /// Waits for at most a quarter of a second, and then continues anyway.
     func exclusively(_ body: () -> Void) {
         guard let lock = try? FileLock(path: lockPath) else { return body() }
         for _ in 0..<Self.attempts {
             if lock.tryLock() { break }
             Thread.sleep(forTimeInterval: Self.attemptSeconds)
         }
-        // Closing the file, at the end, unlocks it.
+        // Closing the file at the end releases the lock.
         withExtendedLifetime(lock) { body() }
     }
 
     private static let attempts = 50
     private static let attemptSeconds = 0.005
 
-    /// Nil: there is no such file.
+    /// Nil if there is no such file.
     var look: Look? {
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
             return nil

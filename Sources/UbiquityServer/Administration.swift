@@ -2,18 +2,17 @@
 
 package import UbiquityCore
 
-/// What an operator does directly in a server's data folder, for whoever can read it. A server may
-/// be running on it meanwhile, and notices within a second. Blocks for the disk, at most some
-/// seconds, and as long as writing the whole database takes where an account is erased and no server
-/// runs.
+/// Operations of an operator directly in a server's data folder, for anyone who can read it. A
+/// server may be running there and notices them within a second. Blocks for the disk: at most some
+/// seconds, or, when an account is erased and no server is running, as long as it takes to rewrite
+/// the whole database.
 ///
 /// Every call throws ``AdministrationError``.
 package struct Administration: Sendable {
     let storage: any ServerStorage
     let desk: OperatorDesk
 
-    /// - Parameter codeSeconds: How long a code that is made can be used; nil: as with a server by
-    ///   default.
+    /// - Parameter codeSeconds: How long new codes are valid; nil for a server's default.
     /// - Throws: ``ServerStartError``; ``ServerStartError/noServerData(path:)`` if no server ever
     ///   ran there.
     package init(dataFolder: String, codeSeconds: Int64? = nil) throws(ServerStartError) {
@@ -35,7 +34,7 @@ package struct Administration: Sendable {
         }
     }
 
-    /// A further code, for a further device.
+    /// Makes another code, for another device.
     package func newCode(
         accountName name: String, terms: CredentialTerms = CredentialTerms()
     ) throws(AdministrationError) -> Invitation {
@@ -45,12 +44,12 @@ package struct Administration: Sendable {
         }
     }
 
-    /// In the order of their names.
+    /// Sorted by name.
     package func accounts() throws(AdministrationError) -> [Account] {
         do { return try storage.accounts() } catch { throw .storage(error) }
     }
 
-    /// With their devices, in the order of their names.
+    /// The accounts with their devices, sorted by name.
     package func accountSummaries() throws(AdministrationError) -> [AccountSummary] {
         do { return try desk.accounts(after: nil, max: .max) } catch { throw .storage(error) }
     }
@@ -64,9 +63,9 @@ package struct Administration: Sendable {
         }
     }
 
-    /// Removes the account with all that is its.
-    /// - Returns: Whether nothing of it is in the database's files any more. False: another program
-    ///   reads them, or there is no room to write them anew; a server does it as soon as it can.
+    /// Removes the account with everything that belongs to it.
+    /// - Returns: Whether the database's files are free of its data. If not, another program reads
+    ///   them or there is no room to rewrite them; a server does so as soon as it can.
     package func erase(accountName name: String) throws(AdministrationError) -> Bool {
         let accountName = try check(name)
         do { _ = try desk.erase(accountName) } catch {
@@ -80,7 +79,7 @@ package struct Administration: Sendable {
 
     // MARK: Devices
 
-    /// The devices of an account that are signed in, the oldest first.
+    /// The signed-in devices of an account, the oldest first.
     package func devices(accountName name: String) throws(AdministrationError) -> [Device] {
         let accountName = try check(name)
         do { return try desk.devices(of: accountName) } catch {
@@ -97,7 +96,7 @@ package struct Administration: Sendable {
         }
     }
 
-    /// Signs a device out, for good. A running server notices within a second.
+    /// Signs a device out for good. A running server notices within a second.
     package func revoke(
         _ device: DeviceID, accountName name: String
     ) throws(AdministrationError) {

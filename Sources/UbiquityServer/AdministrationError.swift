@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why the operator's wish was not fulfilled. One sentence for a person.
+/// The reason an operation of the operator failed, as a sentence for people.
 package enum AdministrationError: Error, Hashable, Sendable {
     case nameInvalid(String)
     case accountExists(String)

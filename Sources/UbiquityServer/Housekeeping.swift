@@ -5,10 +5,11 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UbiquityCore
 
-/// What a server does beside requests: four times a second it follows what other processes did
-/// (revoked, erased, registered), and scrubs what was erased; once a second signs of life, what was
-/// seen of devices, credentials that expired, forgetting deletions. When the server is to stop, it
-/// ends the streams, which would otherwise keep it running.
+/// The periodic work of a server. Four times a second it applies the changes of other processes
+/// (revocations, erasures, registrations), compacts tombstones, and scrubs erased data. Once a
+/// second it sends keep-alives, ends streams with expired credentials, and stores when devices were
+/// last seen. When the server is to stop, it ends the streams, which would otherwise keep the
+/// server running.
 ///
 /// State: `forgetting`, `ran`, `surplus` and `tidied`, guarded by their locks, though only one
 /// tick runs at a time.
@@ -28,26 +29,27 @@ final class Housekeeping: Service {
     let logger: Logger
 
     private struct Forgetting {
-        /// When all stores were last asked for, in milliseconds of uptime; nil: not yet.
+        /// When the stores were last listed, in milliseconds of uptime; nil if never.
         var listed: Int64?
-        /// Those whose deletions are to be looked at.
+        /// The stores whose tombstones are to be checked.
         var stores: Set<StoreKey> = []
     }
 
     private let forgetting = Mutex(Forgetting())
-    /// When the running time was last noted, likewise.
+    /// When the running time was last stored, in milliseconds of uptime.
     private let ran = Mutex<Int64?>(nil)
     private static let runningMilliseconds: Int64 = 60_000
     private static let forgettingMilliseconds: Int64 = 3_600_000
-    /// How long pushes wait for the forgetting at most, but for one store, each tick; and for a slice of
-    /// what was erased.
+    /// The longest time per tick that pushes wait for compaction, except that one store is always
+    /// done. Also the longest time for one slice of erased data.
     private static let sliceMilliseconds: Int64 = 5
-    /// Of a tick.
+    /// The time per tick for erased data.
     private static let erasingMilliseconds: Int64 = 200
-    /// Entries of the audit log that are too many, likewise.
+    /// The excess entries of the audit log, which are removed in the same way.
     private let surplus = Mutex<[Int64]>([])
     private static let surplusPerTickMax = 256
-    /// The same of expired devices, and of looking for entries that are too many.
+    /// When expired devices were last removed and the audit log was last examined, in milliseconds
+    /// of uptime.
     private let tidied = Mutex<Int64?>(nil)
     private static let tidyingMilliseconds: Int64 = 60_000
 
@@ -129,7 +131,7 @@ final class Housekeeping: Service {
         }
     }
 
-    /// Once, and not with each push that it refuses: the log may be on the same disk.
+    /// Logged once, not for each push that is refused: the log may be on the same disk.
     private func noteFullness() {
         let isFull = storage.isFull
         guard isFull != readiness.isFull else { return }
@@ -145,7 +147,7 @@ final class Housekeeping: Service {
         hub.keepAlive(tick: second)
     }
 
-    /// On the writer's thread, as what follows.
+    /// Runs on the writer's thread, like the following.
     private func followOthers() throws {
         guard try storage.hasForeignWrites() else { return }
         authenticator.forgetAll()
@@ -163,7 +165,8 @@ final class Housekeeping: Service {
         try storage.record(failures.take(now: settings.clock.now()))
     }
 
-    /// What is left of erased accounts, in slices, so that pushes have their turn between two.
+    /// Removes the remaining data of erased accounts in slices, so that pushes have their turn in
+    /// between.
     private func eraseRest() async throws {
         let end = settings.clock.uptime() + Self.erasingMilliseconds
         while try await writer.run({ [storage] in
@@ -171,7 +174,7 @@ final class Housekeeping: Service {
         }), settings.clock.uptime() < end {}
     }
 
-    /// Some at a time, as with deletions.
+    /// Removes some entries at a time, like tombstones.
     private func trimAudit() throws {
         let numbers = surplus.withLock { surplus in
             let first = Array(surplus.prefix(Self.surplusPerTickMax))
@@ -190,8 +193,8 @@ final class Housekeeping: Service {
         }
     }
 
-    /// How long the server has run since it last noted that; nil: not long. A process that was stopped
-    /// did not run meanwhile.
+    /// The running time since it was last stored; nil if too short. A process that was stopped was
+    /// not running meanwhile.
     private func timeToNote() -> Int64? {
         let now = settings.clock.uptime()
         return ran.withLock { last in
@@ -223,7 +226,7 @@ final class Housekeeping: Service {
         }
     }
 
-    /// A few stores at a time: a pass over all of them would hold up everybody's pushes.
+    /// Handles a few stores at a time: a pass over all of them would delay everybody's pushes.
     private func forgetDeletions() throws {
         let crowded = commits.crowded.withLock { stores in
             defer { stores = [] }

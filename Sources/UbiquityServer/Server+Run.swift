@@ -16,8 +16,8 @@ extension Server {
         onMetricsReady: @escaping @Sendable (Int) async -> Void = { _ in }
     ) async throws {
         try await readers.run { [housekeeping] in try housekeeping.apps.reload() }
-        // Services end in reverse: first the housekeeping, which ends the streams, for the
-        // application waits for them.
+        // Services end in reverse order: first the housekeeping, which ends the streams that the
+        // application waits for.
         var services: [any Service] = [application(onReady: onReady)]
         if let port = settings.metricsPort {
             services.append(metrics(port: port, onReady: onMetricsReady))
@@ -59,8 +59,8 @@ extension Server {
             logger: logger)
     }
 
-    /// Some more than may stay, to tell them that they may not; then they wait in the system's
-    /// queue.
+    /// Accepts some more connections than may stay, to tell them that they may not. Others wait in
+    /// the system's queue.
     private var acceptedMax: Int { settings.connectionsMax + Self.refusedMax }
 
     static let refusedMax = 128
@@ -110,7 +110,7 @@ extension Server {
         }
     }
 
-    /// To be called when nothing runs any more.
+    /// Call when nothing is running any more.
     func close() {
         do {
             try storage.note(sightings.take())

@@ -3,7 +3,7 @@
 internal import Logging
 internal import UbiquityCore
 
-/// The parts of a server, and how they belong together.
+/// The parts of a server, wired together.
 struct Server: Sendable {
     let settings: ServerSettings
     let storage: any ServerStorage

@@ -2,11 +2,11 @@
 
 internal import Foundation
 
-/// The server's two times. A value, so that a test brings its own.
+/// The server's two clocks. A value, so that tests can supply their own.
 package struct ServerClock: Sendable {
     /// Milliseconds since 1970-01-01 00:00:00 UTC.
     package var now: @Sendable () -> Int64
-    /// Milliseconds of a clock that is never set.
+    /// Milliseconds of a monotonic clock.
     package var uptime: @Sendable () -> Int64
 
     package init(now: @escaping @Sendable () -> Int64, uptime: @escaping @Sendable () -> Int64) {

@@ -3,14 +3,14 @@
 internal import Foundation
 internal import NIOCore
 
-/// Why a server cannot start, or an administration cannot begin. One sentence for a person.
+/// The reason a server or an administration cannot start, as a sentence for people.
 package enum ServerStartError: Error, Equatable, Sendable {
     case portTaken(host: String, port: Int)
     case addressUnusable(host: String, port: Int, reason: String)
     case folderUnusable(path: String, reason: String)
     case folderInUse(path: String)
     case noServerData(path: String)
-    /// - Parameter owner: Who may; nil: not known.
+    /// - Parameter owner: The user with the permission; nil if unknown.
     case notPermitted(path: String, owner: String?)
     case databaseDamaged(path: String, reason: String)
     case databaseForeign(path: String)
@@ -20,7 +20,7 @@ package enum ServerStartError: Error, Equatable, Sendable {
 }
 
 extension ServerStartError {
-    /// What it means that nobody can be listened to there.
+    /// Translates the failure to listen at an address.
     init(listening error: any Error, host: String, port: Int) {
         if let error = error as? ServerStartError {
             self = error

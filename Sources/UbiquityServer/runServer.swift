@@ -4,11 +4,11 @@ package import Logging
 
 /// Runs a server until the task is cancelled or the process is told to end (SIGTERM, SIGINT).
 ///
-/// Then pushes under way are answered, streams end within about a second, and the database is
-/// closed.
+/// At the end, pushes under way are answered, streams end within about a second, and the database
+/// is closed.
 /// - Parameters:
-///   - onReady: Called once, with the port, when requests are taken.
-///   - onMetricsReady: The same for the metrics, where the settings ask for them.
+///   - onReady: Called once with the port when the server accepts requests.
+///   - onMetricsReady: The same for the metrics, if the settings enable them.
 /// - Throws: ``ServerStartError`` if it cannot start.
 package func runServer(
     _ settings: ServerSettings, logger: Logger,
@@ -33,7 +33,8 @@ package func runServer(
     try await server.run(onReady: onReady, onMetricsReady: onMetricsReady)
 }
 
-/// Not worth staying away for: a disk may be full.
+/// Records changed limits. A failure does not keep the server from starting, because the disk may
+/// be full.
 private func recordLimits(
     _ settings: ServerSettings, in storage: SQLiteServerStorage, _ logger: Logger
 ) {
@@ -45,8 +46,8 @@ private func recordLimits(
     }
 }
 
-/// The system may not let the process have as many connections as the settings do. Then the
-/// server refuses, rather than fails, what is too many.
+/// Lowers the maximum of connections if the system allows the process fewer. The server then
+/// refuses excess connections instead of failing.
 private func withinDescriptors(_ settings: ServerSettings, _ logger: Logger) -> ServerSettings {
     var settings = settings
     let max = FileDescriptors.raise() - FileDescriptors.reserve - Server.refusedMax

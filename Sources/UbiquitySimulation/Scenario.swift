@@ -2,56 +2,58 @@
 
 package import UbiquityCore
 
-/// What a run consists of, drawn from its seed: each has other people, limits and faults.
+/// The setup of a run, drawn from its seed: people, limits and faults.
 ///
-/// A run that has all faults at once hardly ever gets anywhere, and finds less than one that has
-/// a few of them often. So each fault is in about half of the runs.
+/// A run with all faults at once hardly ever makes progress, and finds less than one with a few
+/// frequent faults. So each fault is in about half of the runs.
 package struct Scenario: Sendable {
     package var accounts = 1
     package var devices = 2
     package var stores = 1
-    /// The most processes that one device runs.
+    /// The maximum of processes on one device.
     package var processes = 1
     package var keys = 6
-    /// Keys that are only written together, so that it shows if they come apart.
+    /// Keys that are always written together, so that a torn transaction is detected.
     package var groups = 1
     package var groupSize = 3
-    /// For each, a key whose writes merge.
+    /// Adds one key with each of these policies.
     package var policies: [MergePolicy] = []
     package var firstSync = FirstSyncPolicy.serverWins
     package var limits = StoreLimits()
     package var allowance = Allowance(burst: 20, perSecond: 5)
-    /// Milliseconds between two things that a process does, on average.
+    /// The average time between two actions of a process, in milliseconds.
     package var workInterval: Int64 = 2_000
-    /// Milliseconds between two faults, on average.
+    /// The average time between two faults, in milliseconds.
     package var faultInterval: Int64 = 10_000
-    /// Milliseconds of one way through the network, at most.
+    /// The maximum latency of one direction, in milliseconds.
     package var delayMax: Int64 = 200
-    /// The same from a device to the server; nil: as back.
+    /// The same from a device to the server; nil for the same as back.
     package var delayThereMax: Int64?
-    /// Of devices, the next again as the first.
+    /// The lines of the devices, in rotation.
     package var qualities: [LineQuality] = []
-    /// Streams that the server grants an account.
+    /// The maximum of streams for an account.
     package var streamsMax = Int.max
-    /// Parts of a counter that the server lists before it folds some.
+    /// The number of a counter's parts that the server lists before it folds some.
     package var partsMax = 60
-    /// Increments that it remembers of those; nil: hardly ever are there too many.
+    /// The number of folded increments that the server keeps; nil for the default, which is hardly
+    /// ever reached.
     package var foldedMax: Int?
-    /// Milliseconds after which the server waits no longer for a request.
+    /// The server's timeout for a request, in milliseconds.
     package var requestMillisecondsMax: Int64 = 120_000
-    /// Milliseconds of a flush of a disk, at most.
+    /// The maximum time of a disk flush, in milliseconds.
     package var flushMax: Int64 = 20
-    /// Hours by which a device's wall clock may be wrong.
+    /// The maximum error of a device's wall clock, in hours.
     package var skewHoursMax = 0
     package var faults: Set<Fault> = []
 
-    /// The quickest and simplest: for tests of the simulator itself.
+    /// The fastest and simplest scenario, for tests of the simulator itself.
     package init() {}
 
     /// - Parameters:
-    ///   - merging: For the policies, so that whether there are any changes nothing else.
-    ///   - lines: For what is the matter with lines, likewise.
-    ///   - folding: For how soon counters are folded, likewise.
+    ///   - merging: The source for the policies. It is separate so that their presence changes
+    ///     nothing else.
+    ///   - lines: The source for the qualities of lines, separate likewise.
+    ///   - folding: The source for the folding of counters, separate likewise.
     init(_ chance: Chance, merging: Chance?, lines: Chance, folding: Chance) {
         if let merging, merging.perMille(400) {
             policies = MergePolicy.allCases.filter { _ in merging.coin() }
@@ -70,7 +72,7 @@ package struct Scenario: Sendable {
         limits.keysMax = chance.pick([6, 12, 1_024])
         limits.valueBytesMax = chance.pick([100, 1_000])
         limits.key = .utf8Bytes(16)
-        // So small that a push often has to be sent in parts.
+        // So small that many pushes must be split.
         limits.pushBytesMax = chance.pick([600, 8 << 20])
         allowance = Allowance(
             burst: chance.pick([2, 10, 100]), perSecond: chance.pick([0.5, 5, 50]))
@@ -79,13 +81,13 @@ package struct Scenario: Sendable {
         delayMax = chance.pick([2, 100, 3_000])
         flushMax = chance.pick([1, 20, 500])
         skewHoursMax = chance.pick([0, 1, 30])
-        // One run in ten has none: what fails there is no matter of faults.
+        // One run in ten has no faults: its failures have other causes.
         if chance.perMille(900) {
             faults = Set(Fault.allCases.filter { !Fault.rare.contains($0) && chance.coin() })
-            // From the other source, for runs without them go as they would go if there were none.
+            // From the other source, so that runs without these faults do not change.
             if let merging { faults.formUnion(Fault.rare.filter { _ in merging.perMille(250) }) }
         }
-        // A run of an app that goes on twice gives its names twice: see RELIABILITY.md.
+        // A run of an app that is resumed twice uses its names twice: see RELIABILITY.md.
         if faults.contains(.snapshot) { policies.removeAll { !$0.survivesSnapshots } }
         if lines.perMille(300) { drawLines(lines) }
     }
@@ -100,10 +102,10 @@ package struct Scenario: Sendable {
                 bytesPerSecond: isSlow && chance.coin() ? chance.pick([35, 35, 60, 400]) : nil)
         }
         guard slowest != nil else { return }
-        // What cannot be split must get through.
+        // A transaction that cannot be split must get through.
         requestMillisecondsMax = 25_000
         (groups, policies, limits.valueBytesMax) = (0, [], 100)
-        // And what is sent at once must take long.
+        // And a push must take long.
         keys = 12
     }
 
@@ -111,26 +113,26 @@ package struct Scenario: Sendable {
         direction == .there ? delayThereMax ?? delayMax : delayMax
     }
 
-    /// Whether a device may have to do without a stream.
+    /// Whether a device may have to manage without a stream.
     var polls: Bool { streamsMax < .max || qualities.contains(where: \.isBuffering) }
 
-    /// Bytes a second of the slowest line; nil: all are quick.
+    /// The slowest line in bytes per second; nil if none is slow.
     var slowest: Int? { qualities.compactMap(\.bytesPerSecond).min() }
 
-    /// How long it takes to transfer a whole store, in milliseconds.
+    /// The time to transfer a whole store, in milliseconds.
     private var transferMax: Int64 {
         let bytes = limits.storeBytesMax + 70 * min(limits.keysMax, keys + groups * groupSize) + 200
         return slowest.map { Int64(bytes) * 1_000 / Int64($0) } ?? 0
     }
 
-    /// By how many milliseconds the times of two writes may be confused though no clock is set: a device
-    /// takes the middle between sending and receiving for the server's time, which is wrong by half of the
-    /// difference between the ways there and back.
+    /// How much the times of two writes may be out of order even if no clock is set, in
+    /// milliseconds. A device takes the middle between sending and receiving for the server's
+    /// time, which is wrong by half of the difference between the two latencies.
     var timeTolerance: Int64 {
         let late: Int64 = faults.contains(.slowAnswer) ? 20_000 : 0
         // A commit waits for the one before.
         let slow: Int64 = faults.contains(.serverSlow) ? 4_000 : 0
-        // Of a request that arrives twice, it may be the second answer that comes in time.
+        // If a request arrives twice, the second answer may be the one that arrives in time.
         let again: Int64 =
             !faults.contains(.duplicate) ? 0 : faults.contains(.answerLost) ? 30_000 : late
         let there = delayMax(.there) + transferMax + 2 * flushMax + slow + again
@@ -140,9 +142,9 @@ package struct Scenario: Sendable {
 
     /// Whether a write that was once on the server keeps its stamp.
     ///
-    /// A write that the server finds in the future is stamped anew, for nobody has taken it. Where
-    /// the server's clock is set back, somebody may have: the server itself, before it was restored
-    /// from an older copy.
+    /// A write that the server finds in its future gets a new stamp, because nobody has accepted
+    /// it. If the server's clock is set back, somebody may have: the server itself, before it was
+    /// restored from an older copy.
     var keepsStamps: Bool {
         !faults.contains(.serverRestore)
             || faults.isDisjoint(with: [.serverClockJump, .serverClockWeeks])
@@ -166,11 +168,11 @@ package struct Scenario: Sendable {
 }
 
 extension MergePolicy {
-    /// Whether it does no harm that two processes give new parts the same names.
+    /// Whether it is harmless that two processes give new parts the same names.
     fileprivate var survivesSnapshots: Bool { [.maximum, .minimum, .dictionary].contains(self) }
 }
 
-/// What goes wrong on purpose.
+/// A deliberate fault.
 package enum Fault: String, CaseIterable, Sendable {
     static let rare: [Fault] = [.commitRefused, .serverClockWeeks, .flood]
 

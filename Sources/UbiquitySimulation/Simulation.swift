@@ -5,7 +5,7 @@ import UbiquityCore
 /// One run: a phase with faults, then peace, in which everything must settle.
 package struct Simulation: Sendable {
     package var seed: UInt64
-    /// How many things happen in the phase with faults.
+    /// The number of events in the phase with faults.
     package var steps: Int
     /// Whether some runs have keys whose writes merge.
     package var hasPolicies = true
@@ -17,20 +17,20 @@ package struct Simulation: Sendable {
 
     package struct Outcome: Sendable {
         package var scenario: Scenario
-        /// Nil: all promises were kept.
+        /// Nil if all promises were kept.
         package var violation: Journal.Violation?
-        /// Those of the phase with faults that happened.
+        /// The number of events that happened in the phase with faults.
         package var steps: Int
-        /// Milliseconds of both phases.
+        /// The virtual time of both phases, in milliseconds.
         package var simulatedTime: Int64
         package var faults: [Fault: Int]
         package var digest: Digest
     }
 
     /// - Parameters:
-    ///   - scenario: People and faults of one's own choice; nil: what the seed draws.
-    ///   - watching: Is told of everything, with the milliseconds since the run began.
-    /// - Complexity: Some microseconds a step, and some milliseconds for the peace.
+    ///   - scenario: The people and faults; nil for what the seed draws.
+    ///   - watching: Called for every observation, with the milliseconds since the run began.
+    /// - Complexity: Some microseconds for each step, and some milliseconds for the peace.
     package func run(
         _ scenario: Scenario? = nil, watching: ((Observation, Int64) -> Void)? = nil
     ) -> Outcome {
@@ -68,8 +68,8 @@ package struct Simulation: Sendable {
         ]
     }
 
-    /// The least number of steps with which this seed fails; nil: none up to ``steps`` does.
-    /// - Complexity: As many runs as the answer.
+    /// The smallest number of steps with which this seed fails; nil if none up to ``steps`` does.
+    /// - Complexity: As many runs as the result.
     package func shortestFailure() -> Simulation? {
         (0...steps).lazy.map { steps in
             var simulation = self
@@ -80,7 +80,7 @@ package struct Simulation: Sendable {
     }
 }
 
-/// The time that no clock shows: milliseconds since 1970.
+/// The true time, which no clock shows: milliseconds since 1970.
 package final class TrueTime {
     package var now: Int64
 

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 
-/// `FROM...TO`, both included.
+/// `FROM...TO`, both inclusive.
 struct SeedRange: ExpressibleByArgument {
     var from: UInt64
     var to: UInt64

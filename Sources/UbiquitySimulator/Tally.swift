@@ -12,7 +12,7 @@ import Darwin
 import ucrt
 #endif
 
-/// What many runs did.
+/// The totals of many runs.
 struct Tally {
     private var seeds = 0
     private var steps = 0
@@ -46,7 +46,7 @@ struct Tally {
             "\(seeds) seeds, \(steps) steps under faults (\(rate) a second), "
                 + "\(milliseconds / 86_400_000) days simulated, \(failures) failed")
         print("  faults: \(faults.inWords)")
-        // Who reads along through a pipe wants to see it now.
+        // Readers of a pipe want to see it now.
         fflush(nil)
     }
 }
@@ -62,7 +62,7 @@ extension Simulation.Outcome {
 }
 
 extension [Fault: Int] {
-    /// By name, for a dictionary has no order.
+    /// Sorted by name, because a dictionary has no order.
     fileprivate var inWords: String {
         isEmpty
             ? "none"

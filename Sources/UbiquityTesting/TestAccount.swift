@@ -2,10 +2,10 @@
 
 /// A person's account in a ``TestCloud``.
 public struct TestAccount: Hashable, Sendable {
-    /// What people call it.
+    /// The account's name.
     public let name: String
     let number: Int
-    /// The cloud that it belongs to.
+    /// The cloud that the account belongs to.
     private let cloud: CloudName
 
     init(name: String, number: Int, world: TestWorld) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension TestCloud {
-    /// Lets everything happen that will: what can be saved is saved, what can be sent is sent, and every
-    /// store has been told.
+    /// Lets time pass until everything has settled: all possible saves and sends are done, and
+    /// every store has been notified.
     ///
-    /// As much time passes as that takes: milliseconds where all is well, and up to five minutes where a
-    /// device has to notice that the server is back. A device that is offline, whose disk is full, or that
-    /// nobody is signed in on is not waited for; neither is anything while the server is away.
+    /// This takes as much virtual time as needed: milliseconds if all is well, and up to five
+    /// minutes if a device has to notice that the server is back. It does not wait for devices that
+    /// are offline, have a full disk or are signed out, nor for anything while the server is down.
     ///
-    /// Ends the program with a sentence if something has not settled after an hour: on a network, for
-    /// example, that loses nearly everything.
+    /// Ends the program with a message if something has not settled after an hour of virtual time,
+    /// for example on a network that loses nearly everything.
     ///
-    /// In an asynchronous function, Swift takes the form of it that is awaited.
+    /// In an asynchronous function, Swift selects the asynchronous variant.
     public func settle(file: StaticString = #fileID, line: UInt = #line) {
         guard let trouble = world.settle() else { return }
         fatalError(
@@ -20,12 +20,12 @@ extension TestCloud {
         )
     }
 
-    /// Lets so much time pass, with all that happens in it.
+    /// Lets this much time pass, with everything that happens meanwhile.
     ///
-    /// Costs some microseconds for each thing that happens; days in which nothing does cost nothing, and a
-    /// device that looks for a server in vain does so once a minute.
+    /// Costs some microseconds for each event. Days without events cost nothing; a device that
+    /// looks for a server in vain does so once a minute.
     ///
-    /// In an asynchronous function, Swift takes the form of it that is awaited.
+    /// In an asynchronous function, Swift selects the asynchronous variant.
     public func advance(
         by duration: Duration, file: StaticString = #fileID, line: UInt = #line
     ) {
@@ -33,15 +33,15 @@ extension TestCloud {
         world.pass(duration.milliseconds)
     }
 
-    /// Lets everything happen that will, as `settle()`, but not on the caller's actor: an
-    /// observer that registered with `queue: .main` is called while a test of the main actor waits.
+    /// Lets everything settle like `settle()`, but not on the caller's actor: an observer
+    /// registered with `queue: .main` is called while a test on the main actor waits.
     @concurrent
     public func settle(file: StaticString = #fileID, line: UInt = #line) async {
         settleNow(file, line)
     }
 
-    /// Lets so much time pass, but not on the caller's actor: an observer that registered with
-    /// `queue: .main` is called while a test of the main actor waits.
+    /// Lets this much time pass, but not on the caller's actor: an observer registered with `queue:
+    /// .main` is called while a test on the main actor waits.
     @concurrent
     public func advance(
         by duration: Duration, file: StaticString = #fileID, line: UInt = #line
@@ -49,14 +49,14 @@ extension TestCloud {
         advanceNow(duration, file, line)
     }
 
-    /// Lets all settle again and again until something is so: for an app that has tasks of its own, of
-    /// which only Swift knows when they run.
+    /// Lets everything settle repeatedly until a condition holds: for an app with tasks of its own,
+    /// which Swift runs at any time.
     ///
     /// - Parameters:
-    ///   - condition: Is asked on the caller's actor.
-    ///   - file: Where a sentence says that it came from.
-    ///   - line: The same.
-    /// - Returns: False if it was not so after some ten seconds, real ones.
+    ///   - condition: Called on the caller's actor.
+    ///   - file: The file named in error messages.
+    ///   - line: The line named in error messages.
+    /// - Returns: False if the condition did not hold within some ten seconds of real time.
     public func settle(
         until condition: () -> Bool, file: StaticString = #fileID, line: UInt = #line
     ) async -> Bool {
@@ -72,7 +72,7 @@ extension TestCloud {
         return condition()
     }
 
-    /// Half of them one after the other, the others 5 ms apart.
+    /// Half of the attempts follow one another directly, the others at intervals of 5 ms.
     private static let attemptsMax = 4_000
 
     // An asynchronous function that called the two by their names would call itself.

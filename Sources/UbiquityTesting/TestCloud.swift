@@ -16,20 +16,20 @@ internal import UbiquityCore
 /// #expect(b.string(forKey: "k") == "x")
 /// ```
 ///
-/// The stores are the library's own class with its own rules; only their disks, clocks and network are
-/// virtual. Nothing is written to a disk, no socket is opened, and no thread is started.
+/// The stores are of the library's own class with its own rules; only their disks, clocks and
+/// network are virtual. Nothing is written to disk, no socket is opened, and no thread is started.
 ///
-/// **Time.** What an app reads and writes is done at once, and everything else when the test lets time
-/// pass: with `settle()` or `advance(by:)`. Notifications are posted, and sequences fed,
-/// meanwhile, on the thread that called. Three things happen without these two: `synchronize()` saves
-/// before it returns; `synchronizeNow()` lets as much time pass as its round trip takes; and
-/// `initialSync()` lets all settle.
+/// **Time.** An app's reads and writes take effect at once; everything else happens when the test
+/// lets time pass, with `settle()` or `advance(by:)`. Meanwhile notifications are posted and
+/// sequences fed on the calling thread. Three calls need neither: `synchronize()` saves before it
+/// returns, `synchronizeNow()` lets as much time pass as its round trip takes, and `initialSync()`
+/// lets everything settle.
 ///
-/// **Determinism.** A test in one task does the same each time that it runs. What several tasks of an app
-/// do at once is in the order in which Swift runs them.
+/// **Determinism.** A test in one task does the same in every run. What several tasks of an app do
+/// at the same time depends on the order in which Swift runs them.
 ///
-/// A cloud and its devices may be used from any thread. When nobody holds the cloud or a device of it any
-/// more, its stores go on in memory alone.
+/// A cloud and its devices may be used from any thread. When the cloud and all of its devices have
+/// been released, its stores continue in memory only.
 public final class TestCloud: Sendable {
     let world: TestWorld
     /// The account that new devices are signed in to.
@@ -37,11 +37,11 @@ public final class TestCloud: Sendable {
     /// The server.
     public var server: TestServer { TestServer(cloud: self) }
 
-    /// A cloud with a server, an account, and no devices yet.
+    /// Creates a cloud with a server, an account, and no devices yet.
     ///
     /// - Parameters:
-    ///   - seed: All that is left to chance follows from it, such as how long each request takes.
-    ///   - date: When the test begins, as the server and all clocks show it.
+    ///   - seed: Determines everything random, such as how long each request takes.
+    ///   - date: The start time, which the server and all clocks show.
     public init(
         seed: UInt64 = 1, startingAt date: Date = Date(timeIntervalSince1970: 1_800_000_000)
     ) {
@@ -51,21 +51,21 @@ public final class TestCloud: Sendable {
 
     deinit { world.end() }
 
-    /// The true time, which no wrong clock changes.
+    /// The true time, unaffected by wrong clocks.
     public var now: Date { Date(virtual: world.now) }
 
-    /// Another person's account, or a second one of the same person.
+    /// Creates the account of another person, or a second one of the same person.
     ///
-    /// - Parameter name: What `UbiquityStatus.account` calls it.
+    /// - Parameter name: The account's name, as in `UbiquityStatus.account`.
     public func newAccount(_ name: String) -> TestAccount {
         let number = world.inTurn { world.newAccount(name) }
         return TestAccount(name: name, number: number, world: world)
     }
 
-    /// A device with a right clock and a good network, on which no app has run yet.
+    /// Creates a device with a correct clock and a good network, on which no app has run yet.
     ///
     /// - Parameters:
-    ///   - name: For sentences that say what went wrong.
+    ///   - name: Used in error messages.
     ///   - isSignedIn: Whether it is signed in to ``account``.
     public func newDevice(_ name: String, isSignedIn: Bool = true) -> TestDevice {
         let machine = world.inTurn { world.newMachine(name) }

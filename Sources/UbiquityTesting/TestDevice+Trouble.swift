@@ -7,16 +7,16 @@ internal import UbiquitySimulation
 extension TestDevice {
     // MARK: - Network
 
-    /// Whether it has a network at all.
+    /// Whether the device has a network connection.
     public var isOnline: Bool { change { $0.device.isOnline } }
 
-    /// Takes the network away. The device notices at once, and tries again and again in vain.
+    /// Disconnects the network. The device notices at once, and keeps retrying.
     public func goOffline() { change { $0.device.goOffline() } }
 
-    /// Gives the network back. The device notices at its next attempt, within a minute.
+    /// Reconnects the network. The device notices at its next attempt, within a minute.
     public func goOnline() { change { $0.device.goOnline() } }
 
-    /// How good its network is, from now on.
+    /// The quality of the device's network from now on.
     public var network: TestNetwork {
         get { change { $0.network } }
         set { change { $0.network = newValue } }
@@ -24,10 +24,11 @@ extension TestDevice {
 
     // MARK: - Clock
 
-    /// What its clock shows.
+    /// The time that the device's clock shows.
     public var now: Date { Date(virtual: machine.reading.wall) }
 
-    /// By how much its clock is ahead; negative: behind. To be set at any time, as a person sets a clock.
+    /// How far the clock is ahead; negative if it is behind. May be set at any time, as a person
+    /// sets a clock.
     public var clockError: Duration {
         get { .milliseconds(machine.clockError) }
         set { change { $0.clockError = newValue.milliseconds } }
@@ -35,7 +36,7 @@ extension TestDevice {
 
     // MARK: - Account
 
-    /// The account that it is signed in to; nil: none.
+    /// The account that the device is signed in to; nil if there is none.
     public var account: TestAccount? {
         change { machine in
             machine.device.account.map {
@@ -45,10 +46,11 @@ extension TestDevice {
         }
     }
 
-    /// Signs the device in for all its apps, in place of who was. Stores follow when time passes.
+    /// Signs the device in for all its apps, replacing any current sign-in. Stores follow when time
+    /// passes.
     ///
-    /// Nothing posts `NSUbiquityIdentityDidChange`, which names no device and would reach tests that run
-    /// at the same time.
+    /// `NSUbiquityIdentityDidChange` is not posted, because it names no device and would reach
+    /// tests that run at the same time.
     public func signIn(
         to account: TestAccount, file: StaticString = #fileID, line: UInt = #line
     ) {
@@ -60,12 +62,13 @@ extension TestDevice {
 
     /// Signs the device out for all its apps. Stores follow when time passes.
     ///
-    /// - Parameter wipes: Whether the account's values, unsent ones included, are removed from it.
+    /// - Parameter wipes: Whether the account's values, unsent ones included, are removed from the
+    ///   device.
     public func signOut(wipes: Bool = false) { change { $0.device.signOut(wipes: wipes) } }
 
     // MARK: - Disk
 
-    /// Whether its disk refuses every save.
+    /// Whether the disk refuses every save.
     public var isDiskFull: Bool {
         get { change { $0.isDiskFull } }
         set { change { $0.isDiskFull = newValue } }

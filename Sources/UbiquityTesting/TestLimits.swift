@@ -2,13 +2,13 @@
 
 internal import UbiquityCore
 
-/// What fits into one store, see ``TestServer/limits``. At first what any server has.
+/// The limits of one store, see ``TestServer/limits``. Initially a server's defaults.
 public struct TestLimits: Hashable, Sendable {
-    /// Bytes of all values of a store together.
+    /// The maximum size of all values of a store, in bytes.
     public var storeBytesMax: Int
-    /// How many keys a store may have.
+    /// The maximum number of keys in a store.
     public var keysMax: Int
-    /// Bytes of one value.
+    /// The maximum size of one value, in bytes.
     public var valueBytesMax: Int
 
     init(_ limits: StoreLimits) {

@@ -2,20 +2,21 @@
 
 internal import UbiquitySimulation
 
-/// How good the way between a device and the server is, see ``TestDevice/network``.
+/// The quality of the network between a device and the server, see ``TestDevice/network``.
 public struct TestNetwork: Hashable, Sendable {
-    /// How long one way takes, drawn anew for each message.
+    /// The latency of one direction, drawn at random for each message.
     public var delay: ClosedRange<Duration> = .milliseconds(1) ... .milliseconds(20)
-    /// How many of all requests never reach the server: 0 for none, 1 for all. The device notices after
-    /// some seconds.
+    /// The proportion of requests that never reach the server: 0 for none, 1 for all. The device
+    /// notices after some seconds.
     public var lostRequests = 0.0
-    /// How many of all answers never reach the device: the server has done what it was asked for, and the
+    /// The proportion of answers that never reach the device: the server has done its work, and the
     /// device does not know.
     public var lostAnswers = 0.0
-    /// How many of all requests reach the server twice, the second time up to a minute later.
+    /// The proportion of requests that reach the server twice, the second time up to a minute
+    /// later.
     public var doubledRequests = 0.0
-    /// Nothing arrives any more, and nothing says so: each request waits for up to half a minute, and
-    /// the stream of changes for 50 seconds.
+    /// Nothing arrives any more, and nothing reports it: each request waits for up to half a
+    /// minute, and the stream of changes for 50 seconds.
     public var isSilent = false
 
     /// A good network.
@@ -35,6 +36,6 @@ public struct TestNetwork: Hashable, Sendable {
         }
     }
 
-    /// Whether something arrives at times.
+    /// Whether anything can arrive.
     var isPassable: Bool { !isSilent && lostRequests < 1 && lostAnswers < 1 }
 }

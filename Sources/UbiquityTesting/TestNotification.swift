@@ -5,15 +5,15 @@ internal import Ubiquity
 
 /// A `didChangeExternallyNotification` that a store of a ``TestDevice`` posted.
 public struct TestNotification: Hashable, Sendable {
-    /// `NSUbiquitousKeyValueStoreServerChange` and its like.
+    /// `NSUbiquitousKeyValueStoreServerChange` or one of the other reasons.
     public var reason: Int
-    /// The keys whose values changed, in their order.
+    /// The keys whose values changed, sorted.
     public var changedKeys: [String]
     /// The identifier of the store that posted it.
     public var store: String
-    /// The name of the process that was told.
+    /// The name of the process that received it.
     public var process: String
-    /// When, by the cloud's clock.
+    /// The time by the cloud's clock.
     public var date: Date
 
     init(_ notification: Notification, process: String, store: String, date: Date) {

@@ -7,9 +7,9 @@ internal import UbiquitySimulation
 /// One of several processes of a ``TestDevice`` that open the same stores: an app, its extension, a
 /// helper.
 public struct TestProcess: Sendable {
-    /// Two processes of one device with the same name are the same.
+    /// Processes of one device with the same name are the same process.
     public let name: String
-    /// Where it runs.
+    /// The device that it runs on.
     public let device: TestDevice
 
     init(name: String, device: TestDevice) {
@@ -17,16 +17,16 @@ public struct TestProcess: Sendable {
         self.device = device
     }
 
-    /// Opens a store, as `openStore()`.
+    /// Opens a store like the device's `openStore()`.
     public func openStore(
         _ identifier: String, file: StaticString = #fileID, line: UInt = #line
     ) -> UbiquitousKeyValueStore {
         openStore(UbiquityConfiguration(identifier: identifier), file: file, line: line)
     }
 
-    /// Opens a store with settings of one's own, which must name its identifier.
+    /// Opens a store with a configuration, which must contain an identifier.
     ///
-    /// `home` and `notificationQueue` mean nothing here. A store that is open already stays as it is.
+    /// `home` and `notificationQueue` are ignored. A store that is already open stays unchanged.
     public func openStore(
         _ configuration: UbiquityConfiguration, file: StaticString = #fileID, line: UInt = #line
     ) -> UbiquitousKeyValueStore {
@@ -49,15 +49,15 @@ public struct TestProcess: Sendable {
         return store
     }
 
-    /// Ends it as an app ends: all is saved before.
+    /// Ends the process normally, after saving everything.
     public func quit() {
         device.change { machine in for program in machine.programs(of: name) { program.quit() } }
     }
 
-    /// Ends it without a word, as ``TestDevice/kill()`` ends all.
+    /// Ends the process abruptly, like ``TestDevice/kill()`` for all.
     public func kill() { device.change { $0.kill($0.programs(of: name)) } }
 
-    /// What its stores posted, the oldest first.
+    /// The notifications posted by its stores, the oldest first.
     public var notifications: [TestNotification] {
         device.notifications.filter { $0.process == name }
     }

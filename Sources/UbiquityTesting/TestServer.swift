@@ -14,12 +14,12 @@ public struct TestServer: Sendable {
         cloud.world.inTurn { body(cloud.world.server) }
     }
 
-    // MARK: - Down and up
+    // MARK: - Stopping and starting
 
-    /// Whether it answers at all.
+    /// Whether it responds.
     public var isRunning: Bool { change(\.isRunning) }
 
-    /// Ends it without a word.
+    /// Stops it abruptly.
     public func stop() { change { $0.crash() } }
 
     /// Starts it again. Devices notice at their next attempt, within a minute.
@@ -27,12 +27,12 @@ public struct TestServer: Sendable {
 
     // MARK: - Backups
 
-    /// A copy of all that it has.
+    /// Copies all of its data.
     public func backUp() -> TestServerBackup {
         change { TestServerBackup(stores: $0.stores, world: cloud.world) }
     }
 
-    /// Puts an older copy in the place of all that it has, and starts it again.
+    /// Replaces all of its data by an older copy, and starts it again.
     public func restore(
         _ backup: TestServerBackup, file: StaticString = #fileID, line: UInt = #line
     ) {
@@ -45,8 +45,8 @@ public struct TestServer: Sendable {
         }
     }
 
-    /// Forgets which keys were deleted, as a server does after months. A device that was away meanwhile
-    /// takes the whole store.
+    /// Drops all tombstones, as a server does after months. A device that was away meanwhile
+    /// downloads the whole store.
     public func forgetDeletions() {
         let rule = ForgettingRule(
             rememberedMilliseconds: 0, liveMilliseconds: 0, deletionsMax: 0)
@@ -55,39 +55,39 @@ public struct TestServer: Sendable {
 
     // MARK: - Settings
 
-    /// What fits into one store. The server goes by it at once; a device knows it from its next connection
-    /// on, and refuses too much by itself then.
+    /// The limits of one store. They apply on the server at once. A device learns them with its
+    /// next connection, and then refuses excessive writes itself.
     public var limits: TestLimits {
         get { change { TestLimits($0.limits) } }
         nonmutating set { change { newValue.apply(to: &$0.limits) } }
     }
 
-    /// How long each commit takes in addition.
+    /// The additional time of each commit.
     public var delay: Duration {
         get { .milliseconds(change(\.slowness)) }
         nonmutating set { change { $0.slowness = max(0, newValue.milliseconds) } }
     }
 
-    /// By how much its clock is ahead of ``TestCloud/now``; negative: behind.
+    /// How far its clock is ahead of ``TestCloud/now``; negative if it is behind.
     public var clockError: Duration {
         get { .milliseconds(change(\.clockError)) }
         nonmutating set { change { $0.clockError = newValue.milliseconds } }
     }
 
-    /// Whether it refuses every device's credential, as though all were revoked. Devices try again after
+    /// Whether it refuses every device's credential, as if all were revoked. Devices retry after
     /// five minutes.
     public var refusesCredentials: Bool {
         get { change { $0.deniesUntil > cloud.world.now } }
         nonmutating set { change { $0.deniesUntil = newValue ? .max : 0 } }
     }
 
-    // MARK: - What it has
+    // MARK: - Content
 
-    /// The values of a store as the server has them, boxed as `object(forKey:)` boxes.
+    /// The values of a store on the server, boxed as by `object(forKey:)`.
     ///
     /// - Parameters:
-    ///   - identifier: The store's.
-    ///   - account: Whose; nil: the cloud's first.
+    ///   - identifier: The store's identifier.
+    ///   - account: The account; nil for the cloud's first.
     public func values(ofStore identifier: String, account: TestAccount? = nil) -> [String: Any] {
         let account = (account ?? cloud.account).number
         let records = change { server in
@@ -99,7 +99,7 @@ public struct TestServer: Sendable {
     }
 }
 
-/// A copy of all that a ``TestServer`` had, see ``TestServer/backUp()``.
+/// A copy of all data of a ``TestServer``, see ``TestServer/backUp()``.
 public struct TestServerBackup: Sendable {
     let stores: [StoreName: VirtualStore]
     private let cloud: CloudName

@@ -2,8 +2,8 @@
 
 internal import UbiquityCore
 
-/// Counts what decoding a message makes, before it is decoded: two bytes can become an object of a
-/// hundred. One pass, no memory.
+/// Counts the elements that decoding a message would make, before it is decoded, because two bytes
+/// can become an object of a hundred. Takes one pass and no memory.
 struct ElementCount {
     private let bytes: UnsafeRawBufferPointer
     private(set) var rest: Int
@@ -13,8 +13,8 @@ struct ElementCount {
         rest = max
     }
 
-    /// Whether a message has no more elements than that, see ``MessageBounds/elements``. Bytes that are
-    /// no message at all are for the decoder to refuse.
+    /// Whether a message has at most this many elements, see ``MessageBounds/elements``. Leaves it
+    /// to the decoder to refuse bytes that are not a message.
     static func fits(
         _ bytes: UnsafeRawBufferPointer, _ format: WireFormat, _ shape: MessageShape, max: Int
     ) -> Bool {
@@ -52,10 +52,10 @@ struct ElementCount {
         }
     }
 
-    // MARK: - The binary form
+    // MARK: - The binary format
 
-    /// Messages within messages are gone through with a list of their ends, not by calls: values nest
-    /// deep, and bytes that are none may nest as deep as they like.
+    /// Goes through nested messages with a list of their ends instead of recursion, because values
+    /// nest deeply, and invalid bytes may nest without limit.
     private mutating func countFields(_ shape: MessageShape) {
         var open: [(shape: MessageShape, end: Int)] = [(shape, bytes.count)]
         var offset = 0
@@ -78,13 +78,13 @@ struct ElementCount {
                 } else {
                     offset += Int(length)
                 }
-            // A group, which no message of ours has: what is behind it cannot be counted.
+            // A group, which none of our messages has. What follows it cannot be counted.
             default: rest = -1
             }
         }
     }
 
-    /// Nil where it does not end as it should.
+    /// Returns nil if the number is cut off or too long.
     private func number(_ offset: inout Int, _ end: Int) -> UInt64? {
         var number: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 70, by: 7) {
@@ -98,14 +98,14 @@ struct ElementCount {
     }
 }
 
-/// Which fields of a message are messages.
+/// Tells which fields of a message are messages.
 package enum MessageShape: Sendable {
     case value, array, dictionary, entry, record
     case changes
     case pushAnswer, transactionResult, committed, writeResult
-    /// Its fields 1 to 3 may be lists of messages that are fields alone.
+    /// Fields 1 to 3 may be lists of messages without nested ones.
     case list
-    /// Nothing but fields.
+    /// No nested messages.
     case fields
 
     func message(in field: UInt64) -> MessageShape? {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Int64 {
-    /// A time as a server says it, in milliseconds since 1970. It has at most 48 bits, as the
-    /// timestamps of writes have: whoever adds to it need not think of an overflow.
+    /// A server's time in milliseconds since 1970, limited to 48 bits like the timestamps of
+    /// writes, so that additions to it cannot overflow.
     package init(wireMilliseconds milliseconds: UInt64) {
         self = Int64(Swift.min(milliseconds, 1 << 48 - 1))
     }

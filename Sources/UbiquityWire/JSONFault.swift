@@ -2,23 +2,24 @@
 
 internal import Foundation
 
-/// Finds which field of a body in JSON cannot be read. The decoder knows the field and does not say it;
-/// but a body that can be read without a field is wrong there.
+/// Finds the field of a JSON body that cannot be decoded. The decoder knows the field but does not
+/// report it. A body that can be decoded without a field is wrong in that field.
 struct JSONFault {
     private enum Step: Hashable {
         case member(String)
         case element(Int)
     }
 
-    /// Of the bodies in which it looks: it reads them some dozens of times, on any thread's stack.
+    /// Limits the bodies that are examined, because each is decoded some dozens of times, on any
+    /// thread's stack.
     private static let bytesMax = 16_384
     private static let bracketsMax = 64
 
     private let root: Any
     private let isReadable: (Data) -> Bool
 
-    /// - Parameter isReadable: Whether a body can be read.
-    /// - Returns: A sentence without a final point, in the words of whoever wrote the body.
+    /// - Parameter isReadable: Whether a body can be decoded.
+    /// - Returns: A sentence without a final full stop, for the author of the body.
     static func sentence(
         for bytes: some Sequence<UInt8>, isReadable: @escaping (Data) -> Bool
     ) -> String {
@@ -35,7 +36,7 @@ struct JSONFault {
         return "\"\(text(of: path))\" has a value that cannot stand there"
     }
 
-    /// As far as one field alone is wrong.
+    /// The path to the faulty field, as far as a single field is at fault.
     private var path: [Step] {
         var path: [Step] = []
         while let step = culprit(below: path) { path.append(step) }

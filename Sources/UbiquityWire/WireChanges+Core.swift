@@ -14,7 +14,7 @@ extension WireChanges {
 }
 
 extension ChangeSet {
-    /// - Throws: ``WireError`` that names what is wrong.
+    /// - Throws: ``WireError`` that describes the problem.
     package init(_ wire: WireChanges) throws(WireError) {
         var records: [Record] = []
         records.reserveCapacity(wire.records.count)
@@ -52,7 +52,7 @@ extension WireConfig {
 }
 
 extension ServerConfig {
-    /// A limit that the message does not name keeps its default.
+    /// A limit that is missing in the message keeps its default.
     package init(_ wire: WireConfig) {
         var limits = StoreLimits()
         func adopt(_ value: UInt64, _ limit: inout Int) {

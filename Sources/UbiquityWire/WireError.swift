@@ -2,16 +2,16 @@
 
 package import UbiquityCore
 
-/// What is wrong with a message that could be parsed but means nothing.
+/// The reason a message that could be parsed is not valid.
 package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// One sentence, without a final point, that names the field.
+    /// A sentence, without a full stop, that names the field.
     package var description: String
 
     package init(_ description: String) { self.description = description }
 }
 
 extension MessageBounds {
-    /// - Throws: ``WireError`` where there are more bytes, or are to come.
+    /// - Throws: ``WireError`` if there are, or will be, more bytes.
     package func check(bytes: Int) throws(WireError) {
         guard bytes > self.bytes else { return }
         throw WireError("it has more than \(self.bytes >> 10) kB")

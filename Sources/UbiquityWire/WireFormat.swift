@@ -6,12 +6,12 @@ package import UbiquityCore
 /// A message of the protocol.
 package typealias WireMessage = Message
 
-/// The two forms of a body.
+/// The two formats of a body.
 package enum WireFormat: String, CaseIterable, Sendable {
     case protobuf = "application/x-protobuf"
     case json = "application/json"
 
-    /// The form that a `Content-Type` or one item of an `Accept` names; nil for any other.
+    /// The format named by a `Content-Type` or one item of an `Accept`; nil for any other.
     package init?(mediaType: some StringProtocol) {
         let name = mediaType.lowercased().split(separator: ";").first.map {
             $0.filter { !$0.isWhitespace }
@@ -23,11 +23,11 @@ package enum WireFormat: String, CaseIterable, Sendable {
         }
     }
 
-    /// A value of ``PropertyListValue/depthMax`` nested dictionaries is three messages a level,
-    /// and a few around it.
+    /// A value of ``PropertyListValue/depthMax`` nested dictionaries takes three messages for each
+    /// level, and a few around it.
     private static let messageDepthMax = 3 * 512 + 16
 
-    /// Equal messages give equal bytes.
+    /// Encodes deterministically: equal messages give equal bytes.
     package func encode(_ message: some Message) -> [UInt8] {
         do {
             switch self {
@@ -41,13 +41,14 @@ package enum WireFormat: String, CaseIterable, Sendable {
                 return try message.jsonUTF8Bytes(options: options)
             }
         } catch {
-            // Our messages have no required fields and no `Any`, the two ways to fail.
+            // Our messages have no required fields and no `Any`, the two possible causes.
             preconditionFailure("A message of our own could not be encoded: \(error)")
         }
     }
 
-    /// As ``decode(_:from:)``, of somebody who may want the reader to run out of memory.
-    /// - Throws: ``WireError``, also where the message has more than the bounds.
+    /// Decodes as ``decode(_:from:)``, for bytes of a sender who may want the reader to run out of
+    /// memory.
+    /// - Throws: ``WireError``, also if the message exceeds the bounds.
     package func decode<M: Message>(
         _ type: M.Type, _ shape: MessageShape, from bytes: some SwiftProtobufContiguousBytes,
         within bounds: MessageBounds
@@ -61,9 +62,9 @@ package enum WireFormat: String, CaseIterable, Sendable {
         return try decode(type, from: bytes)
     }
 
-    /// Fields that this version does not know are passed over.
-    /// - Throws: ``WireError`` if the bytes are no message of this type in this form. It names the field
-    ///   where that can be found.
+    /// Decodes a message, ignoring unknown fields.
+    /// - Throws: ``WireError`` if the bytes are not a message of this type in this format. The
+    ///   error names the field if that can be found.
     package func decode<M: Message>(
         _ type: M.Type, from bytes: some SwiftProtobufContiguousBytes
     ) throws(WireError) -> M {

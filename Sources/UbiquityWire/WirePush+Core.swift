@@ -4,7 +4,7 @@ internal import SwiftProtobuf
 package import UbiquityCore
 
 extension WirePush {
-    /// - Parameter author: The device that what it wrote need not name.
+    /// - Parameter author: The device that need not be named as the author of its own writes.
     package init(_ push: Push, author: DeviceID) {
         self.init()
         tellsHad = push.tellsHad
@@ -25,7 +25,7 @@ extension WirePush {
 }
 
 extension Push {
-    /// - Throws: ``WireError`` that names what is wrong.
+    /// - Throws: ``WireError`` that describes the problem.
     package init(_ wire: WirePush, author: DeviceID) throws(WireError) {
         var transactions: [Transaction] = []
         transactions.reserveCapacity(wire.transactions.count)
@@ -39,7 +39,7 @@ extension Push {
 }
 
 extension Transaction {
-    /// - Throws: ``WireError`` with where it is, seen from the transaction.
+    /// - Throws: ``WireError`` with the location of the fault, relative to the transaction.
     fileprivate init(_ wire: WireTransaction, author: DeviceID) throws(WireError) {
         var writes: [Record] = []
         var had: [Key: Stamp] = [:]
@@ -64,7 +64,7 @@ extension WirePushAnswer {
 }
 
 extension PushAnswer {
-    /// - Throws: ``WireError`` that names what is wrong.
+    /// - Throws: ``WireError`` that describes the problem.
     package init(_ wire: WirePushAnswer) throws(WireError) {
         var results: [TransactionResult] = []
         for result in wire.results { results.append(try TransactionResult(result)) }
@@ -75,7 +75,7 @@ extension PushAnswer {
 }
 
 extension Cursor {
-    /// - Throws: ``WireError`` for a text that is no cursor.
+    /// - Throws: ``WireError`` for a text that is not a cursor.
     package init(wire text: String) throws(WireError) {
         guard let cursor = Cursor(text) else { throw WireError("\"cursor\" is no cursor") }
         self = cursor

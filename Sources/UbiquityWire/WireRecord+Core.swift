@@ -19,8 +19,8 @@ extension WireRecord {
 }
 
 extension Record {
-    /// - Parameter author: The device of a record that names none; nil: every record must.
-    /// - Throws: ``WireError`` that names what is wrong.
+    /// - Parameter author: The device of records that name none; nil if every record must name one.
+    /// - Throws: ``WireError`` that describes the problem.
     package init(_ wire: WireRecord, author: DeviceID? = nil) throws(WireError) {
         self.init(
             key: try Key(of: wire), content: try Content(wire.content),

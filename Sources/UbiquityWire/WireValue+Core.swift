@@ -34,7 +34,7 @@ extension WireDictionary {
 }
 
 extension PropertyListValue {
-    /// - Throws: ``WireError`` for a value without a type, a dictionary with a key twice, and
+    /// - Throws: ``WireError`` for a value without a type, a dictionary with a duplicate key, and
     ///   more levels than ``PropertyListValue/depthMax``.
     package init(_ wire: WireValue) throws(WireError) {
         try self.init(wire, depth: 1)
@@ -75,8 +75,8 @@ extension PropertyListValue {
 }
 
 extension PropertyListValue {
-    /// The value of a message in its binary form: the same as by way of ``WireValue``, and for a string
-    /// faster.
+    /// Decodes the binary form of a message. Equivalent to decoding a ``WireValue`` first, but
+    /// faster for strings.
     /// - Throws: ``WireError``, also where ``init(_:)`` does.
     package init(protobuf bytes: some SwiftProtobufContiguousBytes) throws(WireError) {
         if let string = bytes.withUnsafeBytes(Self.plainString) {
@@ -86,8 +86,8 @@ extension PropertyListValue {
         }
     }
 
-    /// Of a message that is a string and nothing else, as most are: opening a store waits for all of
-    /// them. Nil for any other, which is for the message's own decoder to read or to refuse.
+    /// Decodes a message that contains just a string, as most do, because opening a store waits for
+    /// all of them. Nil for any other, which is left to the message's own decoder.
     private static func plainString(_ bytes: UnsafeRawBufferPointer) -> String? {
         guard bytes.first == stringTag else { return nil }
         var length = 0
@@ -101,8 +101,8 @@ extension PropertyListValue {
         return nil
     }
 
-    /// Field 1, which has a length.
+    /// Field 1, length-delimited.
     private static let stringTag: UInt8 = 1 << 3 | 2
-    /// Of lengths below 256 MiB.
+    /// For lengths below 256 MiB.
     private static let lengthBytesMax = 4
 }

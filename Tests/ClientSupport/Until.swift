@@ -7,8 +7,8 @@ package struct NeverHappened: Error, CustomStringConvertible {
     package var description: String
 }
 
-/// Looks every few milliseconds, for five minutes at most: that guards against hanging, and says nothing of
-/// speed.
+/// Checks every few milliseconds, for five minutes at most. The limit guards against hanging, and
+/// does not test speed.
 package func until(_ what: String, _ condition: () throws -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(300)
     while try !condition() {

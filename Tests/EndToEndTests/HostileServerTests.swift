@@ -8,8 +8,8 @@ internal import UbiquityWire
 
 #if os(Linux)
 extension EndToEndTests {
-    /// Servers, and files, that want a device to run out of memory. The system lets the program have no
-    /// more than what is claimed, and ends it beyond that.
+    /// Servers and files that try to make a device run out of memory. The system limits the program
+    /// to the memory that is claimed to suffice, and ends it beyond that.
     @Suite struct HostileServerTests {
         private static let megabytesMax = 384
         private static let store = ["--store", Device.identifier]
@@ -22,7 +22,7 @@ extension EndToEndTests {
             try DeviceHome(path: home).update { $0.signIn(account) }
         }
 
-        /// Runs a command against a server that answers everything so.
+        /// Runs a command against a server that gives this answer to everything.
         private func run(
             _ arguments: [String], type: String, status: String = "200 OK", body: [UInt8],
             _ check: (ProgramRun, Stage) async throws -> Void
@@ -44,7 +44,7 @@ extension EndToEndTests {
 
         @Test(arguments: [7, 60])
         func `a list of devices without end is refused, not read`(_ megabytes: Int) async throws {
-            // Each two bytes are a device.
+            // Every two bytes are a device.
             let body = repeated("\n\0", bytes: megabytes * Self.mebibyte)
             try await run(
                 ["device", "list"], type: WireFormat.protobuf.rawValue, body: body
@@ -86,7 +86,7 @@ extension EndToEndTests {
         }
 
         @Test func `what a store cannot have does not get to the disk`() async throws {
-            // The server tells its limits, and then sends a megabyte after the other.
+            // The server announces its limits, and then sends one megabyte after another.
             var ready = WireReady()
             ready.cursor = "c"
             ready.config = WireConfig(
@@ -206,7 +206,7 @@ extension EndToEndTests {
         }
 
         @Test func `an archive's store is not read beyond what a store may be`() async throws {
-            // An array of 25,000,000 times the same object.
+            // An array that contains the same object 25,000,000 times.
             let count = 25_000_000
             var list = Array("bplist00".utf8)
             list += [0xD1, 1, 2, 0x51, 0x61, 0xAF, 0x12] + bigEndian(count, 4)
@@ -226,7 +226,7 @@ extension EndToEndTests {
             (0..<bytes).reversed().map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
         }
 
-        /// By the system's tar.
+        /// Made by the system's `tar`.
         private func archive(of list: [UInt8]) throws -> Data {
             let folder = NSTemporaryDirectory() + "ubiquity-archive-" + UUID().uuidString
             defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -8,8 +8,8 @@ internal import UbiquityTestWorker
 extension EndToEndTests {
     /// An app, its helper and the command, of one person, on one machine, on one store.
     @Suite struct SeveralProcessesTests {
-        /// In milliseconds, from the call that writes to the observer that has read the value. Half of the
-        /// time after which a process looks without having been told.
+        /// In milliseconds, from the call that writes to the observer that has read the value. Half
+        /// of the interval at which a process checks without a signal.
         private static let delayMax = 500.0
 
         @Test func `every process is told of another's write at once, and never of its own`()

@@ -49,14 +49,14 @@ extension EndToEndTests {
                 func signIn() async throws {
                     try await UbiquityAccount.signIn(server: server.url, code: code, home: home)
                 }
-                // Nobody can have the file to himself: the code is not even used up.
+                // Nobody can lock the file. The code is not even used up.
                 let (lock, draft) = (home + "/account.lock", home + "/.account.json.new")
                 try FileManager.default.removeItem(atPath: lock)
                 try FileManager.default.createDirectory(
                     atPath: lock, withIntermediateDirectories: false)
                 #expect(await sentence(signIn).contains("account.lock cannot be written"))
                 try FileManager.default.removeItem(atPath: lock)
-                // Nobody can put another file into its place.
+                // Nobody can replace the file.
                 try FileManager.default.createDirectory(
                     atPath: draft, withIntermediateDirectories: false)
                 #expect(await sentence(signIn).contains("account.json cannot be written"))

@@ -2,11 +2,11 @@
 
 private import Foundation
 
-/// The stand-in for `Synchronization.Mutex` in a build for the thread sanitizer, where this module is
-/// imported under that name.
+/// The replacement of `Synchronization.Mutex` in a build for the thread sanitizer, where this
+/// module is imported under that name.
 ///
-/// Under contention the kernel passes on that module's mutex, which the sanitizer does not see: it
-/// reports a race for everything that the mutex guards. The sanitizer knows `NSLock`.
+/// Under contention, the kernel hands over that module's mutex. The sanitizer does not see this,
+/// and reports a race for everything that the mutex guards. It does know `NSLock`.
 public struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private final class Storage {
         let lock = NSLock()

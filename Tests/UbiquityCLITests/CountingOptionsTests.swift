@@ -211,7 +211,7 @@ struct CountingOptionsTests {
         }
     }
 
-    /// Pairs of which each option counts alone, and one would not beside the other.
+    /// Whether each of these options is valid alone, but not together with the other.
     private static func clash(_ names: Set<String>, in command: String?) -> Bool {
         // A value has one type.
         if names == ["--local", "--timeout"] || names.isSubset(of: types) { return true }
@@ -227,7 +227,7 @@ struct CountingOptionsTests {
         }
     }
 
-    /// The many of `serve` are in modes of their own.
+    /// Those of `serve`, which are many, have modes of their own.
     @Test(arguments: modes.filter { !$0.isOthers })
     func `two options that count do so together, or are an error`(_ mode: Mode) throws {
         let counting = try options(mode).filter { parses(mode.words + words($0)) }
@@ -275,7 +275,7 @@ struct CountingOptionsTests {
         #expect(!parses(["backup", "-o", "a", "--output", "b"]))
     }
 
-    /// Whether the environment names one is seen when it is run.
+    /// The environment may name a store, which is only known when the command runs.
     @Test(arguments: [["--local"], ["--timeout", "5"]])
     func `what status would ask of a server counts only with a store`(
         _ options: [String]

@@ -3,7 +3,7 @@
 internal import Testing
 internal import UbiquityCore
 
-/// What the audit log keeps when somebody wants it washed.
+/// The audit log's rules against flooding.
 struct AuditRuleTests {
     private static let ada = AccountID("ada")
 
@@ -16,7 +16,7 @@ struct AuditRuleTests {
         return AuditEntry(AuditEvent(.deviceRenamed, of: account, id, by: .device(id)), at: time)
     }
 
-    /// A log that gets these entries one after the other, and is trimmed.
+    /// A log to which these entries are added in order, with trimming.
     private static func log(
         of entries: some Sequence<AuditEntry>, max: Int = .max
     ) -> [AuditEntry] {

@@ -49,7 +49,7 @@ struct IntakeTests {
         let error = try #require(device.engine.meta.link.lastError)
         #expect(error.contains("the server sends more than a store may have"), "\(error)")
         #expect(error.contains("5242880"), "\(error)")
-        // It comes again, and smaller values pass.
+        // The device connects again, and smaller values are accepted.
         cloud.pass(milliseconds: 61_000)
         cloud.settle()
         #expect(device.engine.isLive && device.engine.meta.link.lastError == nil)
@@ -120,7 +120,7 @@ struct IntakeTests {
         #expect(device.engine.meta.limits.key == .utf8Bytes(1_024))
         #expect(device.engine.intake == IntakeLimits(nil))
         #expect(device.engine.intake.bytesMax == 64 << 20)
-        // Nor does a file that an earlier version wrote.
+        // A file from an earlier version cannot raise the limits either.
         let meta = device.engine.meta
         var old = meta
         old.limits.storeBytesMax = .max

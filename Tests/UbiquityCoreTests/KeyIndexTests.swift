@@ -88,8 +88,8 @@ struct KeyIndexTests {
         }
     }
 
-    /// Names of 16 bytes that have one hash for who knows the seed: the second half cancels what the
-    /// first has come to.
+    /// Names of 16 bytes that have the same hash for a given seed: the second half cancels the
+    /// result of the first.
     private func colliding(_ count: Int, offset: UInt64, factor: UInt64) -> [String] {
         var names: [String] = []
         var number: UInt64 = 0
@@ -100,7 +100,7 @@ struct KeyIndexTests {
             }
             let product = (16 ^ first ^ offset).multipliedFullWidth(by: factor)
             let second = product.high ^ product.low ^ 0x2020_2020_2020_2020
-            // As text, which half of all bytes are.
+            // Only text, which half of all bytes are.
             guard second & 0x8080_8080_8080_8080 == 0 else { continue }
             let bytes = [first, second].flatMap { half in
                 (0..<8).map { UInt8(truncatingIfNeeded: half >> ($0 * 8)) }
@@ -113,7 +113,7 @@ struct KeyIndexTests {
     @Test func `keys made to have one hash have as many as others where the seed is not known`()
         throws
     {
-        // The constants that every process had.
+        // The constants that every process used to have.
         let names = colliding(
             1_024, offset: 0xA076_1D64_78BD_642F, factor: 0xE703_7ED1_A0B4_28DB)
         let known = HashSeed(

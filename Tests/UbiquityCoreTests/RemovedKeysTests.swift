@@ -216,7 +216,7 @@ import Testing
     @Test func `the last of 10,000 raises costs what the first does`() throws {
         let a = cloud.device()
         var level: Int64 = 0
-        // Of ten, so that it is not of when the machine did something else.
+        // The best of ten, so that a busy machine does not matter.
         func quickest() throws -> Duration {
             try (0..<10).map { _ in
                 try ContinuousClock().measure {

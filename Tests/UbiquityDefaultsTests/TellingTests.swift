@@ -20,7 +20,7 @@ import Ubiquity
             let observer = Observer(mirror)
             mirror.store.set(1, forKey: "k1")
             #expect(try await changes.next() == ["k1"])
-            // Its observer compares what is there when it is called.
+            // Its observer compares the values at the time of the call.
             try await until("the notification") { observer.told.count == 1 }
             try mirror.store.performBatch { batch in
                 try batch.set(2, forKey: "k2")

@@ -11,7 +11,7 @@ internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
-/// Reading a store: in slices between which others have their turn, into pieces.
+/// Reading a store into pieces, in slices between which others have their turn.
 struct StoreAnswerTests {
     private let threads = BlockingThreads(name: "test", count: 1, waitingMax: 40)
     private let budget = ByteBudget(max: 64 << 20)
@@ -26,7 +26,7 @@ struct StoreAnswerTests {
         consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
     }
 
-    /// Shared state: `all`, by its mutex.
+    /// Shared state: `all`, guarded by its mutex.
     private final class Written: Sendable {
         let all = Mutex<[UInt8]>([])
     }
@@ -65,7 +65,7 @@ struct StoreAnswerTests {
         }
         let made = try #require(answer)
         #expect(slices >= stored / (256 << 10))
-        // What was stored is not held any more.
+        // The stored form is no longer held.
         #expect(budget.bytes == made.held.count)
         changes.records = records
         #expect(try await bytes(of: made) == format.encode(WireChanges(changes)))
@@ -88,7 +88,7 @@ struct StoreAnswerTests {
 
     // MARK: - Turns
 
-    /// Keeps the only thread until it is signalled.
+    /// Occupies the only thread until signalled.
     private func block() -> DispatchSemaphore {
         let gate = DispatchSemaphore(value: 0)
         #expect(threads.submit { gate.wait() })
@@ -117,18 +117,18 @@ struct StoreAnswerTests {
         }
         let all = noted.all.withLock { $0 }
         #expect(all.count == 13 && all[1] == "other")
-        // A read that has begun is finished first: few are in memory.
+        // A read that has begun is finished first, so that few are in memory.
         #expect(Set(all[..<4]).count == 2)
         threads.close()
     }
 
-    /// Shared state: `all`, by its mutex.
+    /// Shared state: `all`, guarded by its mutex.
     private final class Noted: Sendable {
         let all = Mutex<[String]>([])
 
         func note(_ text: String) { all.withLock { $0.append(text) } }
 
-        /// Nil until the third of a read.
+        /// Nil until the third slice of a read.
         func slice(of read: Int) -> Bool? {
             all.withLock { all in
                 all.append("\(read)")

@@ -32,7 +32,7 @@ struct StreamTests {
                 let event = try #require(try await stream.nextEvent())
                 #expect(try event.keys == [key])
                 #expect(try event.changes.cursor == cursor)
-                // Who listens knows the server's time, and the cursor stands there once.
+                // A listener already knows the server's time, and the cursor is included only once.
                 #expect(event.id == nil)
                 #expect(try event.changes.serverMilliseconds == 0)
             }

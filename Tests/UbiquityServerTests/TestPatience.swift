@@ -2,7 +2,8 @@
 
 internal import NIOCore
 
-/// How long tests wait for what comes at once: a guard against hanging, which says nothing of speed.
+/// How long tests wait for results that are due at once. The limit guards against hanging, and does
+/// not test speed.
 enum TestPatience {
     #if UBIQUITY_TSAN
     static let isSanitized = true

@@ -26,7 +26,7 @@ struct TestServer: Sendable {
         let folder = try folder ?? TemporaryFolder()
         var settings = ServerSettings(dataFolder: folder.file("data"))
         settings.port = 0
-        // What raw requests call it.
+        // The names that raw requests use.
         settings.hostNames = ["a", "b"]
         configure(&settings)
         let metricsPort = PortBox()

@@ -108,7 +108,7 @@ struct DeterminismTests {
         #expect(story.observations != Story(seed: seed + 100).observations)
     }
 
-    /// In real time it would not come to its end.
+    /// Would not finish in real time.
     @Test func `lets three days pass at once`() {
         let two = TwoDevices()
         two.a.set("x", forKey: "k")

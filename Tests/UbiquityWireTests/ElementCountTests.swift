@@ -29,7 +29,7 @@ struct ElementCountTests {
         return Dictionary(uniqueKeysWithValues: WireFormat.allCases.map { ($0, $0.encode(wire)) })
     }
 
-    /// What takes most room for what it counts: a megabyte of each.
+    /// The values that need the most space for their size: a megabyte of each.
     private static let stores: [[PropertyListValue]] = {
         let bytes = 1 << 20
         let wide = Dictionary(
@@ -57,7 +57,7 @@ struct ElementCountTests {
         #expect(used <= 1 << 20)
         let bounds = IntakeLimits(StoreLimits()).message
         for (format, bytes) in try changes(values) {
-            // With as much again for parts and tombstones.
+            // Leaves the same again for parts and tombstones.
             #expect(bytes.count < bounds.bytes / 2)
             #expect(fits(bytes, format, .changes, max: bounds.elements * 3 / 4))
         }
@@ -109,12 +109,12 @@ struct ElementCountTests {
         #expect(
             !fits(nested(1, (0..<1_000).flatMap { _ in nested(6, []) }), .protobuf, .list, max: 999)
         )
-        // A text is one.
+        // A text is a single element.
         #expect(fits(nested(2, many), .protobuf, .changes, max: 1))
     }
 
     @Test func `what cannot be counted is refused`() {
-        // A group, and what would be behind it.
+        // A group, and the bytes that would follow it.
         let group: [UInt8] = [0x7B, 0x7C] + Array(repeating: [0x0A, 0x00], count: 1_000).joined()
         #expect(!fits(group, .protobuf, .changes, max: 10_000))
     }

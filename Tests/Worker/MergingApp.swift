@@ -38,7 +38,8 @@ struct MergingApp {
         _ number: Int, _ chance: Chance, _ engine: borrowing SyncEngine
     ) -> MergeMove? {
         let (key, policy) = chance.pick(MergedKeys.policies.sorted { $0.key < $1.key })
-        // A store that is made anew is the one before, as long as a round trip of that is under way.
+        // A store that is opened anew is the previous one, as long as a round trip of that is under
+        // way.
         let isDeclared = engine.policy(of: key) != nil
         if chance.perMille(isDeclared ? 100 : 500) {
             guard engine[key] != nil else { return nil }

@@ -4,18 +4,19 @@ internal import Logging
 internal import Synchronization
 
 /// The store behind ``UbiquitousKeyValueStore/default``, made at its first use, and the device's
-/// sign-in as `FileManager` tells it.
+/// sign-in for `FileManager`.
 ///
 /// Shared state: `state`, guarded by a mutex that is held while the store is made, so that two
-/// threads that come first get the same one; and `identity`, by another, because it is asked for
-/// without a store.
+/// threads that come first get the same store; and `identity`, guarded by another mutex, because it
+/// is used without a store.
 final class DefaultStore: Sendable {
     static let shared = DefaultStore()
 
     private struct State {
         var configuration = UbiquityConfiguration()
         var store: UbiquitousKeyValueStore?
-        /// A stand-in was used in this process. Otherwise nobody needs to look for one.
+        /// Whether a stand-in was ever used in this process. If not, there is no need to look for
+        /// one.
         var hasStandIn = false
     }
 
@@ -32,7 +33,7 @@ final class DefaultStore: Sendable {
         }
     }
 
-    /// The stand-in for the default store in a test of an app; nil: there is none in this task.
+    /// The replacement of the default store in a test of an app; nil if this task has none.
     @TaskLocal private static var standIn: UbiquitousKeyValueStore?
 
     static func replace<Result>(
@@ -49,7 +50,8 @@ final class DefaultStore: Sendable {
         return try await $standIn.withValue(store, operation: body)
     }
 
-    /// Never fails: an app that cannot open its file goes on in memory, and is told so.
+    /// Never fails: if the file cannot be opened, the app continues in memory and an error is
+    /// reported.
     var store: UbiquitousKeyValueStore {
         let (store, isNew) = state.withLock { state in
             if state.hasStandIn, let store = Self.standIn { return (store, false) }
@@ -58,12 +60,12 @@ final class DefaultStore: Sendable {
             state.store = store
             return (store, true)
         }
-        // An app that never asks for the token hears of its change as well.
+        // Apps that never ask for the token are notified of its changes as well.
         if isNew { _ = accountID }
         return store
     }
 
-    /// The account that this device is signed in to; nil: none, or it cannot be read.
+    /// The account that this device is signed in to; nil if there is none or it cannot be read.
     var accountID: String? {
         if let store = Self.standIn { return store.backing.accountID }
         return identity.withLock { identity in

@@ -3,18 +3,18 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// A store's engine and its driver, as the app's threads and the driver's queue share them.
+/// A store's engine and its driver, shared by the app's threads and the driver's queue.
 ///
-/// Shared state: `state`, all of it, by its mutex, which is held for no longer than the engine thinks.
-/// Nothing slow and no call of the app happens meanwhile.
+/// Shared state: `state`, guarded by its mutex, which is only held while the engine computes. No
+/// slow operation and no callback of the app runs meanwhile.
 ///
-/// An object of its own, to which nobody refers weakly: an app's call would have to count references
-/// the slow way.
+/// An object of its own without weak references, which would make each call of the app count
+/// references the slow way.
 final class EngineMemory: Sendable {
     struct State {
         var driver: Driver
-        /// Of round trips that were asked for, by the engine's number. Few, and no dictionary: Swift
-        /// would make the type of it while an opening waits.
+        /// The waiting callers of round trips, by the engine's number. There are few, and a
+        /// dictionary's type would have to be instantiated while a store opens.
         var waiters: [(request: Int, continuation: CheckedContinuation<Void, any Error>)] = []
 
         mutating func takeWaiter(_ request: Int) -> CheckedContinuation<Void, any Error>? {
@@ -40,11 +40,11 @@ final class EngineMemory: Sendable {
     }
 
     struct WriteOutcome {
-        /// Whether the caller must start a run: there is something to save, or a refusal to tell.
+        /// Whether the caller must start a run: there is something to save, or a refusal to report.
         var mustRun: Bool
-        /// Why the write was refused; nil: it was not.
+        /// The reason the write was refused; nil if it was not.
         var violation: LimitViolation?
-        /// Keys whose policy could not merge what was written.
+        /// The keys whose policy could not merge the written value.
         var misfits: Set<Key>
     }
 
@@ -55,7 +55,7 @@ final class EngineMemory: Sendable {
     func write(
         _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
     ) -> WriteOutcome {
-        // Read without the lock: two writes of two threads are in either order anyway.
+        // Read without the lock: two writes of two threads have no defined order anyway.
         let now = now()
         return state.withLock { state in
             do throws(LimitViolation) {

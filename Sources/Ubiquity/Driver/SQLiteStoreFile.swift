@@ -5,10 +5,10 @@ internal import Foundation
 internal import Synchronization
 internal import UbiquityCore
 
-/// A store's file, with its watch and its lease.
+/// A store's file, with its watcher and its lease.
 ///
-/// Shared state: `watcher`, set once and cleared by ``letGo()``, by its mutex, for that may come from
-/// any thread. Everything else is a constant, and guards itself.
+/// Shared state: `watcher`, set once and cleared by ``letGo()``, guarded by its mutex because that
+/// may be called on any thread. Everything else is constant and thread-safe.
 final class SQLiteStoreFile: StoreFile {
     let storage: any LocalStorage
     let content: DiskChanges
@@ -17,7 +17,7 @@ final class SQLiteStoreFile: StoreFile {
     private let watcher = Mutex<FileWatcher?>(nil)
     private let queue = DispatchQueue(label: "ubiquity.file")
 
-    /// Opens the file, or makes it.
+    /// Opens the file, creating it if needed.
     /// - Throws: ``LocalStorageError`` or ``SystemError``.
     init(path: String) throws {
         self.path = path

@@ -5,14 +5,16 @@ internal import Logging
 internal import Synchronization
 internal import UbiquityCore
 
-/// What all instances of one store in a process share: the driver, its audience, and the store's name.
+/// The state that all instances of one store in a process share: the driver, its audience and the
+/// store's identifier.
 ///
-/// Shared state: `end`, by a mutex, because a store is closed anywhere. Everything else is a constant,
-/// and guards itself.
+/// Shared state: `end`, guarded by a mutex, because a store is closed on any thread. Everything
+/// else is constant and thread-safe.
 final class StoreBacking: Sendable {
     private enum End { case open, closed, abandoned }
 
-    /// Nil: the app has none, or its file cannot be opened; the store is this machine's alone.
+    /// Nil if the app has none or its file cannot be opened. The store is then local to this
+    /// machine.
     let identifier: StoreIdentifier?
     let driver: StoreDriver
     let audience: Audience
@@ -24,9 +26,9 @@ final class StoreBacking: Sendable {
     /// The places of this process's stores, by the device's home and the store's file.
     private static let places = Mutex<[String: Place]>([:])
 
-    /// Where at most one store is open. Two connections of one process to one file would be told of each
-    /// other's writes as of another process's: a store that is made again waits until the one before has
-    /// saved and closed. Its place waits with it, and no other store's.
+    /// A place for at most one open store. Two connections of one process to one file would report
+    /// each other's writes as those of another process. So a store that is opened again waits until
+    /// its predecessor has saved and closed. Only its own place waits, not that of other stores.
     private final class Place: Sendable {
         struct Opened {
             weak var backing: StoreBacking?
@@ -59,7 +61,7 @@ final class StoreBacking: Sendable {
         }
     }
 
-    /// - Parameter device: Nil: the store is in memory.
+    /// - Parameter device: Nil for a store in memory.
     init(
         _ identity: StoreIdentity, on device: (any StoreDevice)?, _ runtime: StoreRuntime,
         _ configuration: UbiquityConfiguration
@@ -76,7 +78,7 @@ final class StoreBacking: Sendable {
         if let warning = identity.warning { report(warning) }
     }
 
-    /// A store whose file cannot be opened.
+    /// A store in memory, for when its file cannot be opened.
     static func inMemory(_ configuration: UbiquityConfiguration) -> StoreBacking {
         do {
             return try StoreBacking(
@@ -97,17 +99,17 @@ final class StoreBacking: Sendable {
         if !misfits.isEmpty { reportMisfits(misfits) }
     }
 
-    /// What the app asked for was not done. A mistake of its own ends it, where it asked for that.
+    /// Reports that the app's request failed. A mistake of the app ends it if it is strict.
     func refuse(_ error: UbiquityError) {
-        // Not a precondition's failure, which says nothing in a release build.
+        // Not a precondition failure, which has no message in release builds.
         if isStrict, error.code == .invalid { fatalError(error.description) }
         report(error)
     }
 
-    /// Tells the log, and who listens for errors.
+    /// Reports an error to the log and to observers of errors.
     func report(_ error: UbiquityError) { driver.report(error) }
 
-    /// What a status says beyond the engine's word.
+    /// A status with what the engine does not know.
     func status(of engine: EngineStatus) -> UbiquityStatus {
         UbiquityStatus(
             engine, account: driver.signedIn?.accountName, isConfigured: identifier != nil,
@@ -117,17 +119,17 @@ final class StoreBacking: Sendable {
     /// Nil while the device is signed out.
     var accountID: String? { driver.signedIn?.account }
 
-    // MARK: - The end
+    // MARK: - Closing
 
     var isClosed: Bool { end.withLock { $0 != .open } }
 
-    /// Lets other processes take over.
+    /// Closes the store and lets other processes take over.
     func close() {
         end.withLock { $0 = .closed }
         driver.close()
     }
 
-    /// Ends without a word, as a process does that is killed.
+    /// Ends abruptly, like a killed process.
     func abandon() {
         end.withLock { $0 = .abandoned }
         driver.abandon()
@@ -136,7 +138,7 @@ final class StoreBacking: Sendable {
 
     deinit {
         if end.withLock({ $0 == .abandoned }) { return }
-        // Not by `close()`: the last reference may go away on the driver's own queue.
+        // Not `close()`: the last reference may go away on the driver's own queue.
         driver.closeLater()
         audience.end()
     }

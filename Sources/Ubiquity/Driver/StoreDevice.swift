@@ -2,53 +2,53 @@
 
 package import UbiquityCore
 
-/// The device that a store is on, as the store sees it: who is signed in, its files, and the way to the
-/// server.
+/// The device of a store, from the store's point of view: the sign-in, the files, and the link to
+/// the server.
 package protocol StoreDevice: AnyObject, Sendable {
-    /// Who is signed in.
+    /// The current sign-in.
     func current() throws -> DeviceState
 
-    /// Calls when ``current()`` may have become another.
-    /// - Returns: Ends it.
+    /// Calls `changed` when ``current()`` may have changed.
+    /// - Returns: A closure that ends the watch.
     func watch(changed: @escaping @Sendable () -> Void) -> @Sendable () -> Void
 
-    /// Opens a store's file, or makes it.
-    /// - Parameter folder: That of the account, see ``DeviceState/folder``.
+    /// Opens a store's file, creating it if needed.
+    /// - Parameter folder: The account's folder, see ``DeviceState/folder``.
     func openFile(_ name: String, folder: String) throws -> any StoreFile
 
-    /// The process that leads a store's file now; nil: none, or it cannot be told.
+    /// The process that currently leads a store's file; nil if there is none or it is unknown.
     func leader(of name: String, folder: String) -> String?
 
     func link(to store: StoreIdentifier, of account: SignedInAccount, as device: DeviceID)
         -> any StoreLink
 }
 
-/// A store's file of one account on this device: what is in it, who is told when another process
-/// wrote it, and the right to lead, which goes with the file.
+/// A store's file of one account on this device: its content, notification of other processes'
+/// writes, and the right to lead, which belongs to the file.
 package protocol StoreFile: AnyObject, Sendable {
     var storage: any LocalStorage { get }
-    /// What was in it when it was opened.
+    /// The file's content when it was opened.
     var content: DiskChanges { get }
 
-    /// Calls when another process may have written, from now on.
+    /// Calls `changed` when another process may have written, from now on.
     func watch(changed: @escaping @Sendable () -> Void) throws
 
-    /// Calls when this process leads: at once if no other does.
+    /// Calls `body` when this process leads, at once if no other process does.
     func whenLeading(_ body: @escaping @Sendable () -> Void)
 
-    /// Ends the watch, closes the storage, and passes the lead on.
+    /// Ends the watch, closes the storage, and passes the leadership on.
     func letGo()
 }
 
-/// The way to one store on one server with one credential, as its driver goes it: each call begins
-/// something, and what comes of it is told later, on any thread.
+/// The link to one store on one server with one credential. Each call begins an operation whose
+/// result is reported later, on any thread.
 package protocol StoreLink: Sendable {
     /// Opens the stream of changes.
     /// - Parameters:
-    ///   - intake: What is more is not taken.
-    ///   - receive: Is called with each event in its order.
-    ///   - ended: Is called at last; nil: the server ended it.
-    /// - Returns: Ends it from this side.
+    ///   - intake: The limits beyond which the server's data is rejected.
+    ///   - receive: Called with each event, in order.
+    ///   - ended: Called last; nil means that the server ended the stream.
+    /// - Returns: A closure that ends the stream from this side.
     func listen(
         since cursor: Cursor?, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void,
@@ -59,7 +59,7 @@ package protocol StoreLink: Sendable {
         _ push: Push, within intake: IntakeLimits,
         answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void)
 
-    /// The changes since the cursor; nil: the whole store.
+    /// Gets the changes since the cursor, or the whole store for nil.
     func pull(
         since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits,
         answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void)

@@ -5,16 +5,16 @@ internal import Logging
 internal import Synchronization
 internal import UbiquityCore
 
-/// A store's ``Driver`` with what it needs: a lock for the app's threads, a queue for its steps, a
+/// Runs a store's ``Driver``: adds a lock for the app's threads, a queue for its steps, and a
 /// timer.
 ///
-/// It decides nothing. What it shares:
+/// Makes no decisions. Shared state:
 ///
-/// * `memory`, a constant that guards itself: the app's threads read and write through it.
-/// * `shell`, `cancelWake`, `toldStatus` and `isSynchronized` belong to `queue`, a serial one: steps
-///   are done on it in the order in which the driver gave them.
-/// * `reportRates`, by a mutex: reports come from any thread.
-/// * `audience`, `logger` and `closed` are constants, and guard themselves.
+/// * `memory`, a thread-safe constant, through which the app's threads read and write.
+/// * `shell`, `cancelWake`, `toldStatus` and `isSynchronized` belong to the serial `queue`, on
+///   which steps run in the order in which the driver gave them.
+/// * `reportRates`, guarded by a mutex, because reports come from any thread.
+/// * `audience`, `logger` and `closed` are thread-safe constants.
 final class StoreDriver: @unchecked Sendable {
     let memory: EngineMemory
     private let queue: any WorkQueue
@@ -25,11 +25,11 @@ final class StoreDriver: @unchecked Sendable {
     private var cancelWake: (@Sendable () -> Void)?
     private var toldStatus: EngineStatus?
     private var isSynchronized = false
-    /// Signalled when the file is closed, for good.
+    /// Signalled when the file is closed for good.
     let closed = DispatchSemaphore(value: 0)
 
-    /// Opens the store's file of the account that is signed in, or makes it.
-    /// - Parameter device: Nil: the store is in memory.
+    /// Opens the store's file of the signed-in account, creating it if needed.
+    /// - Parameter device: Nil for a store in memory.
     init(
         _ identity: StoreIdentity, on device: (any StoreDevice)?, audience: Audience,
         runtime: StoreRuntime, configuration: UbiquityConfiguration
@@ -49,7 +49,7 @@ final class StoreDriver: @unchecked Sendable {
 
     // MARK: - For the app's threads
 
-    /// Reads from the engine. Must be short.
+    /// Reads from the engine. The body must be short.
     func read<Result: Sendable>(_ body: (borrowing SyncEngine) -> Result) -> Result {
         memory.state.withLock { body($0.driver.engine) }
     }
@@ -59,14 +59,14 @@ final class StoreDriver: @unchecked Sendable {
     /// Nil while the device is signed out.
     var signedIn: SignedInAccount? { memory.state.withLock { $0.driver.signedIn } }
 
-    /// The folder of the file in use; empty: in memory.
+    /// The folder of the file in use; empty for a store in memory.
     var folder: String { memory.state.withLock { $0.driver.folder } }
 
-    /// The process that holds the connection, as far as it can be told.
+    /// The process that holds the connection, if known.
     var leader: String? { shell.leader(in: folder) }
 
     /// Writes as one transaction. The body must be short.
-    /// - Returns: The keys whose policy could not merge what was written.
+    /// - Returns: The keys whose policy could not merge the written value.
     func write(
         _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
     ) throws(LimitViolation) -> Set<Key> {
@@ -76,15 +76,15 @@ final class StoreDriver: @unchecked Sendable {
         return outcome.misfits
     }
 
-    /// Changes what needs neither disk nor server. The body must be short.
+    /// Changes something that needs neither disk nor server. The body must be short.
     func change(_ body: (inout SyncEngine) -> Void) {
         memory.state.withLock { body(&$0.driver.engine) }
     }
 
-    /// From now on the audience is told of the app's own writes too.
+    /// From now on, reports the app's own writes to the audience as well.
     func tellOwnWrites() { change { $0.tellsOwnWrites = true } }
 
-    /// Brings memory and disk together, and wakes the sync. Never waits for the network.
+    /// Brings memory and disk together and wakes the sync. Never waits for the network.
     func synchronize() -> Bool {
         queue.perform {
             isSynchronized = false
@@ -98,7 +98,7 @@ final class StoreDriver: @unchecked Sendable {
         let request = Mutex<Int?>(nil)
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                // In one step, or the engine could be done before anybody waits.
+                // In one step, or the engine could finish before the waiter is registered.
                 let id = memory.state.withLock { state in
                     let id = state.driver.engine.requestSync(at: memory.now())
                     state.waiters.append((id, continuation))
@@ -120,7 +120,7 @@ final class StoreDriver: @unchecked Sendable {
         memory.state.withLock { $0.waiters.contains { $0.request == request } }
     }
 
-    /// Somebody waits for the first download.
+    /// Call when the app waits for the first download.
     func initialSyncIsAwaited() { queue.isAwaited(until: nil) }
 
     private func finish(_ id: Int, throwing error: (any Error)?) {
@@ -128,7 +128,7 @@ final class StoreDriver: @unchecked Sendable {
         if let error { waiter?.resume(throwing: error) } else { waiter?.resume() }
     }
 
-    /// The newest refused writes, the newest first; those of this moment included.
+    /// The newest refused writes, the newest first, including those just refused.
     func refusedWrites() throws -> [RefusedWrite] {
         try queue.perform {
             run()
@@ -143,7 +143,7 @@ final class StoreDriver: @unchecked Sendable {
         }
     }
 
-    /// Tells the log, and who listens for errors; not all where the same goes wrong without end.
+    /// Reports an error to the log and to observers of errors. Repeated errors are rate-limited.
     func report(_ error: UbiquityError) {
         let now = memory.now().uptime
         let leftOut = reportRates.withLock { rates in
@@ -156,9 +156,9 @@ final class StoreDriver: @unchecked Sendable {
         audience.tell(error)
     }
 
-    // MARK: - The end
+    // MARK: - Closing
 
-    /// Saves what is unsaved and lets go of everything.
+    /// Saves what is unsaved and closes everything.
     func close() {
         queue.perform {
             handle(.close)
@@ -166,14 +166,14 @@ final class StoreDriver: @unchecked Sendable {
         }
     }
 
-    /// The same, without waiting for it.
+    /// Does the same without waiting.
     func closeLater() {
         handle(.close)
         startRun()
     }
 
-    /// What is planned on the queue will not be done: nobody waits for it, and who writes from now on
-    /// is to notice.
+    /// Discards the work planned on the queue: nobody waits for it. A later write schedules a new
+    /// run.
     func abandon() {
         memory.state.withLock { $0.driver.unschedule() }
         failWaiters()
@@ -187,7 +187,7 @@ final class StoreDriver: @unchecked Sendable {
 
     // MARK: - Running
 
-    /// Tells the driver what happened, and carries out what follows.
+    /// Handles an event and carries out the steps that follow.
     private func tell(_ event: Driver.Event) {
         handle(event)
         scheduleRun()
@@ -201,7 +201,7 @@ final class StoreDriver: @unchecked Sendable {
         if memory.state.withLock({ $0.driver.schedule() }) { startRun() }
     }
 
-    /// To be called when the memory says so.
+    /// Call when the memory says so.
     func startRun() { queue.enqueue { [self] in run() } }
 
     private func run() {
@@ -225,7 +225,7 @@ final class StoreDriver: @unchecked Sendable {
             let intake = memory.state.withLock { $0.driver.engine.intake }
             if let event = shell.perform(step, within: intake) { handle(event) }
             if step == .close { closed.signal() }
-            // Behind what is waited for now.
+            // After everything that callers wait for now.
             if case .effect(.save) = step { queue.enqueue { [shell] in shell.storage.tidy() } }
         }
     }

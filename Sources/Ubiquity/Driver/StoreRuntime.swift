@@ -3,14 +3,13 @@
 internal import Dispatch
 package import UbiquityCore
 
-/// Where and when a store's work is done, and what chance gives it: the system's, or in a test of an
-/// app what the test says.
+/// The queues, clock and random seed of a store: the system's, or a test's own.
 package struct StoreRuntime: Sendable {
     package var driverQueue: any WorkQueue
-    /// Where the app is told.
+    /// The queue on which the app is notified.
     package var noticeQueue: any WorkQueue
     package var now: @Sendable () -> ClockReading
-    /// Any number that no other process of the device has.
+    /// A number that no other process of the device has.
     package var seed: UInt64
 
     package init(
@@ -23,7 +22,8 @@ package struct StoreRuntime: Sendable {
         self.seed = seed
     }
 
-    /// - Parameter notices: Where the app wants to be told; nil: on a queue of the store's own.
+    /// - Parameter notices: The queue on which the app wants to be notified; nil for a queue of the
+    ///   store's own.
     static func system(notices: DispatchQueue?) -> StoreRuntime {
         StoreRuntime(
             driverQueue: DispatchQueue(label: "ubiquity.driver", qos: .userInitiated),

@@ -2,20 +2,20 @@
 
 internal import UbiquityCore
 
-/// The I/O of one store: its file, its connection, and the device's sign-in.
+/// The I/O of one store: its file, its connection and the device's sign-in.
 ///
-/// It belongs to the driver's queue. `@unchecked Sendable` for the closures that are called from
-/// elsewhere: they refer to nothing here but `tell`.
+/// Confined to the driver's queue. `@unchecked Sendable` because of closures that are called
+/// elsewhere, which use nothing here but `tell`.
 final class StoreShell: @unchecked Sendable {
     private let identity: StoreIdentity
     private let device: (any StoreDevice)?
-    /// Nil: in memory.
+    /// Nil for a store in memory.
     private var file: (any StoreFile)?
     private(set) var storage: any LocalStorage
-    /// The file that was opened last, if it is not in use yet.
+    /// The file opened last, if it is not in use yet.
     private var opened: (any StoreFile)?
     private var link: (any StoreLink)?
-    /// The newest stream, and how to end it.
+    /// The newest stream and a closure that ends it.
     private var stream: (number: Int, end: @Sendable () -> Void)?
     private var stopWatching: (@Sendable () -> Void)?
     private var tell: @Sendable (Driver.Event) -> Void = { _ in }
@@ -26,25 +26,25 @@ final class StoreShell: @unchecked Sendable {
         storage = file?.storage ?? MemoryStorage()
     }
 
-    /// What the file had when it was opened.
+    /// The file's content when it was opened.
     var content: DiskChanges { file?.content ?? DiskChanges() }
 
-    /// The process that leads the store, as far as it can be told. May be asked from any thread.
+    /// The process that leads the store, if known. Can be called on any thread.
     func leader(in folder: String) -> String? {
         device?.leader(of: identity.fileName, folder: folder)
     }
 
     /// Begins to watch the file and the sign-in.
-    /// - Parameter tell: Called from any thread.
+    /// - Parameter tell: Called on any thread.
     func start(telling tell: @escaping @Sendable (Driver.Event) -> Void) throws {
         self.tell = tell
         if let file { try use(file, number: 0) }
         stopWatching = device?.watch { tell(.accountSignalled) }
     }
 
-    /// Does what one step says.
-    /// - Parameter intake: What is taken of the server.
-    /// - Returns: The answer, where it is there at once.
+    /// Carries out one step.
+    /// - Parameter intake: The limits on the data accepted from the server.
+    /// - Returns: The resulting event, if it is known at once.
     func perform(_ step: Driver.Step, within intake: IntakeLimits) -> Driver.Event? {
         switch step {
         case .effect(let effect): return perform(effect, within: intake)
@@ -65,7 +65,7 @@ final class StoreShell: @unchecked Sendable {
 
     // MARK: - Files
 
-    /// Stands for a file that cannot be opened: nothing is saved there.
+    /// Replaces a file that cannot be opened. Nothing can be saved to it.
     private static var unopened: any LocalStorage {
         let disk = MemoryDisk()
         disk.fail(with: LocalStorageError(.notWritable, path: "of the store", cause: "not opened"))
@@ -148,7 +148,7 @@ final class StoreShell: @unchecked Sendable {
         } ended: { [tell] failure in
             tell(.engine(.streamEnded(stream, failure)))
         }
-        // There is one at a time: the engine has hung up the one before, or it has ended.
+        // There is only one at a time: the engine has closed the previous stream, or it has ended.
         self.stream = end.map { (stream, $0) }
     }
 

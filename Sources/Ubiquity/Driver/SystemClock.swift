@@ -15,13 +15,13 @@ internal import Android
 internal import WinSDK
 #endif
 
-/// The clocks of the machine.
+/// The machine's clocks.
 package enum SystemClock {
-    /// What they show now. Cheap: two calls that the kernel answers without being entered.
+    /// The current readings. Cheap: on Linux the two calls do not enter the kernel.
     package static func reading() -> ClockReading {
         #if os(Windows)
         let wall = Int64(Date().timeIntervalSince1970 * 1_000)
-        // Counts while the machine sleeps.
+        // Also counts while the machine sleeps.
         return ClockReading(wall: wall, uptime: Int64(GetTickCount64()), boot: boot)
         #else
         return ClockReading(
@@ -30,13 +30,13 @@ package enum SystemClock {
         #endif
     }
 
-    /// Names the boot; read once a process. Where the system cannot tell, a number of the
-    /// process's own: too many names do no harm, one name for two boots would.
+    /// Identifies the boot; read once per process. Where the system has no such name, a random
+    /// number is used: too many names do no harm, but the same name for two boots would.
     private static let boot: UInt64 = bootName.map(hash) ?? .random(in: 1 ... .max)
 
     #if !os(Windows)
-    /// The clock that counts while the machine sleeps: Linux's `CLOCK_MONOTONIC` does not, and
-    /// Apple's does.
+    /// The clock that also counts while the machine sleeps. `CLOCK_MONOTONIC` does not on Linux,
+    /// but does on Apple's systems.
     #if canImport(Darwin)
     private static var sleepingClock: clockid_t { CLOCK_MONOTONIC }
     #else
@@ -57,14 +57,14 @@ package enum SystemClock {
         guard sysctlbyname("kern.bootsessionuuid", &name, &count, nil, 0) == 0 else { return nil }
         return String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
         #elseif os(Linux) || os(Android)
-        // A file of the kernel has no size to be known before it is read.
+        // The size of a kernel file is unknown before it is read.
         return try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         #else
         return nil
         #endif
     }
 
-    /// FNV-1a: the same in every process, as Swift's own hashes are not.
+    /// FNV-1a, which is the same in every process, unlike Swift's own hashes.
     private static func hash(_ text: String) -> UInt64 {
         text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
     }

@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// A transport's calls, each in a task of its own.
+/// Runs each call of a transport in a task of its own.
 struct TransportLink: StoreLink {
     let transport: any Transport
 

@@ -2,26 +2,27 @@
 
 internal import Dispatch
 
-/// Where a store's work is done: one piece after the other, in the order in which it came.
+/// A serial queue for a store's work.
 ///
-/// A dispatch queue, or in a test of an app a queue in virtual time.
+/// A dispatch queue, or a queue in virtual time in a test of an app.
 package protocol WorkQueue: AnyObject, Sendable {
-    /// Does it later.
+    /// Runs the body later.
     func enqueue(_ body: @escaping @Sendable () -> Void)
 
-    /// Does it now, when all that came before is done.
+    /// Runs the body now, after everything enqueued before.
     func perform<Result>(_ body: () throws -> Result) rethrows -> Result
 
-    /// Does it after so many milliseconds.
-    /// - Returns: Takes it back, unless it is being done.
+    /// Runs the body after this many milliseconds.
+    /// - Returns: A closure that cancels it, unless it is already running.
     func enqueue(
         after milliseconds: Int64, _ body: @escaping @Sendable () -> Void
     ) -> @Sendable () -> Void
 
-    /// Somebody waits for something that takes time. Virtual time passes until it is done, without
-    /// the caller; real time needs nobody's help.
-    /// - Parameter isDone: Nil: maybe never, and time passes until all has settled.
-    /// - Returns: False if nothing will be done here any more.
+    /// Says that a caller waits for something that takes time. Virtual time advances until it is
+    /// done; real time needs no help.
+    /// - Parameter isDone: Nil if it may never be done. Time then advances until everything has
+    ///   settled.
+    /// - Returns: False if no more work will be done on this queue.
     @discardableResult
     func isAwaited(until isDone: (@Sendable () -> Bool)?) -> Bool
 }
@@ -43,8 +44,8 @@ extension DispatchQueue: WorkQueue {
     package func isAwaited(until isDone: (@Sendable () -> Bool)?) -> Bool { true }
 }
 
-/// `@unchecked Sendable`: all that is done with it once it runs is to cancel it, which the system lets
-/// any thread do.
+/// `@unchecked Sendable` because a running timer is only ever cancelled, which the system allows on
+/// any thread.
 private struct Timer: @unchecked Sendable {
     let source: any DispatchSourceTimer
 

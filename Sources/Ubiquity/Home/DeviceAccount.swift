@@ -5,20 +5,20 @@ internal import Foundation
 internal import Synchronization
 internal import UbiquityCore
 
-/// This device's sign-in as one process follows it: one watch for all its stores.
+/// This device's sign-in within one process, with one watcher for all its stores.
 ///
-/// Shared state: `state`, by its mutex, because stores come and go on any thread and the sign-in is
-/// read on `queue`. Held while the file is read first, so that two who come first read it once, and
-/// for copies only after that.
+/// Shared state: `state`, guarded by its mutex, because stores come and go on any thread and the
+/// sign-in is read on `queue`. The mutex is held for the first read of the file, so that two first
+/// callers read it once, and for copies only after that.
 final class DeviceAccount: StoreDevice {
 
     private struct State {
         var known: DeviceState?
         var watcher: FileWatcher?
-        /// No dictionary: Swift would make the type of it while an opening waits.
+        /// Not a dictionary, whose type would have to be instantiated while a store opens.
         var followers: [Follower] = []
         var added = 0
-        /// The last look at it failed: nobody knows of the change that came before.
+        /// The last read failed, so nobody was told of the change before it.
         var isUnreadable = false
 
         typealias Follower = (number: Int, changed: @Sendable () -> Void)
@@ -36,7 +36,7 @@ final class DeviceAccount: StoreDevice {
 
     private struct Weak { weak var account: DeviceAccount? }
 
-    /// The one of this home.
+    /// The shared instance for this home.
     static func of(_ home: DeviceHome) -> DeviceAccount {
         all.withLock { all in
             if let account = all[home.path]?.account { return account }
@@ -52,7 +52,8 @@ final class DeviceAccount: StoreDevice {
         let (known, followers) = try state.withLock { state -> (DeviceState, [State.Follower]) in
             if let known = state.known { return (known, []) }
             if state.watcher == nil {
-                // Before the file is read: a change in between is then looked at twice, not never.
+                // Before the file is read: a change in between is then seen twice rather than
+                // never.
                 state.watcher = try FileWatcher(
                     folder: home.path, file: DeviceHome.accountFileName, queue: queue
                 ) { [weak self] in self?.changed() }
@@ -60,7 +61,8 @@ final class DeviceAccount: StoreDevice {
             do throws(HomeError) {
                 let known = try home.load()
                 state.known = known
-                // Behind what an opening waits for, and where there may be any.
+                // Runs after the opening that waits for this, and only where such folders are
+                // possible.
                 if known.lastFolder != nil {
                     queue.async { [home] in try? home.removeAbandonedStores() }
                 }

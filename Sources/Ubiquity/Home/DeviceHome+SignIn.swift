@@ -3,24 +3,25 @@
 package import UbiquityCore
 
 extension DeviceHome {
-    /// A credential that is given up, and what the server said to it.
+    /// A credential that was given up, and the server's response.
     package struct GivenUp: Sendable {
         package var account: SignedInAccount
-        /// Why the server was not told, and still knows the credential; nil: it was.
+        /// The reason the server could not be told and still knows the credential; nil if it was
+        /// told.
         package var failure: LinkFailure?
     }
 
     /// Exchanges a proof for a credential, and signs this device in for all its apps.
     ///
-    /// A sign-in that there is already is given up once the new one works; the new one is given up where it
-    /// cannot be kept.
-    /// - Throws: ``LinkFailure`` if the server does not take the proof, ``HomeError`` if the sign-in
-    ///   cannot be kept.
+    /// An existing sign-in is given up once the new one works. The new one is given up if it cannot
+    /// be stored.
+    /// - Throws: ``LinkFailure`` if the server rejects the proof, ``HomeError`` if the sign-in
+    ///   cannot be stored.
     package func signIn(
         server: String, by proof: SignInProof, deviceName: String,
         security: ConnectionSecurity = ConnectionSecurity()
     ) async throws -> (account: SignedInAccount, old: GivenUp?) {
-        // A code works once: not for nothing.
+        // Fails early if the sign-in could not be stored, because a code works only once.
         try update { _ in }
         let account = try await AccountClient.signIn(
             server: server, by: proof, deviceName: deviceName, security: security)
@@ -34,17 +35,17 @@ extension DeviceHome {
             _ = await giveUp(account)
             throw error
         }
-        // The sign-in has worked; what is left is removed at the next start.
+        // The sign-in has succeeded; anything left over is removed at the next start.
         try? removeAbandonedStores()
         guard let old else { return (account, nil) }
         return (account, await giveUp(old))
     }
 
-    /// Signs this device out for all its apps, on this device alone.
+    /// Signs this device out for all its apps, without telling the server.
     ///
     /// - Parameter wipes: Whether the account's values, unsent ones included, are removed from this
-    ///   device. Else they stay, readable and writable.
-    /// - Returns: Whose credential is to be given up; nil: nobody was signed in.
+    ///   device. If not, they stay readable and writable.
+    /// - Returns: The sign-in whose credential is to be given up; nil if nobody was signed in.
     /// - Throws: ``HomeError``.
     package func endSignIn(wipes: Bool) throws(HomeError) -> SignedInAccount? {
         var account: SignedInAccount?
@@ -52,13 +53,13 @@ extension DeviceHome {
             account = wipes ? state.signOutWiping() : state.signOut()
         }
         do { try removeAbandonedStores() } catch {
-            // Of an earlier wiping, perhaps: it is tried again at the next start.
+            // Perhaps a folder of an earlier wipe: the removal is retried at the next start.
             if wipes { throw error }
         }
         return account
     }
 
-    /// Has the server forget a credential.
+    /// Asks the server to revoke a credential.
     package func giveUp(_ account: SignedInAccount) async -> GivenUp {
         do throws(LinkFailure) {
             try await AccountClient.signOut(account)

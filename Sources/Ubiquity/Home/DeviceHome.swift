@@ -5,18 +5,18 @@ package import UbiquityCore
 
 /// The folder of a person's device: one sign-in for all apps, and their stores.
 ///
-/// `account.json` has the state, `stores/<folder>/<identifier>.sqlite` the stores.
+/// `account.json` holds the state, `stores/<folder>/<identifier>.sqlite` the stores.
 package struct DeviceHome: Hashable, Sendable {
     package let path: String
 
-    /// The file to be watched for sign-ins and sign-outs. It is replaced, never written over.
+    /// The file to watch for sign-ins and sign-outs. It is always replaced, never overwritten.
     package static let accountFileName = "account.json"
-    /// The environment variable that names the folder.
+    /// The environment variable with the folder's path.
     package static let pathVariable = "UBIQUITY_HOME"
 
-    /// Makes the folder if need be.
-    /// - Parameter path: Nil: what the environment's `UBIQUITY_HOME` says, else the platform's
-    ///   place for application data.
+    /// Opens the folder, creating it if needed.
+    /// - Parameter path: If nil, the environment variable `UBIQUITY_HOME` applies, or otherwise the
+    ///   platform's folder for application data.
     /// - Throws: ``HomeError``.
     package init(path: String? = nil) throws(HomeError) {
         guard
@@ -35,20 +35,20 @@ package struct DeviceHome: Hashable, Sendable {
         }
     }
 
-    /// Looks which files are there: see ``StoreFileName``.
+    /// The path of a store's file, which depends on the existing files: see ``StoreFileName``.
     package func storePath(for identifier: String, folder: String) -> String {
         let folder = storesPath + "/" + folder
         return folder + "/" + StoreFileName.name(of: identifier, among: Self.names(in: folder))
     }
 
-    /// The files of a folder's stores, in the order of their names.
+    /// The files of a folder's stores, sorted by name.
     package func storePaths(in folder: String) -> [String] {
         let folder = storesPath + "/" + folder
         return Self.names(in: folder).filter { StoreFileName.identifier(of: $0) != nil }.sorted()
             .map { folder + "/" + $0 }
     }
 
-    /// - Returns: The state of a device that never signed in, if there is no file.
+    /// - Returns: The state of a device that never signed in if there is no file.
     /// - Throws: ``HomeError``.
     package func load() throws(HomeError) -> DeviceState {
         let file = accountPath
@@ -61,8 +61,8 @@ package struct DeviceHome: Hashable, Sendable {
         return state
     }
 
-    /// Changes the state while no other process does, and writes it if it did change.
-    /// - Returns: The state as it is now.
+    /// Changes the state while no other process does, and writes it if it changed.
+    /// - Returns: The new state.
     /// - Throws: ``HomeError``.
     @discardableResult
     package func update(_ body: (inout DeviceState) -> Void) throws(HomeError) -> DeviceState {
@@ -75,14 +75,14 @@ package struct DeviceHome: Hashable, Sendable {
         return state
     }
 
-    /// Removes the folders that a wiping left, this one or one that was cut off.
+    /// Removes the folders left by a wipe, this one or an interrupted one.
     /// - Throws: ``HomeError``.
     package func removeAbandonedStores() throws(HomeError) {
         let stores = storesPath
-        // By a listing first, which is all that most devices ever need.
+        // A listing first, which is all that most devices ever need.
         guard try !load().abandonedFolders(among: Self.names(in: stores)).isEmpty else { return }
-        // A folder of today may be nobody's tomorrow, but never the other way round; even so, nobody
-        // signs in meanwhile.
+        // An abandoned folder stays abandoned, so the listing remains valid. Even so, nobody can
+        // sign in meanwhile.
         let lock = try locked()
         defer { lock.unlock() }
         for folder in try load().abandonedFolders(among: Self.names(in: stores)) {
@@ -133,7 +133,7 @@ package struct DeviceHome: Hashable, Sendable {
 }
 
 extension DeviceHome {
-    /// - Returns: Nil if nothing names a place.
+    /// - Returns: Nil if no path is known.
     package static func resolve(_ path: String?, environment: [String: String]) -> String? {
         func variable(_ name: String) -> String? {
             environment[name].flatMap { $0.isEmpty ? nil : $0 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why the folder that has this device's sign-in cannot be used.
+/// The reason the folder with this device's sign-in cannot be used.
 package enum HomeError: Error, Hashable, Sendable {
-    /// The system names no place for application data, and nothing else does.
+    /// The system has no folder for application data, and no other path was given.
     case noPlace
     /// Other users of the machine could use the credential.
     case credentialReadableByOthers(_ path: String)
     /// Other users of the machine could put files into the folder.
     case writableByOthers(_ path: String)
-    /// The folder, or the file with the credential.
+    /// The folder or the file with the credential belongs to another user.
     case ofAnotherUser(_ path: String)
     case damaged(_ path: String, cause: String)
     case unreadable(_ path: String, cause: String)

@@ -5,14 +5,15 @@ internal import Foundation
 internal import Synchronization
 internal import UbiquityCore
 
-/// Tells who is signed in on this device, and posts `NSUbiquityIdentityDidChange` when that changes.
+/// Tracks the account that this device is signed in to, and posts `NSUbiquityIdentityDidChange`
+/// when it changes.
 ///
-/// Shared state: `known`, by its mutex: it is changed where the sign-in is read, and asked for
-/// anywhere.
+/// Shared state: `known`, guarded by its mutex, because it is changed where the sign-in is read and
+/// used anywhere.
 final class DeviceIdentity: Sendable {
     private let device: DeviceAccount
     private let known: Mutex<String?>
-    /// A queue of its own: who posts may have to wait for an observer.
+    /// A queue of its own, because a post may wait for an observer.
     private let queue = DispatchQueue(label: "ubiquity.identity")
 
     init(_ device: DeviceAccount) {
@@ -24,7 +25,8 @@ final class DeviceIdentity: Sendable {
     var accountID: String? { known.withLock(\.self) }
 
     private func look() {
-        // If it cannot be read, who is known stays, and a store that follows tries again.
+        // If it cannot be read, the known account stays, and a store that follows the sign-in
+        // retries.
         guard let state = try? device.current() else { return }
         let account = state.signedIn?.account
         let isChanged = known.withLock { known in

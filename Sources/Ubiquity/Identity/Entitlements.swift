@@ -3,13 +3,13 @@
 package import Foundation
 internal import UbiquityCore
 
-/// The property list in which an app of Apple's systems names its store.
+/// The property list in which an app for Apple's systems names its store.
 package enum Entitlements {
     static let identifierKey = "com.apple.developer.ubiquity-kvstore-identifier"
 
     package struct Failure: Error, Hashable { package var description: String }
 
-    /// The entitlements beside the program: those that have its name, else the only ones there.
+    /// The entitlements file beside the program: the one with its name, or else the only one there.
     static func file(beside program: URL) -> URL? {
         let folder = program.resolvingSymlinksInPath().deletingLastPathComponent()
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
@@ -19,7 +19,7 @@ package enum Entitlements {
         return name.map(folder.appendingPathComponent)
     }
 
-    /// What people call the program: a point in it is a part of its name, but for Windows' suffix.
+    /// The program's name. A period is part of it, except in the Windows suffix.
     static func programName(_ program: URL) -> String {
         let isSuffixed = program.pathExtension.lowercased() == "exe"
         return (isSuffixed ? program.deletingPathExtension() : program).lastPathComponent
@@ -34,7 +34,7 @@ package enum Entitlements {
         guard case .success(.string(let text)) = entry?.value else {
             return .failure(Failure(description: "\(file.path) has no \(identifierKey)"))
         }
-        // Xcode fills these in when it signs; elsewhere nobody does.
+        // Xcode expands these variables when it signs; nothing does elsewhere.
         guard !text.string.contains("$(") else {
             return .failure(
                 Failure(

@@ -3,22 +3,23 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// Which store an app's values belong to.
+/// The store that an app's values belong to.
 struct StoreIdentity {
-    /// Nil: the app has none, and its values stay on this machine.
+    /// Nil if the app has none. Its values then stay on this machine.
     var identifier: StoreIdentifier?
-    /// How the store's file is called, without its suffix.
+    /// The store's file name without suffix.
     var fileName: String
-    /// What the app's author should hear about it.
+    /// A message for the app's developer.
     var warning: UbiquityError?
 }
 
 extension UbiquityConfiguration {
-    /// From code, else the environment, else the entitlements beside the program.
+    /// Takes the identifier from code, the environment, or the entitlements beside the program, in
+    /// this order.
     /// - Throws: ``UbiquityError`` for a malformed identifier.
     func identity(
         environment: [String: String] = ProcessInfo.processInfo.environment,
-        // Not looked for unless it is needed: Foundation reads the folder's listing, for milliseconds.
+        // Evaluated only if needed: Foundation lists the folder, which takes milliseconds.
         program findProgram: @autoclosure () -> URL? = Bundle.main.executableURL
     ) throws -> StoreIdentity {
         if let text = givenIdentifier(environment) {
@@ -37,12 +38,12 @@ extension UbiquityConfiguration {
         }
     }
 
-    /// Nil if nothing names a store.
+    /// Nil if no store is named.
     package func resolvedIdentifier() throws -> String? { try identity().identifier?.string }
 
     private func givenIdentifier(_ environment: [String: String]) -> String? {
-        // An empty variable is none; an empty name in code is a mistake, which must not mean the
-        // environment's store.
+        // An empty variable counts as unset. An empty name in code is a mistake, and must not
+        // select the environment's store.
         identifier ?? environment[Self.identifierVariable].flatMap { $0.isEmpty ? nil : $0 }
     }
 
@@ -65,13 +66,13 @@ extension StoreIdentity {
     /// Apps without an identifier must not see each other's values.
     fileprivate init(unnamed program: String, _ warning: String) {
         self.init(
-            // A point first: no identifier begins so.
+            // No identifier begins with a period.
             fileName: ".unconfigured-" + Self.fileName(of: program),
             warning: UbiquityError(.notConfigured, warning))
     }
 
-    /// ASCII letters and digits as they are, every other byte as its number: no two programs have
-    /// the same one.
+    /// ASCII letters and digits stay, every other byte becomes its number, so different programs
+    /// have different names.
     private static func fileName(of program: String) -> String {
         let parts = program.utf8.map { byte in
             let character = Character(Unicode.Scalar(byte))
@@ -81,6 +82,6 @@ extension StoreIdentity {
         return String(parts.joined().prefix(fileNameLengthMax))
     }
 
-    /// File systems take 255 bytes, those that SQLite appends included.
+    /// File systems allow 255 bytes, including SQLite's suffixes.
     private static let fileNameLengthMax = 200
 }

@@ -3,18 +3,18 @@
 internal import Synchronization
 package import UbiquityCore
 
-/// A store as a mirror of an app's preferences looks at it, all of one moment.
+/// A snapshot of a store for the mirror of an app's preferences.
 package struct MirroredContent: Sendable {
     package var store: MirroredStore
     package var values: [Key: PropertyListValue]
-    /// A write that was refused may fit when either of these is another one.
+    /// If either of these changes, a write that was refused may fit.
     package var usage: Usage
     package var limits: StoreLimits
 }
 
 extension UbiquitousKeyValueStore {
-    /// - Parameter atStart: Whether the app has not used the store yet: only then can its file have
-    ///   got lost.
+    /// - Parameter atStart: Whether the app has not used the store yet. Only then can its file have
+    ///   been lost.
     package func mirrored(atStart: Bool) -> MirroredContent {
         let isFirstFolder = backing.isInFirstFolder
         return backing.driver.read { engine in
@@ -30,18 +30,19 @@ extension UbiquitousKeyValueStore {
         }
     }
 
-    /// Equal for all instances of one store of this process, and for no others that are open.
+    /// Equal for all instances of one open store of this process, and for no others.
     package var mirroredName: String { "\(ObjectIdentifier(backing))" }
 
-    /// The store's identifier; empty for an app that has none.
+    /// The store's identifier; empty for an app without one.
     package var mirroredIdentifier: String { backing.identifier?.string ?? "" }
 
-    /// Tells the log, and who listens for errors.
+    /// Reports an error to the log and to observers of errors.
     package func report(_ error: UbiquityError) { backing.report(error) }
 }
 
 extension StoreBacking {
-    /// Whether no account that was on this device before has another folder; in memory too.
+    /// Whether the store is in the first folder, so no earlier account of this device has one; true
+    /// in memory too.
     fileprivate var isInFirstFolder: Bool {
         let folder = driver.folder
         return folder.isEmpty || folder == DeviceState().folder

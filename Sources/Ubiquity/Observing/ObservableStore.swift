@@ -3,8 +3,8 @@
 public import Observation
 internal import Synchronization
 
-/// A store as a view follows it: what was read through it and has changed, by whomever, is told by
-/// Observation, key by key. Works with SwiftUI and wherever Swift runs.
+/// An observable store for views. Changes of any origin to values read through it are reported by
+/// Observation, key by key. Works with SwiftUI, and wherever Swift runs.
 ///
 /// ```swift
 /// @State private var settings = ObservableStore()
@@ -14,15 +14,15 @@ internal import Synchronization
 /// }
 /// ```
 ///
-/// Changes from elsewhere are told on the main actor, a moment after the store has them.
+/// Changes from elsewhere are reported on the main actor, a moment after the store has them.
 @MainActor
 public final class ObservableStore: Observable {
-    /// What it is a view of.
+    /// The observed store.
     public let store: UbiquitousKeyValueStore
     private let registrar = ObservationRegistrar()
     private nonisolated let reading = Mutex<[Task<Void, Never>]>([])
 
-    /// - Parameter store: Nil: the default store.
+    /// - Parameter store: Nil for the default store.
     public init(_ store: UbiquitousKeyValueStore? = nil) {
         let store = store ?? .default
         self.store = store
@@ -53,7 +53,7 @@ public final class ObservableStore: Observable {
         }
     }
 
-    /// How the sync stands.
+    /// The current sync status.
     public var status: UbiquityStatus {
         registrar.access(self, keyPath: \.statusNow)
         return store.status
@@ -65,7 +65,7 @@ public final class ObservableStore: Observable {
 
     private func tellStatus() { registrar.withMutation(of: self, keyPath: \.statusNow) {} }
 
-    /// Stands for a key's value in the registrar, which tells paths apart.
+    /// Represents a key's value in the registrar, which distinguishes key paths.
     private nonisolated subscript(named key: String) -> String { key }
     private nonisolated var statusNow: Bool { true }
 }

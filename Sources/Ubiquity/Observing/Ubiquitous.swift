@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A property that is a key of a store.
+/// A property that reads and writes a key of a store.
 ///
 /// ```swift
 /// struct Player {
@@ -8,19 +8,18 @@
 /// }
 /// ```
 ///
-/// Reading and writing it is reading and writing the store; nothing is kept beside it. It tells
-/// nobody of changes by itself: read its ``values``, or use an ``ObservableStore`` where a view shall
-/// follow.
+/// Nothing is kept beside the store. The property does not notify anyone of changes: iterate over
+/// its ``values``, or use an ``ObservableStore`` in views.
 @propertyWrapper
 public struct Ubiquitous<Value: Codable & Sendable>: Sendable {
-    /// The key that the property is.
+    /// The key of the property.
     public let key: UbiquityKey<Value>
-    /// Nil: the default store, which is not opened before the property is used.
+    /// Nil for the default store, which is not opened before the property is used.
     private let own: UbiquitousKeyValueStore?
 
     /// - Parameters:
-    ///   - key: The key that the property is.
-    ///   - store: Nil: the default store, as it is when the property is used first.
+    ///   - key: The key of the property.
+    ///   - store: Nil for the default store at the time of the property's first use.
     public init(_ key: UbiquityKey<Value>, store: UbiquitousKeyValueStore? = nil) {
         self.key = key
         own = store
@@ -37,12 +36,12 @@ public struct Ubiquitous<Value: Codable & Sendable>: Sendable {
     /// The wrapper itself: `$volume.values`, `$volume.remove()`.
     public var projectedValue: Self { self }
 
-    /// The value now, and whenever it is another one.
+    /// The current value, and each new value when it changes.
     public var values: UbiquityValues<Value> { store.values(for: key) }
 
-    /// Whether something is stored, and it is not the default that is read.
+    /// Whether a value is stored, so that the default does not apply.
     public var hasValue: Bool { store.hasValue(for: key) }
 
-    /// Removes the key, so that it reads as its default again.
+    /// Removes the key, so that it has its default value again.
     public func remove() { store.remove(key) }
 }

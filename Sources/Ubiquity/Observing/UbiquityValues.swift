@@ -3,33 +3,33 @@
 internal import UbiquityCore
 
 extension UbiquitousKeyValueStore {
-    /// The value of a key, or its default: now, and whenever it is another one, wherever that came
-    /// from.
+    /// The current value of a key, or its default, and each new value when it changes, wherever the
+    /// change came from.
     ///
-    /// A slow reader gets the newest value only. The sequence is for one reader, and ends when the
-    /// reading task is cancelled.
+    /// A slow reader only gets the newest value. The sequence supports one reader, and ends when
+    /// the reading task is cancelled.
     public func values<Value>(for key: UbiquityKey<Value>) -> UbiquityValues<Value> {
         UbiquityValues(store: self, key: key, changes: changes)
     }
 }
 
-/// The values of one key as they come, see ``UbiquitousKeyValueStore/values(for:)``.
+/// The values of one key over time, see ``UbiquitousKeyValueStore/values(for:)``.
 public struct UbiquityValues<Value: Codable & Sendable>: AsyncSequence, Sendable {
     fileprivate let store: UbiquitousKeyValueStore
     fileprivate let key: UbiquityKey<Value>
     fileprivate let changes: UbiquityChanges
 
-    /// For the sequence's one reader.
+    /// Makes the iterator for the sequence's only reader.
     public func makeAsyncIterator() -> Iterator {
         Iterator(store: store, key: key, changes: changes.makeAsyncIterator())
     }
 
-    /// Gives the present value first.
+    /// Returns the current value first.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let store: UbiquitousKeyValueStore
         fileprivate let key: UbiquityKey<Value>
         fileprivate var changes: UbiquityChanges.Iterator
-        /// What is stored where the reader is; nil: it has not begun.
+        /// The stored value that the reader has seen; nil before the first.
         private var shown: PropertyListValue??
 
         fileprivate init(

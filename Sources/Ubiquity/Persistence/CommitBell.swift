@@ -2,22 +2,22 @@
 
 internal import Foundation
 
-/// Tells the other processes' watchers that a commit can be seen now.
+/// The commit signal: tells the other processes' watchers that a commit is visible.
 ///
-/// The log alone does not: SQLite writes it, flushes it, which takes milliseconds, and only then
-/// publishes the commit, in shared memory that no watcher sees. Who is woken by the write of the log
-/// looks too early, and nothing wakes it again. So a byte of a file beside the store is written over
-/// after each commit. On Windows the folder is looked at once a second anyway.
+/// The write-ahead log is not enough. SQLite writes it, flushes it, which takes milliseconds, and
+/// only then publishes the commit in shared memory, which no watcher sees. A process woken by the
+/// write to the log looks too early, and is not woken again. So a byte of a file beside the store
+/// is overwritten after each commit. On Windows the folder is polled once a second anyway.
 final class CommitBell: Sendable {
     #if os(Windows)
-    /// There, the log is looked at.
+    /// On Windows, the log is watched.
     static let suffix = "-wal"
 
     init(store path: String) {}
 
     func ring() {}
     #else
-    /// What follows the store's name in the name of the file.
+    /// The suffix of the file's name, after the store's name.
     static let suffix = ".bell"
 
     private let file: Int32
@@ -30,7 +30,7 @@ final class CommitBell: Sendable {
 
     deinit { close(file) }
 
-    /// If it fails, the others see the commit later: at the next one, or when they save.
+    /// If this fails, the others see the commit later: at the next one, or when they save.
     func ring() { _ = pwrite(file, [UInt8(ascii: "!")], 1, 0) }
     #endif
 }

@@ -12,10 +12,10 @@ internal import Android
 internal import WinSDK
 #endif
 
-/// A file that at most one holder in the whole system has locked; the kernel unlocks it when the
-/// holder dies, however it dies. The file itself stays empty and stays there.
+/// A file with at most one lock holder in the whole system. The kernel releases the lock when the
+/// holder dies, however it dies. The file stays empty and is never removed.
 ///
-/// The lock belongs to the open file, so that two holders in one process exclude each other too.
+/// The lock belongs to the open file, so two holders in one process exclude each other too.
 package struct FileLock: ~Copyable {
     #if os(Windows)
     private let handle: HANDLE
@@ -23,7 +23,7 @@ package struct FileLock: ~Copyable {
     private let file: CInt
     #endif
 
-    /// Opens the file, or makes it; does not lock it yet.
+    /// Opens the file, creating it if needed, without locking it.
     /// - Throws: ``SystemError``.
     package init(path: String) throws(SystemError) {
         #if os(Windows)
@@ -34,8 +34,8 @@ package struct FileLock: ~Copyable {
         #endif
     }
 
-    /// Unlocks the file. Closing it would not do: a program that this process is just starting has it too,
-    /// until it runs.
+    /// Unlocks the file explicitly. Closing is not enough: a child process being started also has
+    /// it open, until it executes its program.
     deinit {
         #if os(Windows)
         CloseHandle(handle)
@@ -45,7 +45,7 @@ package struct FileLock: ~Copyable {
         #endif
     }
 
-    /// - Returns: Whether the lock is held now.
+    /// - Returns: Whether the lock is now held.
     package borrowing func tryLock() -> Bool {
         #if os(Windows)
         lock(flags: LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY)
@@ -55,7 +55,7 @@ package struct FileLock: ~Copyable {
     }
 
     /// Blocks the thread until the lock is held.
-    /// - Throws: ``SystemError`` if the file system knows no locks.
+    /// - Throws: ``SystemError`` if the file system does not support locks.
     package borrowing func lock() throws(SystemError) {
         #if os(Windows)
         guard lock(flags: LOCKFILE_EXCLUSIVE_LOCK) else { throw SystemError("LockFileEx failed") }

@@ -7,10 +7,11 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// A watch of a folder and of one file in it by kqueue, which tells of a folder only what
-/// appears and goes there, and of a file's content only to those who hold that file open.
+/// Watches a folder and one file in it by kqueue, which only reports files that appear in or vanish
+/// from a folder, and reports changes to a file only to those who hold it open.
 ///
-/// Shared state: `state`, guarded by a mutex: the queue's handlers and `cancel()` meet there.
+/// Shared state: `state`, guarded by a mutex, because the queue's handlers and `cancel()` both use
+/// it.
 final class FileWatch: Sendable {
     private struct State {
         var folder: (any DispatchSourceFileSystemObject)?
@@ -49,7 +50,7 @@ final class FileWatch: Sendable {
         handler()
     }
 
-    /// If it is there.
+    /// Watches the file if it exists.
     private func watchFile() {
         guard state.withLock({ $0.folder != nil && $0.file == nil }),
             let source = watch(path + "/" + file, { $0.fileChanged() })

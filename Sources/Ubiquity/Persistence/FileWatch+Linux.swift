@@ -12,14 +12,14 @@ internal import Musl
 internal import Android
 #endif
 
-/// A watch of a folder by inotify. The source owns the descriptor and closes it. A user may have some
-/// 128 of them at a time, in all programs; who gets none looks once a second.
+/// Watches a folder by inotify. The source owns the descriptor and closes it. A user has a limit of
+/// about 128 of them in all programs; when it is reached, the folder is polled once a second.
 ///
-/// Unchecked: libdispatch guards its sources itself, which its Swift types do not say yet.
+/// Unchecked: libdispatch sources are thread-safe, which their Swift types do not declare yet.
 struct FileWatch: @unchecked Sendable {
     private let source: any DispatchSourceProtocol
 
-    /// - Parameter open: Gives an inotify descriptor, or less than zero and `errno`.
+    /// - Parameter open: Returns an inotify descriptor, or a negative number and `errno`.
     init(
         folder: String, file: String, queue: DispatchQueue,
         open: () -> CInt = { inotify_init1(CInt(IN_NONBLOCK) | CInt(IN_CLOEXEC)) },
@@ -55,8 +55,8 @@ struct FileWatch: @unchecked Sendable {
 
     func cancel() { source.cancel() }
 
-    /// Takes all that the kernel has.
-    /// - Returns: Whether anything of it is about the file, or was lost for want of room.
+    /// Reads all pending events.
+    /// - Returns: Whether any is about the file, or events were lost in an overflow.
     private static func readEvents(from watches: CInt, of file: [UInt8]) -> Bool {
         var concerns = false
         withUnsafeTemporaryAllocation(byteCount: bufferBytes, alignment: 8) { buffer in
@@ -77,7 +77,7 @@ struct FileWatch: @unchecked Sendable {
             let event = UnsafeRawBufferPointer(rebasing: rest)
             let mask = event.load(fromByteOffset: 4, as: UInt32.self)
             let length = Int(event.load(fromByteOffset: 12, as: UInt32.self))
-            // Filled up with zeros.
+            // Padded with zeros.
             let name = event.dropFirst(headerBytes).prefix(length).prefix { $0 != 0 }
             if mask & UInt32(IN_Q_OVERFLOW) != 0 || name.elementsEqual(file) { return true }
             rest = rest.dropFirst(headerBytes + length)
@@ -85,9 +85,10 @@ struct FileWatch: @unchecked Sendable {
         return false
     }
 
-    /// Of `inotify_event`: descriptor, mask, cookie and the name's length; the name follows.
+    /// The header of `inotify_event`: descriptor, mask, cookie and the name's length. The name
+    /// follows.
     private static let headerBytes = 16
-    /// Room for at least fifteen events with the longest names.
+    /// Holds at least fifteen events with the longest names.
     private static let bufferBytes = 4_096
 }
 

@@ -4,9 +4,9 @@
 
 internal import Dispatch
 
-/// Looks once a second: on this system nobody tells.
+/// Polls once a second, because this system has no notifications.
 ///
-/// Unchecked: libdispatch guards its sources itself, which its Swift types do not say yet.
+/// Unchecked: libdispatch sources are thread-safe, which their Swift types do not declare yet.
 struct FileWatch: @unchecked Sendable {
     private let source: any DispatchSourceProtocol
 

@@ -3,21 +3,22 @@
 package import Dispatch
 internal import Synchronization
 
-/// Calls a handler when one file of a folder changes, appears or is put in another's place.
+/// Calls a handler when a file in a folder changes, appears or is replaced.
 ///
-/// It may call once for several changes, and for a change that others would not call one: the
-/// handler looks for itself. It calls on the given queue, never after ``cancel()`` has returned
-/// there. The kernel tells (inotify on Linux and Android, kqueue on Apple's systems); where
-/// nobody does, or the kernel has no more room for it, the folder is looked at once a second.
+/// It may call once for several changes, and also when nothing relevant changed: the handler must
+/// check. It calls on the given queue, and never after ``cancel()`` has returned there. The kernel
+/// reports changes (inotify on Linux and Android, kqueue on Apple's systems). Elsewhere, or when
+/// the kernel has no capacity left, the folder is polled once a second.
 ///
-/// Shared state: `source`, set once and cleared by ``cancel()``; guarded by a mutex, because
-/// `cancel()` may come from any thread.
+/// Shared state: `source`, set once and cleared by ``cancel()``, guarded by a mutex because
+/// `cancel()` may be called on any thread.
 package final class FileWatcher: Sendable {
     private let source: Mutex<FileWatch?>
 
     /// - Parameters:
-    ///   - folder: A folder that exists. It is watched itself; what is below its folders is not.
-    ///   - file: Its name. Not a database's: where the kernel has to be shown the file, it is opened.
+    ///   - folder: An existing folder. It is watched itself, without its subfolders.
+    ///   - file: The file's name. Must not be a database: where the kernel needs an open file, it
+    ///     is opened.
     /// - Throws: ``SystemError`` if the folder cannot be watched.
     package init(
         folder: String, file: String, queue: DispatchQueue,

@@ -4,16 +4,17 @@ package import UbiquityCore
 
 /// The disk of one store on one device, shared by the processes that open it.
 ///
-/// Used from one thread at a time.
+/// Used by one thread at a time.
 package protocol LocalStorage: AnyObject, Sendable {
-    /// Everything, for a process that begins.
+    /// Loads everything, when a process starts.
     func load() throws -> DiskChanges
 
-    /// What other processes saved after that version; nil if nothing. Cheap when nothing changed.
+    /// The changes that other processes saved after that version; nil if there are none, which is
+    /// cheap to find out.
     func changes(after version: Int64) throws -> DiskChanges?
 
-    /// Writes the batch if the disk still has the version that it expects. When it returns
-    /// ``SaveOutcome/saved(version:)`` the batch survives `kill -9` and the loss of power.
+    /// Writes the batch if the disk still has the expected version. A batch reported as
+    /// ``SaveOutcome/saved(version:)`` survives `kill -9` and a power failure.
     func save(_ batch: SaveBatch) throws -> SaveOutcome
 
     /// The newest refused writes, the newest first.
@@ -22,8 +23,7 @@ package protocol LocalStorage: AnyObject, Sendable {
     /// Removes the refused writes.
     func forgetRefusedWrites() throws
 
-    /// Does what makes the next opening faster, if there is something. For a moment in which nobody
-    /// waits.
+    /// Prepares a faster next opening, if possible. Call it when nobody waits.
     func tidy()
 
     func close()

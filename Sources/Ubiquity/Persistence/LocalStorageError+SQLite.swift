@@ -3,14 +3,14 @@
 internal import GRDB
 
 extension LocalStorageError {
-    /// What an error of the database means for a person.
+    /// Translates an error of the database for people.
     init(_ error: any Error, path: String) {
         switch error {
         case let error as LocalStorageError: self = error
         case let error as DatabaseError:
             let cause = "SQLite: \(error.message ?? "error \(error.extendedResultCode)")"
             self.init(Self.reason(of: error), path: path, cause: cause)
-        // A column has another type than this library writes.
+        // A column has a type that this library never writes.
         case let error as RowDecodingError: self.init(.damaged, path: path, cause: "\(error)")
         default: self.init(.failed, path: path, cause: "\(error)")
         }
@@ -23,7 +23,7 @@ extension LocalStorageError {
         case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: .notWritable
         case .SQLITE_FULL: .diskFull
         case .SQLITE_BUSY, .SQLITE_LOCKED: .busy
-        // The table or column that this library made is not there any more.
+        // A table or column that this library created is missing.
         case .SQLITE_ERROR where error.message?.hasPrefix("no such") == true: .damaged
         default: .failed
         }

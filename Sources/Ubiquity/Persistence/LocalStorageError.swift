@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a store's file could not be read or written. Nothing was moved or changed.
+/// The reason a store's file could not be read or written. Nothing was changed.
 package struct LocalStorageError: Error, Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
-        /// The file is a database, but its content cannot be right.
+        /// The file is a database, but its content is not valid.
         case damaged
-        /// The file is no database, or another program's.
+        /// The file is not a database, or belongs to another program.
         case foreign
         /// A later version of this library wrote the file.
         case newer
-        /// The file or its folder may not be read or written.
+        /// The file or its folder cannot be read or written.
         case notWritable
         case diskFull
         /// Other processes held the file for longer than ten seconds.
         case busy
-        /// The disk failed, or something else did.
+        /// A failure of the disk, or any other failure.
         case failed
     }
 
     package var reason: Reason
     package var path: String
-    /// What SQLite or the system said.
+    /// The message of SQLite or the system.
     package var cause: String
 
     package init(_ reason: Reason, path: String, cause: String) {

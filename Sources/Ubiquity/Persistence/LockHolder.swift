@@ -2,14 +2,14 @@
 
 internal import Foundation
 
-/// The process that has locked a file, as far as the system tells: Linux does.
+/// The process that has locked a file, if the system can tell, as Linux can.
 package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
     package var process: Int32
     package var name: String
-    /// By a debugger, or by `SIGSTOP`: it keeps the lock and does nothing.
+    /// Stopped by a debugger or by `SIGSTOP`. It keeps the lock and does nothing.
     package var isStopped: Bool
 
-    /// - Returns: Nil if nobody has, or it cannot be told.
+    /// - Returns: Nil if there is none or it is unknown.
     package init?(of path: String) {
         guard let file = try? FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber],
             let number = (file as? NSNumber)?.uint64Value,
@@ -24,10 +24,11 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
         isStopped = Self.isStopped(process)
     }
 
-    /// Such as "notes (4711)".
+    /// For example "notes (4711)".
     package var description: String { "\(name) (\(process))" }
 
-    /// "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF"; those that wait have "->" second.
+    /// Parses "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF". Waiting processes have "->" as the
+    /// second field.
     private static func holder(in line: Substring, of file: UInt64) -> Int32? {
         let fields = line.split(separator: " ")
         guard fields.count > 5, fields[1] == "FLOCK", let process = Int32(fields[4]), process > 0,
@@ -36,8 +37,9 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
         return process
     }
 
-    /// Another file system may have a locked file of the same number. The device in the line does not
-    /// tell: on Btrfs it is another one than the file's own.
+    /// Whether the process has the file open. A locked file on another file system may have the
+    /// same number. The device in the line does not help, because on Btrfs it differs from the
+    /// file's own.
     private static func hasOpen(_ process: Int32, _ path: String) -> Bool {
         let folder = "/proc/\(process)/fd"
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
@@ -48,7 +50,7 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// "4711 (notes) T 1 ...", of which the name may be anything.
+    /// Parses "4711 (notes) T 1 ...", in which the name may contain anything.
     private static func isStopped(_ process: Int32) -> Bool {
         guard let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
             let end = status.lastIndex(of: ")")

@@ -3,10 +3,11 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// What several ``MemoryStorage`` share as processes share a file. It can be told to fail.
+/// A disk in memory that several ``MemoryStorage`` share, as processes share a file. It can be told
+/// to fail.
 ///
-/// Shared state: `state`, all of it, guarded by one mutex that every access holds, as a
-/// transaction of the disk would.
+/// Shared state: `state`, guarded by one mutex that every access holds, as a disk transaction
+/// would.
 package final class MemoryDisk: Sendable {
     package enum Operation: CaseIterable, Hashable, Sendable {
         case load, changes, save, refusedWrites, forgetRefusedWrites
@@ -29,7 +30,7 @@ package final class MemoryDisk: Sendable {
 
     package init() {}
 
-    /// From now on these operations throw this error; nil: they work again.
+    /// Makes these operations throw this error from now on, or work again with nil.
     package func fail(
         _ operations: Set<Operation> = Set(Operation.allCases), with error: LocalStorageError?
     ) {

@@ -4,8 +4,8 @@
 
 internal import Dispatch
 
-/// Calls once a second, whether anything changed or not, where nobody tells: the handler's own look
-/// costs less than one at the files' dates would.
+/// Calls the handler once a second where there are no notifications, whether anything changed or
+/// not: the handler's own check costs less than comparing file dates.
 enum PollingTimer {
     static func start(
         on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void

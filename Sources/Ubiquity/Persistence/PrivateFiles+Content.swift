@@ -16,9 +16,9 @@ internal import ucrt
 
 extension PrivateFiles {
     /// - Returns: Nil if there is no file.
-    /// - Parameter isOwn: Whether the file must be this process's user's, or root's.
-    /// - Throws: ``SystemError``, ``SystemError/readableByOthers`` and ``SystemError/ofAnotherUser``
-    ///   included.
+    /// - Parameter isOwn: Whether the file must belong to this process's user or to root.
+    /// - Throws: ``SystemError``, including ``SystemError/readableByOthers`` and
+    ///   ``SystemError/ofAnotherUser``.
     package static func read(_ path: String, isOwn: Bool = false) throws(SystemError) -> Data? {
         #if os(Windows)
         guard FileManager.default.fileExists(atPath: path) else { return nil }
@@ -36,9 +36,9 @@ extension PrivateFiles {
         }
     }
 
-    /// Puts a new file in the place of the old one: readers, and a loss of power, find one of the
-    /// two and whole. Two that replace the same file must exclude each other.
-    /// - Throws: ``SystemError``; then the old file is as it was.
+    /// Atomically replaces a file: readers, also after a power failure, find either the old or the
+    /// new content. Concurrent replacements of the same file must exclude each other.
+    /// - Throws: ``SystemError``; the old file is then unchanged.
     static func replace(_ path: String, with bytes: Data) throws(SystemError) {
         #if os(Windows)
         do { try bytes.write(to: URL(fileURLWithPath: path), options: .atomic) } catch {
@@ -46,7 +46,7 @@ extension PrivateFiles {
         }
         #else
         guard let folder = parent(of: path) else { throw SystemError(EINVAL) }
-        // Its name begins with a point, so that nobody who watches for the file takes it for it.
+        // Begins with a period, so that watchers do not mistake it for the file.
         let new = folder + "/." + (path as NSString).lastPathComponent + ".new"
         try write(bytes, to: new)
         guard rename(new, path) == 0 else { throw SystemError(errno) }
@@ -56,7 +56,7 @@ extension PrivateFiles {
 
     #if !os(Windows)
     private static func write(_ bytes: Data, to path: String) throws(SystemError) {
-        // What a process left that died here may have other rights.
+        // A file left by a process that died here may have other permissions.
         unlink(path)
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw SystemError(errno) }
@@ -73,14 +73,14 @@ extension PrivateFiles {
 }
 
 #if !os(Windows)
-/// The system's `write`, which `PrivateFiles` hides.
+/// The system's `write`, which `PrivateFiles` shadows.
 private func systemWrite(_ file: CInt, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
     write(file, bytes, count)
 }
 #endif
 
 extension SystemError {
-    /// The file's rights let users read it whom it does not belong to.
+    /// The permissions let users other than the owner read the file.
     package static let readableByOthers = SystemError("other users can read it")
     static let writableByOthers = SystemError("other users can write to it")
     static let ofAnotherUser = SystemError("it belongs to another user")

@@ -14,10 +14,10 @@ internal import Android
 internal import ucrt
 #endif
 
-/// Files and folders that belong to the person alone: 0600 and 0700. On Windows, a profile's
-/// folders already are, and what is made there inherits it.
+/// Files and folders that only the user can access: modes 0600 and 0700. On Windows, profile
+/// folders already are private, and new files inherit that.
 package enum PrivateFiles {
-    /// Makes the folder and those above it that do not exist. Those that do keep their rights.
+    /// Makes the folder and any missing folders above it. Existing ones keep their permissions.
     /// - Throws: ``SystemError``.
     package static func makeFolder(_ path: String) throws(SystemError) {
         #if os(Windows)
@@ -38,8 +38,8 @@ package enum PrivateFiles {
         #endif
     }
 
-    /// - Throws: ``SystemError/ofAnotherUser`` where the folder is another user's than this process's
-    ///   or root, ``SystemError/writableByOthers`` where others may put files into it.
+    /// - Throws: ``SystemError/ofAnotherUser`` if the folder belongs neither to this process's user
+    ///   nor to root, ``SystemError/writableByOthers`` if others may put files into it.
     package static func requireOwnFolder(_ path: String) throws(SystemError) {
         #if !os(Windows)
         var status = stat()
@@ -53,8 +53,8 @@ package enum PrivateFiles {
     static func isOwn(_ status: stat) -> Bool { status.st_uid == geteuid() || status.st_uid == 0 }
     #endif
 
-    /// Makes an empty file unless there is one, which is not opened: it may be a database's
-    /// (``SQLiteFile``).
+    /// Makes an empty file unless it exists. An existing one is not opened, because it may belong
+    /// to a database (``SQLiteFile``).
     /// - Throws: ``SystemError``.
     package static func makeFile(_ path: String) throws(SystemError) {
         #if os(Windows)
@@ -72,7 +72,7 @@ package enum PrivateFiles {
         #endif
     }
 
-    /// The path up to its last slash; nil if there is nothing above.
+    /// The path up to its last slash; nil if there is no folder above.
     package static func parent(of path: String) -> String? {
         let parent = (path as NSString).deletingLastPathComponent
         return parent.isEmpty || parent == path ? nil : parent
@@ -83,7 +83,7 @@ package enum PrivateFiles {
         let folder = open(path, O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { throw SystemError(errno) }
         defer { close(folder) }
-        // Some file systems cannot flush a folder, and say so; they have nothing to flush.
+        // Some file systems report that they cannot flush a folder; they have nothing to flush.
         guard fsync(folder) == 0 || errno == EINVAL else { throw SystemError(errno) }
     }
 

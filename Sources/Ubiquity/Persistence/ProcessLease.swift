@@ -3,23 +3,23 @@
 internal import Foundation
 internal import Synchronization
 
-/// The right to lead a store's connection to the server: one holder at a time in the whole system.
+/// The right to hold a store's connection to the server: one holder at a time in the whole system.
 ///
-/// A lease is acquired at most once and given up by ``close()`` or by the death of the process,
-/// `kill -9` included; the next in line has it at once, without polling.
+/// A lease is acquired at most once. It is released by ``close()`` or the death of the process,
+/// `kill -9` included, and the next in line has it at once, without polling.
 ///
 /// Shared state:
-/// - `phase`: where the lease stands. Guarded by a mutex, because the thread that waits, the owner
-///   and `close()` meet there. Never held while a thread waits for the file.
-/// - `lock`: the open file. Its calls are the kernel's and need no guard; it is closed when the
-///   last of the owner and the waiting thread lets go of this object.
+/// - `phase`: the state of the lease. Guarded by a mutex, because the waiting thread, the owner and
+///   `close()` all use it. Never held while a thread waits for the file.
+/// - `lock`: the open file. Its calls are the kernel's and need no guard. It is closed when both
+///   the owner and the waiting thread have released this object.
 package final class ProcessLease: Sendable {
     private enum Phase {
-        /// To `waiting`, `held` or `closed`.
+        /// Becomes `waiting`, `held` or `closed`.
         case idle
-        /// A thread blocks in the kernel. To `held` or `closed`.
+        /// A thread blocks in the kernel. Becomes `held` or `closed`.
         case waiting
-        /// To `closed`.
+        /// Becomes `closed`.
         case held
         case closed
     }
@@ -27,18 +27,18 @@ package final class ProcessLease: Sendable {
     private let phase = Mutex(Phase.idle)
     private let lock: FileLock
 
-    /// The file by which a store is led, beside the store's own.
+    /// The file whose lock is the lease of the store at `path`.
     package static func path(ofStore path: String) -> String { path + ".lease" }
 
-    /// Nothing is acquired yet.
-    /// - Parameter path: The file to lock, which is made if need be.
+    /// Opens the lock without acquiring it.
+    /// - Parameter path: The file to lock, which is created if needed.
     /// - Throws: ``SystemError`` if the file cannot be opened.
     package init(path: String) throws(SystemError) { lock = try FileLock(path: path) }
 
     deinit { close() }
 
-    /// Never waits.
-    /// - Returns: Whether the lease is held now. False also after ``close()``, and while a thread
+    /// Acquires the lease if possible, without waiting.
+    /// - Returns: Whether the lease is now held. False also after ``close()``, and while a thread
     ///   of ``whenAcquired(_:)`` waits.
     package func tryAcquire() -> Bool {
         phase.withLock { phase in
@@ -53,10 +53,10 @@ package final class ProcessLease: Sendable {
         }
     }
 
-    /// Calls `body` once when the lease is held, on a thread of its own; at once if it is held
-    /// already. Never, if ``close()`` comes first.
+    /// Calls `body` once when the lease is held, on a thread of its own, or at once if it is held
+    /// already. Never calls it if ``close()`` comes first.
     ///
-    /// That thread blocks in the kernel until then and costs nothing else. To be called once.
+    /// That thread blocks in the kernel until then, at no other cost. Call this once.
     package func whenAcquired(_ body: @escaping @Sendable () -> Void) {
         phase.withLock { phase in
             precondition(phase != .waiting, "The lease is being waited for already.")
@@ -70,8 +70,8 @@ package final class ProcessLease: Sendable {
         thread.start()
     }
 
-    /// Gives the lease up, for good. A thread that still waits stays in the kernel until the
-    /// lock comes to it, and passes it on that moment.
+    /// Releases the lease for good. A thread that still waits stays in the kernel until it gets the
+    /// lock, and releases it at once.
     package func close() {
         phase.withLock { phase in
             if phase == .held { lock.unlock() }
@@ -92,6 +92,6 @@ package final class ProcessLease: Sendable {
         }
     }
 
-    /// Enough for the handler; a default of 8 MB would look like a leak.
+    /// Enough for the handler; the default of 8 MB would look like a leak.
     private static let stackBytes = 512 * 1_024
 }

@@ -3,18 +3,18 @@
 internal import Foundation
 internal import GRDB
 
-/// How a store's file is opened and made.
+/// Opens and creates a store's file.
 ///
-/// A database's file, its log and its index are opened by SQLite alone, and by hand only where there
-/// is none yet. SQLite's locks belong to the process: the closing of any descriptor of the file
-/// cancels them all, and another process then takes itself for the last user and deletes the log
-/// under those who write to it. `docs/decisions/0021` has the whole rule.
+/// The database file, its log and its index are opened by SQLite alone. By hand they are only
+/// created. SQLite's locks belong to the process: closing any descriptor of the file releases all
+/// of them, and another process then takes itself for the last user and deletes the log under those
+/// who write to it. `docs/decisions/0021` has the whole rule.
 enum SQLiteFile {
-    /// "Ubiq" in ASCII: tells a store of ours from other programs' databases.
+    /// "Ubiq" in ASCII. Distinguishes our stores from other programs' databases.
     static let applicationID: Int64 = 0x5562_6971
     static let formatVersion: Int64 = 3
     static let busySecondsMax: TimeInterval = 10
-    /// Enough for the indexes: a value is read once, and an opened store has it in memory. SQLite's
+    /// Enough for the indexes: a value is read once, and an open store has it in memory. SQLite's
     /// default would keep all values a second time.
     static let pageCacheKibibytes = 256
 
@@ -44,8 +44,8 @@ enum SQLiteFile {
         configuration.foreignKeysEnabled = false
         configuration.label = "ubiquity.disk"
         configuration.prepareDatabase { db in
-            // FULL: the log is flushed with every commit. On Apple's systems a mere fsync leaves
-            // the data in the drive's cache.
+            // FULL flushes the log with every commit. On Apple's systems a plain fsync leaves the
+            // data in the drive's cache.
             try db.execute(
                 sql: """
                     PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
@@ -55,11 +55,11 @@ enum SQLiteFile {
         return configuration
     }
 
-    /// Before anything is written: the file may be another program's.
+    /// Checks the file before anything is written: it may be another program's.
     ///
-    /// In one transaction: another process may be making the tables, and half of what it does looks
-    /// like another program's file.
-    /// - Returns: The file's format; 0: there are no tables.
+    /// In one transaction, because another process may be creating the tables, and a half-made file
+    /// looks like another program's.
+    /// - Returns: The file's format; 0 if there are no tables.
     private static func look(at db: Database, _ path: String) throws -> Int64 {
         var found: Int64 = 0
         try db.inTransaction(.deferred) {
@@ -69,8 +69,8 @@ enum SQLiteFile {
         return found
     }
 
-    /// To be called in a transaction.
-    /// - Returns: The file's format; 0: there are no tables.
+    /// Must be called in a transaction.
+    /// - Returns: The file's format; 0 if there are no tables.
     static func checkOwner(of db: Database, _ path: String) throws -> Int64 {
         let owner = try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let version = try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0
@@ -94,7 +94,7 @@ enum SQLiteFile {
         return 0
     }
 
-    /// SQLite does not wait for others here as it does elsewhere: two processes that make the
+    /// Retries, because SQLite's busy timeout does not apply here: two processes that create the
     /// file at once would refuse each other.
     private static func enterWAL(_ db: Database) throws {
         let deadline = Date().addingTimeInterval(busySecondsMax)
@@ -110,10 +110,10 @@ enum SQLiteFile {
         }
     }
 
-    /// Brings what the log has into the file, and empties it.
+    /// Moves the log's content into the file and empties the log.
     ///
-    /// Without waiting: others could neither write meanwhile. Where another process reads or writes,
-    /// the log stays as it is, or what can be done of it is done.
+    /// Without waiting, because others could not write meanwhile. While another process reads or
+    /// writes, the log stays as it is, or is emptied as far as possible.
     static func emptyLog(_ db: Database) throws {
         try db.execute(sql: "PRAGMA busy_timeout = 0")
         defer {
@@ -136,9 +136,9 @@ enum SQLiteFile {
         }
     }
 
-    /// Keys are blobs: a text of SQLite ends at the first zero byte, and a key may have one.
-    /// Where `confirmed_time` is not NULL and `confirmed_value` is, the key was deleted; so with
-    /// `pending`. Values are the protocol's messages, and so is `data`.
+    /// Keys are blobs, because SQLite ends a text at its first zero byte, which a key may contain.
+    /// If `confirmed_time` is not NULL but `confirmed_value` is, the record is a tombstone;
+    /// likewise for `pending`. Values are messages of the protocol, and so is `data`.
     private static let format2 = """
         CREATE TABLE entry (
             key BLOB PRIMARY KEY NOT NULL,
@@ -157,8 +157,8 @@ enum SQLiteFile {
         PRAGMA application_id = \(applicationID);
         """
 
-    /// A record of format 2 has no digest, as on the server. What waits in it does not say whether its
-    /// author had the entry from the server: it did where there is a value of the server's.
+    /// A record of format 2 has no digest, as on the server. A waiting write does not say whether
+    /// its author had the entry from the server; it did if there is a value of the server's.
     private static let format3 = """
         ALTER TABLE entry ADD COLUMN confirmed_digest INTEGER;
         ALTER TABLE entry ADD COLUMN pending_digest INTEGER;

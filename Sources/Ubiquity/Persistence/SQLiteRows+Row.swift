@@ -4,10 +4,10 @@ internal import Foundation
 internal import GRDB
 internal import UbiquityCore
 
-/// The order of the columns is that of the queries in ``SQLiteRows``. GRDB has a `Key` and a
-/// `Record` too.
+/// The order of the columns is that of the queries in ``SQLiteRows``. Types are qualified because
+/// GRDB has a `Key` and a `Record` too.
 ///
-/// Not by subscripts: those end the process where a damaged file has another type in a column.
+/// Does not use subscripts, which trap if a damaged file has a different type in a column.
 extension Row {
     func entry() throws -> StoredEntry {
         let key = try key()
@@ -23,7 +23,7 @@ extension Row {
         }
     }
 
-    /// Time, device, value and digest from that column on; nil if there is no time.
+    /// Reads time, device, value and digest from that column on; nil if there is no time.
     func record(of key: UbiquityCore.Key, at column: Int) throws -> UbiquityCore.Record? {
         guard var stamp = try self.stamp(at: column) else { return nil }
         let content = try withUnsafeData(atIndex: column + 2) { bytes in
@@ -42,7 +42,7 @@ extension Row {
             had: try stamp(at: 10))
     }
 
-    /// Time and device from that column on; nil if there is no time.
+    /// Reads time and device from that column on; nil if there is no time.
     private func stamp(at column: Int) throws -> Stamp? {
         guard let time = try decode(Int64?.self, atIndex: column) else { return nil }
         let device = try decode(Int64?.self, atIndex: column + 1) ?? 0

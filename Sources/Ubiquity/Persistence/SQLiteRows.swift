@@ -5,7 +5,8 @@ internal import GRDB
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// What the tables of a store's file mean. Every function runs inside a caller's transaction.
+/// Reads and writes the tables of a store's file. Every function runs inside a caller's
+/// transaction.
 enum SQLiteRows {
     static func version(_ db: Database) throws -> Int64 {
         let statement = try db.cachedStatement(sql: "SELECT version FROM meta")
@@ -14,8 +15,8 @@ enum SQLiteRows {
     }
 
     /// - Parameters:
-    ///   - version: Nil: everything.
-    ///   - format: The file's, which may be an older one where it is only looked at.
+    ///   - version: Nil for everything.
+    ///   - format: The file's format, which may be older if the file is only inspected.
     static func changes(
         _ db: Database, after version: Int64?, format: Int64 = SQLiteFile.formatVersion
     ) throws -> DiskChanges {
@@ -35,7 +36,7 @@ enum SQLiteRows {
         try writeMeta(batch.meta, version: version, to: db)
     }
 
-    /// - Parameter meta: Nil: as it is, or to begin with.
+    /// - Parameter meta: Nil to leave it unchanged, or to write the initial one.
     static func writeMeta(_ meta: StoredMeta?, version: Int64, to db: Database) throws {
         if meta == nil, version > 0 {
             let statement = try db.cachedStatement(sql: "UPDATE meta SET version = ?")
@@ -89,12 +90,13 @@ enum SQLiteRows {
                 """)
         let arguments = version.map { StatementArguments([$0]) } ?? StatementArguments()
         var entries: [StoredEntry] = []
-        // An array that grows touches twice the memory, and that is what opening a store takes.
+        // Growing an array would take twice the memory, and memory dominates the time to open a
+        // store.
         if version == nil { entries.reserveCapacity(try entryCount(db)) }
         let rows = try Row.fetchCursor(statement, arguments: arguments)
         while let row = try rows.next() {
             let entry = try row.entry()
-            // Rows that say "nothing" are for those who have known the key.
+            // Empty rows matter only to processes that have known the key.
             if version != nil || entry.confirmed != nil || entry.pending != nil {
                 entries.append(entry)
             }
@@ -135,8 +137,8 @@ enum SQLiteRows {
         try statement.execute()
     }
 
-    /// A row of a deletion is not needed when there is no deletion any more: no other process shows
-    /// anything of it. Other rows stay as ones that say "nothing", for those who have known the key.
+    /// Deletes the row of a tombstone that is no longer needed: no other process shows anything of
+    /// it. Other rows stay as empty ones, for processes that have known the key.
     /// - Returns: Whether there was one.
     private static func removeTombstone(_ key: UbiquityCore.Key, _ db: Database) throws -> Bool {
         let statement = try db.cachedStatement(
@@ -191,7 +193,7 @@ enum SQLiteRows {
         return meta
     }
 
-    /// What counts one by one can be counted on.
+    /// A plausible count, which can safely be incremented.
     private static func checked(_ count: Int64) throws -> Int64 {
         guard (0..<countMax).contains(count) else {
             throw StoredValue.damage("the row of \"meta\" counts \(count)")
@@ -199,7 +201,7 @@ enum SQLiteRows {
         return count
     }
 
-    /// More than a device can save in its life.
+    /// More than a device can save in its lifetime.
     private static let countMax: Int64 = 1 << 56
 
     private static func missingMeta(_ db: Database) -> DatabaseError {

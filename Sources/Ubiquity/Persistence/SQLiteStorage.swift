@@ -6,36 +6,36 @@ package import UbiquityCore
 
 /// A store in one SQLite file, which several processes may have open.
 ///
-/// Each save is one transaction, flushed to the disk before it returns. All errors are
+/// Each save is one transaction, flushed to disk before it returns. All errors are
 /// ``LocalStorageError``.
 ///
 /// Shared state:
 /// - `queue`: GRDB's own serial queue guards the connection.
-/// - `bell`: a constant; its one call is the kernel's.
-/// - `lastLook`: what the disk was known to have, and which of SQLite's counters said so; guarded
-///   by a mutex of its own. Used from one thread at a time, so nobody waits for it; it is there
-///   to prove that to the compiler, and held for a copy only.
-/// - `logBytes`: how many bytes of values this connection added to SQLite's log since it was last
-///   emptied; guarded in the same way.
+/// - `bell`: a constant. Its one call is the kernel's.
+/// - `lastLook`: the last known version of the disk, and the value of SQLite's counter at that
+///   time. Guarded by a mutex of its own. It is used from one thread at a time, so nobody waits;
+///   the mutex proves this to the compiler and is only held for copies.
+/// - `logBytes`: the bytes of values that this connection added to SQLite's log since it was last
+///   emptied. Guarded in the same way.
 package final class SQLiteStorage: LocalStorage {
     package let path: String
     private let queue: DatabaseQueue
     private let bell: CommitBell
     private let lastLook = Mutex(Look())
     private let logBytes = Mutex(0)
-    /// An opening reads the whole log twice. Below this, that takes less than a flush of the disk;
-    /// and small changes one after the other never come here, but leave the log to SQLite, for each
-    /// emptying would delay the next of them.
+    /// Opening reads the whole log twice. Below this size, that takes less time than flushing the
+    /// disk. Small changes in succession never reach it and leave the log to SQLite, because each
+    /// emptying would delay the next change.
     private static let logBytesMax = 256 << 10
 
     private struct Look {
-        /// SQLite's count of what other connections committed.
+        /// SQLite's counter of other connections' commits.
         var dataVersion: Int64 = -1
         var version: Int64 = -1
     }
 
-    /// Opens the file, or makes it and the folders above it.
-    /// - Throws: ``LocalStorageError``; then nothing was changed that was there before.
+    /// Opens the file, creating it and the folders above it if needed.
+    /// - Throws: ``LocalStorageError``; nothing that existed before was changed then.
     package init(path: String) throws(LocalStorageError) {
         self.path = path
         queue = try SQLiteFile.open(path)
@@ -46,7 +46,7 @@ package final class SQLiteStorage: LocalStorage {
 
     package func load() throws -> DiskChanges {
         try attempt { db in
-            // The counter first: what is committed in between is then looked at twice, not never.
+            // The counter first: a commit in between is then seen twice rather than never.
             let dataVersion = try Self.dataVersion(db)
             var changes = DiskChanges()
             try db.inTransaction(.deferred) {
@@ -86,7 +86,7 @@ package final class SQLiteStorage: LocalStorage {
                 try SQLiteRows.write(batch, to: db)
                 return .commit
             }
-            // A commit of this connection leaves SQLite's counter as it is.
+            // A commit of this connection does not change SQLite's counter.
             if case .saved(let version) = outcome { lastLook.withLock { $0.version = version } }
             return outcome
         }

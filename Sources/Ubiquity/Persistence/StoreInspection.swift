@@ -4,15 +4,15 @@ internal import Foundation
 internal import GRDB
 package import UbiquityCore
 
-/// What a look at a store's file tells, without changing it and beside those who use it.
+/// A summary of a store's file, made without changing it and while others use it.
 package struct StoreInspection: Sendable {
     package var usage = Usage()
-    /// Keys, and parts of keys, whose newest write the server does not have yet.
+    /// The number of keys, and parts of keys, whose newest write the server does not have yet.
     package var pendingCount = 0
     package var refusedCount = 0
     package var meta = StoredMeta()
 
-    /// - Throws: ``LocalStorageError`` that says what is wrong with the file.
+    /// - Throws: ``LocalStorageError`` that describes the problem with the file.
     package init(path: String) throws(LocalStorageError) {
         do {
             var configuration = Configuration()

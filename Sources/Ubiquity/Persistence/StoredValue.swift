@@ -5,7 +5,7 @@ internal import GRDB
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// A value as the file has it: the protocol's message in its binary form.
+/// The stored form of a value: the protocol's message in its binary format.
 enum StoredValue {
     static func encode(_ value: PropertyListValue) -> Data {
         Data(WireFormat.protobuf.encode(WireValue(value)))

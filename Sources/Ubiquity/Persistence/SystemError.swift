@@ -2,11 +2,11 @@
 
 internal import Foundation
 
-/// What the system said when it refused something.
+/// A failed system call.
 package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A few words without a final point, such as "Permission denied".
+    /// A few words without a full stop, such as "Permission denied".
     package var description: String
-    /// The value of `errno`; nil: it is not known.
+    /// The value of `errno`; nil if unknown.
     package var code: Int32?
 
     package init(_ description: String) { self.description = description }

@@ -3,48 +3,48 @@
 public import Foundation
 internal import UbiquityCore
 
-/// What becomes of writes of one key that devices make without knowing of each other.
+/// The rule for merging writes of one key that devices make without knowing of each other.
 ///
-/// Declared with ``UbiquityAdditions/setConflictPolicy(_:forKey:)``, the same in every app and version
-/// that writes the key. A policy gives the same result on every device, in whatever order the writes
-/// arrive, and loses nothing of what it keeps: not with an answer that was lost, a device restored
-/// from a backup, a cloned machine, or a server restored from a copy.
+/// Set it with ``UbiquityAdditions/setConflictPolicy(_:forKey:)``, the same in every app and
+/// version that writes the key. A policy gives the same result on every device, in whatever order
+/// the writes arrive. It loses nothing that it keeps, even with a lost answer, a device restored
+/// from a backup, a cloned machine, or a server restored from a backup.
 ///
-/// To who reads, a key with a policy is one value as any other, also to apps and commands that know
-/// nothing of the policy. What such an app writes takes the place of all that it saw there.
+/// When read, a key with a policy has one value like any other, also in apps and commands that know
+/// nothing of the policy. A write of such an app replaces everything that it saw there.
 public enum ConflictPolicy: Sendable {
-    /// The write that was made last wins: what every key has without a policy.
+    /// The last write wins, as for every key without a policy.
     case latest
-    /// The greatest number, date or string wins. A write of a lesser one does nothing.
+    /// The greatest number, date or string wins. Writing a smaller one does nothing.
     case maximum
-    /// The least number, date or string wins. A write of a greater one does nothing.
+    /// The smallest number, date or string wins. Writing a greater one does nothing.
     case minimum
-    /// An array without repetition. What any device adds is there, and what one removes is gone,
-    /// unless another added it anew. New elements come last, in the order in which they were added.
-    /// An element that changes is one that was removed and another that was added.
+    /// An array without duplicates. It contains everything that any device added, except what a
+    /// device removed and no other has added since. New elements are last, in the order in which
+    /// they were added. A changed element counts as one removed and another added.
     case unionOfArrays
-    /// A dictionary, each entry of which is written and removed by itself: of two writes of one entry
-    /// the later wins. What is inside of an entry is replaced as a whole.
+    /// A dictionary whose entries are written and removed independently. Of two writes of one entry
+    /// the later wins, and replaces the whole entry.
     case unionOfDictionaries
-    /// A number to which every device adds: the difference between what the store has and what an app
-    /// writes is added, and none is lost or added twice. Integers stop at the ends of `Int64`. Best written
-    /// with ``UbiquityAdditions/increment(forKey:by:)``, which does not ask what the store has.
+    /// A number to which every device adds. A write adds the difference from the store's value, and
+    /// nothing is lost or added twice. Integers stop at the limits of `Int64`. Prefer
+    /// ``UbiquityAdditions/increment(forKey:by:)``, which does not depend on the store's value.
     case counter
-    /// The app's own rule, for the earlier and the later of two values. Of more, it is given what it
-    /// made of the first two and the third, and so on.
+    /// The app's own rule, which merges the earlier and the later of two values. With more values,
+    /// it is called again with its result and the next one.
     ///
-    /// It must give the same for the same on every device, must not use the store, and must be quick: it
-    /// is called with the store's lock held. What it gives is not stored; when an app writes the key the
-    /// next time, that takes the place of both. What it gives that is no property list stands for the
-    /// later value.
+    /// It must give the same result for the same values on every device, must not use the store,
+    /// and must be fast, because it is called with the store's lock held. The result is not stored.
+    /// The next write of an app replaces all of the values. If the result is not a property list,
+    /// the later value is used.
     case custom(@Sendable (_ earlier: ConflictingValue, _ later: ConflictingValue) -> Any)
 }
 
-/// One of two values that were written without knowing of each other.
+/// One of two values that were written without knowledge of each other.
 public struct ConflictingValue {
-    /// Boxed as ``UbiquitousKeyValueStore/object(forKey:)`` boxes.
+    /// Boxed as by ``UbiquitousKeyValueStore/object(forKey:)``.
     public var value: Any
-    /// When it was written, by the shared clock of all devices.
+    /// The time of the write, by the shared clock of all devices.
     public var date: Date
 }
 
@@ -57,7 +57,7 @@ extension ConflictingValue {
 }
 
 extension ConflictPolicy {
-    /// Nil: none.
+    /// Nil for the last write to win.
     var merging: MergePolicy? {
         switch self {
         case .latest: nil

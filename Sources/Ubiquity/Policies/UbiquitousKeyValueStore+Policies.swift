@@ -3,12 +3,12 @@
 package import UbiquityCore
 
 extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
-    /// Declares what becomes of conflicting writes of a key. To be called when the app starts, before
-    /// the key is used: it holds for what this process writes from now on.
+    /// Sets the policy for conflicting writes of a key. Call it when the app starts, before the key
+    /// is used. It applies to all further writes of this process.
     ///
-    /// A value that the policy cannot merge, such as a dictionary under ``ConflictPolicy/maximum``, is
-    /// written as without a policy, and the log and ``UbiquityAdditions/errors`` say so. A value from
-    /// before the policy counts as the first one. A name that cannot be a key is ignored.
+    /// A value that the policy cannot merge, such as a dictionary under ``ConflictPolicy/maximum``,
+    /// is written without a policy, which is reported in the log and ``UbiquityAdditions/errors``.
+    /// A value from before the policy counts as the first one. An invalid key is ignored.
     public func setConflictPolicy(_ policy: ConflictPolicy, forKey aKey: String) {
         guard let key = try? Key(aKey) else { return }
         backing.driver.change { engine in
@@ -16,25 +16,25 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         }
     }
 
-    /// As ``setConflictPolicy(_:forKey:)``, for a typed key.
+    /// Does the same as ``setConflictPolicy(_:forKey:)`` for a typed key.
     public func setConflictPolicy(
         _ policy: ConflictPolicy, for key: UbiquityKey<some Codable & Sendable>
     ) {
         setConflictPolicy(policy, forKey: key.name)
     }
 
-    /// Changes a value, and writes what the change was, not only its outcome.
+    /// Changes a value and writes the change, not only its result.
     ///
-    /// Under a conflict policy, `set` says what is different from what the store has at that moment. What
-    /// another device added between an app's reading and its writing would count as removed by it; with
-    /// this it stays. Without a policy it is a reading and then a writing.
+    /// Under a conflict policy, `set` writes the difference from the store's current value. A
+    /// change that arrived from another device after the app's read would be undone; with this
+    /// method it stays. Without a policy, this is a read followed by a write.
     ///
     /// - Parameters:
-    ///   - key: Under which the value is.
-    ///   - body: Is given the value, or the key's default where there is none or it cannot be read, and
+    ///   - key: The key of the value.
+    ///   - body: Gets the value, or the key's default if there is none or it cannot be read, and
     ///     changes it. It may use the store.
-    /// - Throws: What the body throws, and ``UbiquityError`` as ``UbiquitousKeyValueStore/set(_:for:)``.
-    ///   Then nothing was written.
+    /// - Throws: The body's error, or ``UbiquityError`` as ``UbiquitousKeyValueStore/set(_:for:)``.
+    ///   Nothing is written then.
     public func update<Value>(
         _ key: UbiquityKey<Value>, _ body: (inout Value) throws -> Void
     ) throws {
@@ -49,10 +49,10 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         try propose(changed, over: stored, forKey: key.name)
     }
 
-    /// Adds to a key as ``ConflictPolicy/counter`` does, whether that was declared for it or not.
+    /// Adds to a number as under ``ConflictPolicy/counter``, even if the key has no such policy.
     ///
-    /// A value that is no number is replaced. Refused as ``UbiquitousKeyValueStore/set(_:forKey:)-(Any?,_)``
-    /// refuses, if it does not fit into the store.
+    /// Replaces a value that is not a number. If the result does not fit into the store, it is
+    /// refused as by ``UbiquitousKeyValueStore/set(_:forKey:)-(Any?,_)``.
     public func increment(forKey aKey: String, by amount: Int64 = 1) {
         do {
             try propose(
@@ -62,9 +62,10 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 }
 
 extension UbiquitousKeyValueStore {
-    /// What the app has made of one value, under the key's policy, or as any other write.
+    /// Writes the app's change of one value, under the key's policy if it has one.
     ///
-    /// - Parameter base: What the app went on from, which may not be what the store has by now.
+    /// - Parameter base: The value that the app started from, which may differ from the current
+    ///   one.
     /// - Throws: ``UbiquityError`` if it is refused.
     package func propose(
         _ value: PropertyListValue?, over base: PropertyListValue?, forKey aKey: String
@@ -78,15 +79,15 @@ extension UbiquitousKeyValueStore {
         } catch { throw UbiquityError(refused: aKey, error) }
     }
 
-    /// Whether the store knows of a later count of a run than who keeps it.
+    /// Whether the store has a later count of a run than `count`.
     package func hasCounted(moreThan count: KeptCount, forKey aKey: String) -> Bool {
         guard let key = try? Key(aKey) else { return false }
         return backing.driver.read { $0.hasCounted(moreThan: count, under: key) }
     }
 
-    /// Sees to it that the store has what a run has counted under a key.
+    /// Makes sure that the store has a run's count under a key.
     ///
-    /// - Returns: False if it knows of a later count of that run; then nothing was done.
+    /// - Returns: False if the store has a later count of that run. Nothing is done then.
     /// - Throws: ``UbiquityError`` if it is refused.
     package func keep(_ count: KeptCount, forKey aKey: String) throws -> Bool {
         do {

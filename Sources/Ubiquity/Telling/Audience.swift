@@ -4,16 +4,15 @@ internal import Foundation
 internal import Synchronization
 internal import UbiquityCore
 
-/// Who is told of what happens in one store: observers of the notification, readers of sequences.
+/// The subscribers of one store: observers of its notification, readers of its sequences.
 ///
-/// Everything is told on `queue`, a serial one, in the order in which it happened, and no lock is
-/// held meanwhile: an observer may call anything here, and a slow one delays other news only. Never
-/// the main queue unless the app asked for it: Foundation on Linux makes the poster wait for
-/// observers on `queue: .main`.
+/// They are called on the serial `queue`, in order and without a lock held. An observer may call
+/// anything here, and a slow one delays other news only. The queue is the main queue only if the
+/// app asked for it: Foundation on Linux makes the poster wait for observers on `queue: .main`.
 ///
-/// Shared state: `stores`, the instances of the store, of which the last that was made stands for it
-/// in notifications, and `waiting`; each by its mutex, because they come and go on any thread. The
-/// broadcasts guard themselves.
+/// Shared state: `stores`, the instances of the store, of which the newest is the object of
+/// notifications, and `waiting`. Each has its own mutex, because they change on any thread. The
+/// broadcasts are thread-safe.
 final class Audience: Sendable {
     let changes = Broadcast<UbiquityChange>()
     let statuses = Broadcast<EngineStatus>()
@@ -24,8 +23,8 @@ final class Audience: Sendable {
 
     private struct WeakStore { weak var store: UbiquitousKeyValueStore? }
 
-    /// Bounded, however long an observer takes: the engine has one notice told at a time, of statuses
-    /// the newest is enough, and of errors so many.
+    /// Bounded, however long an observer takes: the engine posts one notice at a time, of statuses
+    /// only the newest is kept, and the number of errors is limited.
     private struct Waiting {
         var news: [News] = []
         var isPlanned = false
@@ -37,13 +36,13 @@ final class Audience: Sendable {
         case error(UbiquityError)
     }
 
-    /// As many as a reader of ``errors`` is kept.
+    /// The same number as is kept for a reader of ``errors``.
     static let errorsMax = 64
 
     init(queue: any WorkQueue) { self.queue = queue }
 
-    /// The newest instance stands for the store, and the one before it when that is gone: an app that lets
-    /// its store go may have a round trip of it under way still, which keeps it.
+    /// The newest instance stands for the store, and its predecessor once it is gone. An app may
+    /// release its store while a round trip that retains it is still under way.
     func adopt(_ store: UbiquitousKeyValueStore) {
         stores.withLock { stores in
             stores.removeAll { $0.store == nil }
@@ -56,7 +55,7 @@ final class Audience: Sendable {
         plan { $0.append(.notice(notice, posted: posted)) }
     }
 
-    /// Replaces a status that waits, unless a notice came between.
+    /// Replaces a waiting status, unless a notice came after it.
     func tell(_ status: EngineStatus) {
         plan { news in
             let last = news.lastIndex { if case .error = $0 { false } else { true } }
@@ -99,7 +98,7 @@ final class Audience: Sendable {
         case .error(let error): errors.send(error)
         case .notice(let notice, let posted):
             let change = UbiquityChange(notice)
-            // Before the notification, whose observers may take their time.
+            // Before the notification, whose observers may take long.
             changes.send(change)
             if let reason = change.origin.notificationReason { post(reason, change.keys) }
             posted()
@@ -111,7 +110,7 @@ final class Audience: Sendable {
             name: UbiquitousKeyValueStore.didChangeExternallyNotification,
             object: stores.withLock { $0.last { $0.store != nil }?.store },
             userInfo: [
-                // A number that casts to `Int` as well as to `NSNumber`.
+                // Casts to `Int` as well as to `NSNumber`.
                 NSUbiquitousKeyValueStoreChangeReasonKey: NSNumber(value: reason),
                 NSUbiquitousKeyValueStoreChangedKeysKey: keys,
             ])

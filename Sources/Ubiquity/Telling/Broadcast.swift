@@ -2,12 +2,12 @@
 
 internal import Synchronization
 
-/// Hands what happens on to those who listen, whoever they are.
+/// Passes elements on to any number of listeners.
 ///
-/// Shared state: `listeners`, by its mutex, which is held for copies only: a listener is called
-/// without it.
+/// Shared state: `listeners`, guarded by its mutex, which is held for copies only: listeners are
+/// called without it.
 final class Broadcast<Element: Sendable>: Sendable {
-    /// Nil: nothing will follow.
+    /// Called with nil at the end.
     typealias Listener = @Sendable (Element?) -> Void
 
     private struct State {
@@ -22,7 +22,7 @@ final class Broadcast<Element: Sendable>: Sendable {
 
     var hasListeners: Bool { state.withLock { !$0.listeners.isEmpty } }
 
-    /// - Returns: Removes the listener.
+    /// - Returns: A closure that removes the listener.
     func add(_ listener: @escaping Listener) -> @Sendable () -> Void {
         let number = state.withLock { state -> Int? in
             guard !state.isOver else { return nil }
@@ -52,7 +52,7 @@ final class Broadcast<Element: Sendable>: Sendable {
         for listener in listeners { listener(nil) }
     }
 
-    /// What is sent from now on. A reader that is slower gets the newest `count` of what it missed.
+    /// The elements from now on. A slow reader gets the newest `count` of those it missed.
     func stream(newest count: Int, first: Element? = nil) -> AsyncStream<Element> {
         AsyncStream(bufferingPolicy: .bufferingNewest(count)) { continuation in
             if let first { continuation.yield(first) }

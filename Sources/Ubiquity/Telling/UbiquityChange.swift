@@ -2,9 +2,9 @@
 
 internal import UbiquityCore
 
-/// Some keys have other values now, for one reason.
+/// A change of the values of some keys, for one reason.
 public struct UbiquityChange: Hashable, Sendable {
-    /// Where a change came from.
+    /// The origin of a change.
     public enum Origin: String, Hashable, Sendable {
         /// This process's own write.
         case own
@@ -12,18 +12,20 @@ public struct UbiquityChange: Hashable, Sendable {
         case elsewhere
         /// The first download from the server.
         case initialSync
-        /// A write was refused because the store is full: the keys have the values from before it.
+        /// A write was refused because the store is full. The keys have their previous values
+        /// again.
         case quotaViolation
-        /// The device was signed out, or in to another account, whose values replace the others.
+        /// The device was signed out, or signed in to another account, whose values replace the
+        /// others.
         case accountChange
     }
 
-    /// Where it came from.
+    /// The origin of the change.
     public var origin: Origin
-    /// The keys, in their order. Empty for an account change that left all values as they were.
+    /// The keys, sorted. Empty for an account change that changed no values.
     public var keys: [String]
 
-    /// For an app's own tests.
+    /// Creates a change, for an app's own tests.
     public init(origin: Origin, keys: [String]) {
         self.origin = origin
         self.keys = keys
@@ -45,7 +47,7 @@ extension UbiquityChange.Origin {
         }
     }
 
-    /// The number in the notification's `userInfo`; nil: no notification tells of it.
+    /// The number in the notification's `userInfo`; nil if no notification is posted.
     var notificationReason: Int? {
         switch self {
         case .own: nil

@@ -2,13 +2,11 @@
 
 internal import Synchronization
 
-/// The changes of a store as they happen, the app's own included, from the moment on at which the
-/// sequence was made.
+/// The changes of a store from the creation of the sequence on, the app's own included.
 ///
-/// A reader that is slower than the changes gets those of one origin together, so that none is ever
-/// lost and what waits for it stays small: at most one change an origin. The values can be read when
-/// a change is told. The sequence is for one reader, and ends when the reading task is cancelled or
-/// nobody holds the store any more.
+/// A slow reader gets changes of the same origin combined, so none is lost and at most one change
+/// per origin waits. The values can be read when a change is delivered. The sequence supports one
+/// reader, and ends when the reading task is cancelled or the store is released.
 public struct UbiquityChanges: AsyncSequence, Sendable {
     private let pending: PendingChanges
     private let wakes: AsyncStream<Void>
@@ -26,12 +24,12 @@ public struct UbiquityChanges: AsyncSequence, Sendable {
         }
     }
 
-    /// For the sequence's one reader.
+    /// Makes the iterator for the sequence's only reader.
     public func makeAsyncIterator() -> Iterator {
         Iterator(pending: pending, wakes: wakes.makeAsyncIterator())
     }
 
-    /// Takes what waits, the longest waiting first.
+    /// Takes waiting changes, the longest waiting first.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let pending: PendingChanges
         fileprivate var wakes: AsyncStream<Void>.Iterator
@@ -53,9 +51,10 @@ public struct UbiquityChanges: AsyncSequence, Sendable {
     }
 }
 
-/// What a reader has not taken yet.
+/// The changes that a reader has not taken yet.
 ///
-/// Shared state: `changes`, at most one an origin, by its mutex: the store adds and the reader takes.
+/// Shared state: `changes`, at most one per origin, guarded by its mutex: the store adds and the
+/// reader takes.
 private final class PendingChanges: Sendable {
     private let changes = Mutex<[UbiquityChange]>([])
 

@@ -3,60 +3,62 @@
 public import Foundation
 internal import UbiquityCore
 
-/// How a store's sync stands at one moment: whether it works, and if not, why.
+/// The state of a store's sync at one moment: whether it works, and if not, why.
 public struct UbiquityStatus: Hashable, Sendable {
-    /// How the device is connected to the server.
+    /// The state of the connection to the server.
     public enum Connection: String, Hashable, Sendable {
-        /// The app has no store identifier: values stay on this machine.
+        /// The app has no store identifier. Values stay on this machine.
         case notConfigured
-        /// This device is not signed in to an account: values stay on it until it is.
+        /// This device is not signed in to an account. Values stay on it until it is.
         case signedOut
         case connecting
         case connected
-        /// Connected without a live stream of changes: the account has as many as it may have, or a
-        /// proxy keeps it back, see ``UbiquityStatus/lastError``. What is written here is sent as ever;
-        /// what others write is asked for, with pauses that grow to a minute while nothing happens.
+        /// Connected without a live stream of changes, because the account has reached its limit or
+        /// a proxy buffers the stream, see ``UbiquityStatus/lastError``. Writes are sent as usual.
+        /// Other devices' changes are polled, at intervals that grow to a minute while nothing
+        /// happens.
         case polling
-        /// Not connected; the next attempt is made at ``UbiquityStatus/nextRetry``.
+        /// Not connected. The next attempt is made at ``UbiquityStatus/nextRetry``.
         case waiting
-        /// The server refuses this device's credential: it was revoked or has
-        /// expired, and the device needs a new sign-in.
+        /// The server refuses this device's credential, which was revoked or has expired. The
+        /// device needs a new sign-in.
         case unauthorized
     }
 
-    /// How the device is connected to the server.
+    /// The state of the connection to the server.
     public var connection: Connection
-    /// The name of the account that this device is signed in to; nil: none.
+    /// The name of the account that this device is signed in to; nil if there is none.
     public var account: String?
-    /// The keys whose newest value waits to be sent, in their order.
+    /// The keys whose newest value waits to be sent, sorted.
     public var pendingKeys: [String]
-    /// When device and server last agreed; nil: never.
+    /// When device and server last agreed; nil means never.
     public var lastSync: Date?
-    /// What went wrong last on the way to the server, one sentence; nil after a success.
+    /// A sentence about the last connection error; nil after a success.
     public var lastError: String?
-    /// When the next attempt is made; nil: none is waited for.
+    /// When the next attempt is made; nil if there is none.
     public var nextRetry: Date?
-    /// Whether the first download has completed. Until then a key without a value may have one on the
-    /// server: "not here yet" is not "never set".
+    /// Whether the first download has completed. Until then, a key without a value may have one on
+    /// the server: "not here yet" is not "never set".
     public var isInitialSyncComplete: Bool
-    /// Whether it is this process that holds the connection, for all processes of the device.
+    /// Whether this process holds the connection for all processes of the device.
     public var holdsConnection: Bool
-    /// The process that holds the connection and does not answer, such as "notes (4711)": nothing is
-    /// sent until it goes on or ends. Nil: none, or nobody has waited for it yet.
+    /// The process that holds the connection and does not respond, such as "notes (4711)". Nothing
+    /// is sent until it continues or ends. Nil if there is none, or if nobody has waited for it
+    /// yet.
     public var heldUpBy: String?
-    /// Why the disk refused the last save, one sentence; nil: it did not. Values are kept in memory
-    /// meanwhile, and saved when it works again.
+    /// A sentence about why the last save failed; nil if it did not. Values are kept in memory
+    /// meanwhile, and saved when the disk works again.
     public var diskError: String?
-    /// Bytes of all values, and how many there may be.
+    /// The size of all values in bytes.
     public var bytes: Int
-    /// The most bytes that all values may have together.
+    /// The maximum size of all values together, in bytes.
     public var bytesMax: Int
-    /// How many keys have a value.
+    /// The number of keys with a value.
     public var keys: Int
-    /// How many keys may have one.
+    /// The maximum number of keys.
     public var keysMax: Int
 
-    /// - Parameter leader: The process that holds the connection, as far as it is known.
+    /// - Parameter leader: The process that holds the connection, if known.
     init(
         _ engine: EngineStatus, account: String?, isConfigured: Bool,
         leader: @autoclosure () -> String?
@@ -89,7 +91,7 @@ extension UbiquityStatus.Connection {
             return
         }
         switch engine.link.state {
-        // Signed in a moment ago, and nobody has connected yet.
+        // Signed in a moment ago, and not connected yet.
         case .signedOut, .connecting: self = .connecting
         case .connected: self = .connected
         case .polling: self = .polling

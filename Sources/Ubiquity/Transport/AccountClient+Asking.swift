@@ -5,7 +5,7 @@ package import UbiquityCore
 internal import UbiquityWire
 
 extension AccountClient {
-    /// What the account's server makes known to everybody.
+    /// The configuration that the account's server publishes.
     package static func config(
         of account: SignedInAccount
     ) async throws(LinkFailure) -> ServerConfig {
@@ -13,14 +13,14 @@ extension AccountClient {
         let config = try await ServerRequest(
             address: address, method: .GET, url: address.url("config")
         ).answer(WireConfig.self) { ServerConfig($0) }
-        // Anything may be read as a message without fields.
+        // Any JSON object can be decoded as a message without required fields.
         guard config.serverMilliseconds > 0 else {
             throw LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
         }
         return config
     }
 
-    /// Asks whether the server still takes this device's credential.
+    /// Checks whether the server still accepts this device's credential.
     package static func checkCredential(of account: SignedInAccount) async throws(LinkFailure) {
         try await request(.GET, account, "account").done()
     }

@@ -4,10 +4,11 @@ internal import NIOHTTP1
 package import UbiquityCore
 
 extension AccountClient {
-    /// Fetches all that an account has as an archive: the account that this device is signed in to.
+    /// Downloads the archive of the account that this device is signed in to.
     ///
-    /// - Parameter take: Called with each piece, in their order. What it throws ends the export.
-    /// - Throws: ``LinkFailure``, or what `take` threw; what was taken so far is no archive then.
+    /// - Parameter take: Called with each piece, in order. An error that it throws ends the export.
+    /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a valid archive
+    ///   then.
     package static func export(
         of account: SignedInAccount, take: @escaping @Sendable ([UInt8]) throws -> Void
     ) async throws {

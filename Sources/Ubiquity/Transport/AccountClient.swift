@@ -4,10 +4,9 @@ internal import NIOHTTP1
 package import UbiquityCore
 internal import UbiquityWire
 
-/// A person's requests about their own account and devices, each by itself. All throw
-/// ``LinkFailure``.
+/// A person's requests about their own account and devices. All throw ``LinkFailure``.
 package enum AccountClient {
-    /// A code by which one device can sign in once.
+    /// A code with which one device can sign in once.
     package struct SignInCode: Hashable, Sendable, Codable {
         /// The account's identifier.
         package var account: String
@@ -43,7 +42,7 @@ package enum AccountClient {
             certificates: security.certificates)
     }
 
-    /// Has the server forget this device's credential.
+    /// Asks the server to revoke this device's credential.
     package static func signOut(_ account: SignedInAccount) async throws(LinkFailure) {
         try await revoke(device: account.device, account)
     }
@@ -65,7 +64,7 @@ package enum AccountClient {
         return try await request.answer(WireDevice.self) { ServerDevice($0) }
     }
 
-    /// Has the server forget a device's credential.
+    /// Asks the server to revoke a device's credential.
     package static func revoke(
         device: String, _ account: SignedInAccount
     ) async throws(LinkFailure) {

@@ -6,10 +6,10 @@ internal import NIOHTTP1
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Gathers an answer.
+/// Collects an answer.
 ///
-/// Shared state: `answer`. Unchecked: AsyncHTTPClient calls every method of a delegate on the task's
-/// one event loop.
+/// Shared state: `answer`. Unchecked because AsyncHTTPClient calls every method of a delegate on
+/// the task's event loop.
 final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     struct Answer: Sendable {
         var head: HTTPResponseHead

@@ -5,17 +5,17 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import UbiquityCore
 
-/// Hands the pieces of an answer on as they arrive, on the connection's event loop.
+/// Passes on the pieces of an answer as they arrive, on the connection's event loop.
 ///
-/// Shared state: `answer` and `failure`. Unchecked: AsyncHTTPClient calls every method of a
-/// delegate on the task's one event loop, and `failure` is read when the task has ended.
+/// Shared state: `answer` and `failure`. Unchecked because AsyncHTTPClient calls every method of a
+/// delegate on the task's event loop, and `failure` is read after the task has ended.
 final class ArchiveReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     let silence: SilenceWatch
     private let address: ServerAddress
     private let mediaType: String
     private let take: @Sendable ([UInt8]) throws -> Void
     private var answer = ReceivedAnswer()
-    /// What `take` threw.
+    /// The error of `take`, if any.
     private(set) var failure: (any Error)?
 
     init(

@@ -7,8 +7,8 @@ internal import NIOSSL
 internal import Synchronization
 internal import UbiquityCore
 
-/// Why a server's certificate was not accepted: TLS itself says only that it was not. Asked with
-/// a connection of its own, that ends with the certificate, before anything is sent.
+/// Finds out why a server's certificate was not accepted, since TLS only says that it was not. Uses
+/// a connection of its own that ends after the certificate, before anything is sent.
 enum CertificateDiagnosis {
     /// Whether an error is about the server's certificate.
     static func concerns(_ error: any Error) -> Bool {
@@ -21,13 +21,13 @@ enum CertificateDiagnosis {
         }
     }
 
-    /// Whether what answers does not speak TLS.
+    /// Whether the other side does not use TLS.
     static func isNoTLS(_ error: any Error) -> Bool {
         guard case NIOSSLError.handshakeFailed(let cause) = error else { return false }
         return "\(cause)".contains("WRONG_VERSION_NUMBER") || "\(cause)".contains("HTTP_REQUEST")
     }
 
-    /// A sentence, and what to do.
+    /// A sentence about the problem and its solution.
     static func sentence(of error: any Error, _ address: ServerAddress) async -> String {
         if error as? NIOSSLExtraError == .failedToValidateHostname {
             return "the certificate of the server at \(address) is for another name; use the name "
@@ -56,7 +56,7 @@ enum CertificateDiagnosis {
         Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601.year().month().day())
     }
 
-    /// Nil if it does not come.
+    /// Nil if the server sends no certificate.
     private static func leaf(of address: ServerAddress) async -> NIOSSLCertificate? {
         guard let (host, port) = address.endpoint else { return nil }
         let result = Found()
@@ -77,7 +77,7 @@ enum CertificateDiagnosis {
         return result.found.withLock { $0 }
     }
 
-    /// What the handshake brings. Shared state: `found`, by its mutex.
+    /// The certificate from the handshake. Shared state: `found`, guarded by its mutex.
     private final class Found: Sendable {
         let found = Mutex<NIOSSLCertificate?>(nil)
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whom a person lets a credential be shown to, beyond what is safe by itself.
+/// The servers to which a person allows a credential to be sent, beyond what is safe by default.
 package struct ConnectionSecurity: Hashable, Sendable {
-    /// The only certificates that the server may be known by, in PEM: those of who signed its
-    /// own, or its own if it signed itself. Nil: whatever the system trusts.
+    /// The only certificates accepted for the server, in PEM: those of the issuer, or the server's
+    /// own if it is self-signed. Nil means the system's.
     package var certificates: String?
-    /// Plain HTTP to other machines too.
+    /// Whether plain HTTP to other machines is allowed.
     package var allowsPlainHTTP: Bool
 
     package init(certificates: String? = nil, allowsPlainHTTP: Bool = false) {

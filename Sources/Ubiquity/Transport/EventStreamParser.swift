@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads a stream of server-sent events, in whatever pieces it arrives.
+/// Parses a stream of server-sent events that arrives in pieces of any size.
 ///
-/// The format of the HTML standard: lines end with CR, LF or both, an empty line ends an event,
-/// several `data` lines are one data with line feeds between, comments and unknown fields are
-/// passed over, an event without data is none, and what the stream ends within is dropped.
+/// The format of the HTML standard: lines end with CR, LF or both, and an empty line ends an event.
+/// Several `data` lines are joined by line feeds. Comments and unknown fields are ignored, as are
+/// events without data and an incomplete event at the end.
 package struct EventStreamParser: Sendable {
     package struct Event: Hashable, Sendable {
-        /// `message` where the stream names none.
+        /// `message` if the stream names none.
         package var name: String
         package var data: [UInt8]
-        /// The last identifier that the stream gave, with this event or before.
+        /// The last identifier in the stream, of this event or an earlier one.
         package var id: String
 
         package init(name: String, data: [UInt8], id: String) {
@@ -20,7 +20,7 @@ package struct EventStreamParser: Sendable {
         }
     }
 
-    /// An event has more bytes than the parser was made to hold.
+    /// An event exceeds the parser's limit.
     package struct EventTooLarge: Error, Hashable, Sendable, CustomStringConvertible {
         package var bytesMax: Int
 
@@ -29,12 +29,12 @@ package struct EventStreamParser: Sendable {
         package init(bytesMax: Int) { self.bytesMax = bytesMax }
     }
 
-    /// How many bytes one event, or one line, may have.
+    /// The maximum size of one event, or one line, in bytes.
     package let eventBytesMax: Int
     /// The beginning of a line whose end has not arrived.
     private var line: [UInt8] = []
     private var isFirstLine = true
-    /// The last byte was a CR, so that an LF belongs to it.
+    /// Whether the last byte was a CR, so that an LF belongs to it.
     private var isAfterCR = false
     private var name = ""
     private var data: [UInt8] = []
@@ -43,7 +43,7 @@ package struct EventStreamParser: Sendable {
     package init(eventBytesMax: Int) { self.eventBytesMax = eventBytesMax }
 
     /// - Returns: The events that these bytes complete.
-    /// - Throws: ``EventTooLarge``; the parser is of no use then.
+    /// - Throws: ``EventTooLarge``; the parser cannot be used after that.
     package mutating func consume(
         _ bytes: UnsafeRawBufferPointer
     ) throws(EventTooLarge) -> [Event] {
@@ -66,7 +66,7 @@ package struct EventStreamParser: Sendable {
     }
 
     package mutating func consume(_ bytes: [UInt8]) throws(EventTooLarge) -> [Event] {
-        // Not withUnsafeBytes: its closure would lose the type of the error.
+        // Not withUnsafeBytes, whose closure would lose the type of the error.
         let result = bytes.withUnsafeBytes { bytes in
             Result { () throws(EventTooLarge) in try consume(bytes) }
         }
@@ -77,7 +77,7 @@ package struct EventStreamParser: Sendable {
         _ end: Slice<UnsafeRawBufferPointer>, _ events: inout [Event]
     ) throws(EventTooLarge) {
         try checkSize(adding: line.count + end.count)
-        // Almost always a line arrives whole, and need not be copied.
+        // Most lines arrive whole and need not be copied.
         if line.isEmpty {
             take(line: end, &events)
         } else {

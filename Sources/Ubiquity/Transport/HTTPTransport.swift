@@ -4,12 +4,12 @@ internal import NIOHTTP1
 package import UbiquityCore
 internal import UbiquityWire
 
-/// The way to a store over HTTP: pushes and pulls in the protocol's binary form, changes as they
-/// are committed by a stream of server-sent events.
+/// The connection to a store over HTTP: pushes and pulls in the protocol's binary format, and a
+/// stream of server-sent events for changes as they are committed.
 ///
-/// Limits: 10 seconds to connect, ``IntakeLimits`` an answer or an event; a push or pull is given up
-/// when no byte has moved for 30 seconds, a stream after 50 or as the server's signs of life come.
-/// Redirections are not followed.
+/// Limits: 10 seconds to connect, ``IntakeLimits`` for an answer or an event. A push or pull fails
+/// when no byte has moved for 30 seconds, a stream after 50 seconds or longer, depending on the
+/// server's keep-alive interval. Redirects are not followed.
 package struct HTTPTransport: Transport {
     private let address: Result<ServerAddress, LinkFailure>
     private let store: StoreIdentifier
@@ -17,10 +17,11 @@ package struct HTTPTransport: Transport {
     private let device: DeviceID
 
     /// - Parameters:
-    ///   - server: An address such as `http://127.0.0.1:7717`. For a text that is none, every
-    ///     request fails and says so.
-    ///   - device: The author of writes that need not name theirs.
-    ///   - certificates: The only ones that the server may be known by, in PEM; nil: the system's.
+    ///   - server: An address such as `http://127.0.0.1:7717`. If it is not valid, every request
+    ///     fails and says so.
+    ///   - device: The author of writes that do not name theirs.
+    ///   - certificates: The only certificates accepted for the server, in PEM; nil means the
+    ///     system's.
     package init(
         server: String, store: StoreIdentifier, credential: String, device: DeviceID,
         certificates: String? = nil
@@ -33,8 +34,8 @@ package struct HTTPTransport: Transport {
         self.device = device
     }
 
-    /// `receive` is called on the connection's event loop, which all of the process's stores
-    /// share, so it must not wait; never after this function has returned.
+    /// `receive` is called on the connection's event loop, which all of the process's stores share,
+    /// so it must not block. It is never called after this function has returned.
     package func listen(
         since cursor: Cursor?, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void

@@ -8,7 +8,7 @@ package import UbiquityCore
 internal import UbiquityWire
 
 extension LinkFailure {
-    /// What an answer that is no success means; its problem details become the sentence.
+    /// Translates an unsuccessful answer. Its problem details become the sentence.
     package init(
         status: HTTPResponseStatus, headers: HTTPHeaders, body: ByteBuffer,
         _ address: ServerAddress
@@ -41,7 +41,7 @@ extension LinkFailure {
         }
     }
 
-    /// In milliseconds. The form with a date is not ours; an hour is the most that is believed.
+    /// In milliseconds. The form with a date is not supported, and the wait is limited to an hour.
     private static func retryAfter(_ headers: HTTPHeaders) -> Int64? {
         guard let seconds = headers.first(name: "retry-after").flatMap({ Double($0) }),
             seconds >= 0
@@ -64,7 +64,7 @@ extension LinkFailure {
 }
 
 extension LinkFailure {
-    /// Why a request got no answer, or none that could be understood.
+    /// The reason a request got no answer, or an unintelligible one.
     init(_ error: any Error, _ address: ServerAddress) {
         switch error {
         case let failure as LinkFailure: self = failure
@@ -118,8 +118,8 @@ extension LinkFailure {
         SystemError(error.errnoCode).description.lowercased()
     }
 
-    /// NIO's error of a connection has those of each address that was tried in it. Looked for by
-    /// reflection: its type belongs to a module that nothing else here needs.
+    /// NIO's connection error contains the errors of each address that was tried. They are found by
+    /// reflection, because the error's type belongs to a module that nothing else here needs.
     private static func find<Cause: Error>(in error: Any, depth: Int = 0) -> Cause? {
         if let cause = error as? Cause { return cause }
         guard depth < 4 else { return nil }

@@ -4,7 +4,7 @@ internal import NIOHTTP1
 package import UbiquityCore
 internal import UbiquityWire
 
-/// The operator's requests, by the operator's credential. All throw ``LinkFailure``.
+/// The operator's requests, with the operator's credential. All throw ``LinkFailure``.
 package struct OperatorClient: Sendable {
     private let address: ServerAddress
     private let credential: String
@@ -31,10 +31,10 @@ package struct OperatorClient: Sendable {
         ).answer(WireNewAccountAnswer.self) { AccountClient.SignInCode($0) }
     }
 
-    /// A code for one more device of an account.
+    /// Makes a code for another device of an account.
     /// - Parameters:
-    ///   - stores: To which the device is confined; empty: it is not.
-    ///   - credentialSeconds: How long its credential is good; nil: until it is revoked.
+    ///   - stores: The stores to which the device is confined; empty if it is not.
+    ///   - credentialSeconds: How long its credential is valid; nil means until it is revoked.
     package func newCode(
         accountName: String, stores: [String] = [], credentialSeconds: Int64? = nil
     ) async throws(LinkFailure) -> AccountClient.SignInCode {
@@ -47,14 +47,14 @@ package struct OperatorClient: Sendable {
         ).answer(WireNewAccountAnswer.self) { AccountClient.SignInCode($0) }
     }
 
-    /// All, in the order of their names.
+    /// All accounts, sorted by name.
     package func accounts() async throws(LinkFailure) -> [ServerAccount] {
         var accounts: [ServerAccount] = []
         while true {
             let query = accounts.last.map { (name: "after", value: $0.name) }
             let page = try await list(address.url("accounts", query: query))
                 .answer(WireAccountList.self, .list) { $0.accounts.map(ServerAccount.init) }
-            // A server that begins again has no end.
+            // A server that starts over would never come to an end.
             let isFurther = accounts.last.map { last in page.allSatisfy { $0.name > last.name } }
             accounts += page
             guard page.count >= Self.accountsPerRequest, isFurther ?? true,
@@ -71,12 +71,12 @@ package struct OperatorClient: Sendable {
             .answer(WireAccount.self) { ServerAccount($0) }
     }
 
-    /// Removes the account and all that is its from the server.
+    /// Removes the account and everything that belongs to it from the server.
     package func erase(accountName: String) async throws(LinkFailure) {
         try await request(.DELETE, address.url("accounts", accountName)).done()
     }
 
-    /// As ``AccountClient/export(of:take:)``, of any account.
+    /// The same as ``AccountClient/export(of:take:)``, for any account.
     package func export(
         accountName: String, take: @escaping @Sendable ([UInt8]) throws -> Void
     ) async throws {

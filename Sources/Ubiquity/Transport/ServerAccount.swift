@@ -2,7 +2,7 @@
 
 internal import UbiquityWire
 
-/// An account as its server shows it. Times are the server's milliseconds since 1970.
+/// An account as reported by its server. Times are the server's milliseconds since 1970.
 package struct ServerAccount: Hashable, Sendable {
     package var id: String
     package var name: String

@@ -3,19 +3,20 @@
 internal import Foundation
 package import UbiquityCore
 
-/// Where a server is: `http://` or `https://`, a host, perhaps a port and a path before `/v1`.
+/// A server's address: `http://` or `https://`, a host, optionally a port and a path before `/v1`.
 package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
-    /// Without a slash at the end.
+    /// Without a trailing slash.
     package let text: String
-    /// The only certificates that this server may be known by, in PEM; nil: the system's.
+    /// The only certificates accepted for this server, in PEM; nil means the system's.
     package let certificates: String?
-    /// Nobody on the way can read what is sent: it is encrypted, or does not leave the machine.
+    /// Whether nobody on the way can read what is sent: it is encrypted, or does not leave the
+    /// machine.
     package let isPrivate: Bool
 
-    /// - Throws: ``LinkFailure`` of the kind `refused` for anything else; also for an address with
-    ///   a user, a query or a fragment, which would be sent nowhere or shown everywhere.
+    /// - Throws: ``LinkFailure`` of the kind `refused` for anything else, including an address with
+    ///   a user, a query or a fragment, which would be ignored or exposed.
     package init(_ text: String, certificates: String? = nil) throws(LinkFailure) {
-        // Not "host": to decode it, Foundation loads the tables of all scripts.
+        // Not "host", because decoding it makes Foundation load the tables of all scripts.
         let url = URLComponents(string: text)
         guard let url, let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
             url.encodedHost?.isEmpty == false, url.user == nil, url.query == nil,
@@ -33,8 +34,8 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         isPrivate = scheme == "https" || PlainHTTPRule.isLoopback(url.encodedHost ?? "")
     }
 
-    /// - Throws: ``LinkFailure`` of the kind `refused` also for plain HTTP to another machine that
-    ///   was not allowed, and for certificates that are none.
+    /// - Throws: ``LinkFailure`` of the kind `refused`, also for plain HTTP to another machine
+    ///   without permission, and for invalid certificates.
     package init(_ text: String, _ security: ConnectionSecurity) throws(LinkFailure) {
         try self.init(text, certificates: security.certificates)
         guard isPrivate || security.allowsPlainHTTP else {
@@ -46,7 +47,7 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         if let certificates { _ = try TrustedCertificates.configuration(pem: certificates) }
     }
 
-    /// Where TLS is spoken; nil: nowhere.
+    /// The endpoint for TLS; nil for plain HTTP.
     var endpoint: (host: String, port: Int)? {
         guard let url = URLComponents(string: text), url.scheme?.lowercased() == "https",
             var host = url.encodedHost
@@ -57,7 +58,8 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { text }
 
-    /// An address below the server's. Each segment and the query's value may have any characters.
+    /// A URL below the server's address. The segments and the query's value may contain any
+    /// characters.
     func url(_ segments: String..., query: (name: String, value: String)? = nil) -> String {
         var url = text + "/v1"
         for segment in segments { url += "/" + Self.escape(segment) }
@@ -65,7 +67,7 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         return url
     }
 
-    /// All but the characters that RFC 3986 calls unreserved.
+    /// Escapes all characters except those that RFC 3986 calls unreserved.
     private static func escape(_ text: String) -> String {
         text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
     }

@@ -2,7 +2,7 @@
 
 internal import UbiquityWire
 
-/// Which apps a server takes.
+/// The apps that a server accepts.
 package struct ServerApps: Hashable, Sendable {
     package struct App: Hashable, Sendable {
         package var identifier: String
@@ -14,7 +14,8 @@ package struct ServerApps: Hashable, Sendable {
         }
     }
 
-    /// False: all; nil: not known, for a data folder does not say how its server is started.
+    /// False if all apps are; nil if unknown, because a data folder does not tell how its server is
+    /// started.
     package var isRegisteredOnly: Bool?
     package var apps: [App]
 

@@ -2,21 +2,22 @@
 
 internal import UbiquityWire
 
-/// A line of a server's audit trail.
+/// An entry of a server's audit log.
 package struct ServerDeed: Hashable, Sendable {
     package var number: Int64
     package var time: Int64
-    /// Words of the protocol, which may have new ones.
+    /// Words of the protocol, which may gain new ones.
     package var deed: String
     package var actor: String
-    /// Nil: none.
+    /// Nil if there is none.
     package var account: String?
     package var device: String?
     package var actorDevice: String?
-    /// How often, and when for the last time; a server of 0.1.0 has an entry for each.
+    /// The number of occurrences, and the time of the last one. A server of version 0.1.0 has an
+    /// entry for each occurrence.
     package var count: Int64
     package var last: Int64
-    /// An address, or how a limit changed.
+    /// An address, or the change of a limit.
     package var detail: String?
 
     package init(

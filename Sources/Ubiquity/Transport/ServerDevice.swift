@@ -3,16 +3,16 @@
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// A device as its server shows it.
+/// A device as reported by its server.
 package struct ServerDevice: Hashable, Sendable {
     /// 16 hexadecimal digits.
     package var id: String
     package var name: String
     package var created: Int64
     package var seen: Int64
-    /// Nil: its credential is good until it is revoked.
+    /// Nil if its credential is valid until it is revoked.
     package var expires: Int64?
-    /// The stores to which it is confined, in their order; empty: it is not.
+    /// The stores to which it is confined, sorted; empty if it is not.
     package var stores: [String]
 
     package init(
@@ -40,7 +40,7 @@ extension ServerDevice {
 }
 
 extension ServerRequest {
-    /// Of a request for an account's devices.
+    /// Sends a request for an account's devices.
     func devices() async throws(LinkFailure) -> [ServerDevice] {
         var request = self
         request.bounds = .list

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ServerRequest {
-    /// Fetches an archive piece by piece.
-    /// - Parameter take: Called with each piece, in their order. What it throws ends the answer.
-    /// - Throws: ``LinkFailure``, or what `take` threw; what was taken so far is no archive then.
+    /// Downloads an archive piece by piece.
+    /// - Parameter take: Called with each piece, in order. An error that it throws ends the
+    ///   download.
+    /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a valid archive
+    ///   then.
     func archive(take: @escaping @Sendable ([UInt8]) throws -> Void) async throws {
         var request = self
         request.accept = "application/x-tar"

@@ -6,7 +6,7 @@ internal import NIOHTTP1
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// One request to a server, and what came back.
+/// One request to a server.
 struct ServerRequest {
     var address: ServerAddress
     var method: HTTPMethod
@@ -14,15 +14,15 @@ struct ServerRequest {
     var credential: String?
     var body: [UInt8]?
     var accept = WireFormat.protobuf.rawValue
-    /// How much its answer may be.
+    /// The maximum size of its answer.
     var bounds = MessageBounds.small
 
     private static let chunkBytes = 16 << 10
     static let userAgent = "ubiquity/\(ClientVersion.text)"
 
-    /// Sends the request, waits for the whole answer and reads it.
-    /// - Throws: ``LinkFailure`` for every status but 2xx, where there is no answer, and for one
-    ///   that cannot be read.
+    /// Sends the request, waits for the whole answer and decodes it.
+    /// - Throws: ``LinkFailure`` for every status except 2xx, and if there is no answer or it
+    ///   cannot be decoded.
     func answer<Wire: WireMessage, Answer>(
         _ type: Wire.Type, _ shape: MessageShape = .fields,
         _ read: (Wire) throws(WireError) -> Answer
@@ -35,7 +35,7 @@ struct ServerRequest {
         } catch { throw LinkFailure(error, address) }
     }
 
-    /// For an answer that says nothing but that it was done.
+    /// Sends a request whose answer has no content.
     /// - Throws: As ``answer(_:)``.
     func done() async throws(LinkFailure) {
         var request = self
@@ -54,7 +54,7 @@ struct ServerRequest {
         return answer.body
     }
 
-    /// Sends the request and hands the answer to a delegate as it comes.
+    /// Sends the request and passes the answer to a delegate as it arrives.
     /// - Throws: ``LinkFailure``.
     func stream<Delegate: HTTPClientResponseDelegate>(
         to delegate: Delegate, _ silence: SilenceWatch
@@ -75,10 +75,10 @@ struct ServerRequest {
         } catch { throw LinkFailure(error, address) }
     }
 
-    /// So that it shows what has been sent of it.
+    /// In chunks, so that the progress of sending is visible.
     private static func inChunks(_ bytes: [UInt8]) -> HTTPClient.Body {
         .stream(contentLength: Int64(bytes.count)) { writer in
-            // Nothing is written yet: the first write only tells the event loop.
+            // Nothing is written yet: the first write only reveals the event loop.
             writer.write(.byteBuffer(ByteBuffer())).flatMapWithEventLoop { _, loop in
                 loop.makeFutureWithTask {
                     for start in stride(from: 0, to: bytes.count, by: chunkBytes) {

@@ -4,9 +4,9 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import UbiquityCore
 
-/// The process's one HTTP client: its stores share the connections and the threads.
+/// The process's only HTTP client. Its stores share the connections and the threads.
 enum SharedHTTPClient {
-    /// Beyond all that a ``SilenceWatch`` waits for.
+    /// Longer than any ``SilenceWatch`` waits.
     static let silenceSecondsMax = TransferPatience.streamMillisecondsMax / 1_000 + 10
     static let connectSecondsMax: Int64 = 10
     private static let sendBufferBytes: SocketOptionValue = 64 << 10
@@ -17,17 +17,17 @@ enum SharedHTTPClient {
     private static var configuration: HTTPClient.Configuration {
         var configuration = HTTPClient.Configuration(
             tlsConfiguration: TrustedCertificates.system,
-            // A redirection would carry the credential to an address nobody chose.
+            // A redirect would send the credential to an address that nobody chose.
             redirectConfiguration: .disallow,
             timeout: .init(
                 connect: .seconds(connectSecondsMax), read: .seconds(silenceSecondsMax)))
-        // When to try again is the engine's decision, and it wants to hear of the failure now.
+        // The engine decides when to retry, and needs to know of the failure now.
         configuration.connectionPool.retryConnectionEstablishment = false
-        // What a system has taken for sending is not seen to move, so it must not take much.
+        // Bytes in the system's send buffer do not count as progress, so it must be small.
         configuration.http1_1ConnectionDebugInitializer = { channel in
             channel.setOption(.socketOption(.so_sndbuf), value: sendBufferBytes)
         }
-        // Each store's stream holds a connection of HTTP/1.1; pushes must not wait for one.
+        // Each store's stream occupies an HTTP/1.1 connection; pushes must not wait for one.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1_024
         return configuration
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// By what a person shows to a server that an account is theirs.
+/// A person's proof to a server that an account is theirs.
 package enum SignInProof: Hashable, Sendable {
-    /// From who runs the server. It works once.
+    /// A code from the server operator. It works once.
     case code(String)
-    /// From the identity provider that the server trusts: a JSON Web Token, as it is.
+    /// A JSON Web Token from the identity provider that the server trusts, unchanged.
     case token(String)
 }

@@ -4,10 +4,10 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import UbiquityCore
 
-/// Gives a request up when no byte has moved for too long.
+/// Fails a request when no byte has moved for too long.
 ///
-/// Shared state: both variables. Unchecked: AsyncHTTPClient calls every method of a delegate on the
-/// task's one event loop, and the timer runs on it.
+/// Shared state: both variables. Unchecked because AsyncHTTPClient calls every method of a delegate
+/// on the task's event loop, and the timer runs on it too.
 final class SilenceWatch: @unchecked Sendable {
     private let address: ServerAddress
     private var patience: TransferPatience
@@ -19,7 +19,7 @@ final class SilenceWatch: @unchecked Sendable {
             now: NIODeadline.milliseconds, silenceMilliseconds: milliseconds)
     }
 
-    /// As ``TransferPatience/silenceMilliseconds``. A longer one counts from now on.
+    /// As ``TransferPatience/silenceMilliseconds``. A longer silence is allowed from now on.
     var milliseconds: Int64 {
         get { patience.silenceMilliseconds }
         set { patience.silenceMilliseconds = newValue }
@@ -27,7 +27,7 @@ final class SilenceWatch: @unchecked Sendable {
 
     func move() { patience.moved(at: NIODeadline.milliseconds) }
 
-    /// Begins to watch over a task whose delegate has this.
+    /// Begins to watch a task whose delegate uses this watch.
     func watch<Answer>(_ task: HTTPClient.Task<Answer>) {
         let loop = task.eventLoop
         loop.execute { [self] in

@@ -7,11 +7,11 @@ internal import NIOHTTP1
 package import UbiquityCore
 package import UbiquityWire
 
-/// Reads the events of a stream where they arrive, on the connection's event loop, so that none
-/// waits for a thread.
+/// Parses the events of a stream as they arrive, on the connection's event loop, without waiting
+/// for a thread.
 ///
-/// Shared state: `answer`, `parser` and `progressAt`. Unchecked: AsyncHTTPClient calls every method of
-/// a delegate on the task's one event loop.
+/// Shared state: `answer`, `parser` and `progressAt`. Unchecked because AsyncHTTPClient calls every
+/// method of a delegate on the task's event loop.
 final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     let silence: SilenceWatch
     private let address: ServerAddress
@@ -19,7 +19,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     private var answer = ReceivedAnswer()
     private let bounds: MessageBounds
     private var parser: EventStreamParser
-    /// When it was last told.
+    /// When progress was last reported.
     private var progressAt = NIODeadline.distantPast
 
     init(
@@ -88,8 +88,8 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
 }
 
 extension StreamMessage {
-    /// Nil for an event that this version does not know.
-    /// - Throws: ``WireError`` for data that is not what the event's name says.
+    /// Fails for an event that this version does not know.
+    /// - Throws: ``WireError`` if the data does not match the event's name.
     package init?(
         _ event: EventStreamParser.Event, within bounds: MessageBounds
     ) throws(WireError) {

@@ -2,16 +2,16 @@
 
 package import UbiquityCore
 
-/// The way to one store on one server with one credential.
+/// The connection to one store on one server with one credential.
 ///
-/// A transport decides nothing: it sends what it is given, once, and says what came back, where that is
-/// within ``IntakeLimits``. Every failure is a ``LinkFailure``. Cancelling the task ends a request at
-/// once.
+/// A transport decides nothing: it sends what it is given, once, and returns the response, if that
+/// is within ``IntakeLimits``. Every failure is a ``LinkFailure``. Cancelling the task ends a
+/// request at once.
 package protocol Transport: Sendable {
-    /// Opens the stream of changes and hands on each event in its order.
+    /// Opens the stream of changes and passes on each event in order.
     ///
-    /// Returns when the server ends the stream, and throws when it breaks or has been silent for
-    /// longer than two of the server's keep-alive intervals.
+    /// Returns when the server ends the stream. Throws when it breaks or has been silent for longer
+    /// than two of the server's keep-alive intervals.
     func listen(
         since cursor: Cursor?, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void
@@ -19,15 +19,15 @@ package protocol Transport: Sendable {
 
     func push(_ push: Push, within intake: IntakeLimits) async throws(LinkFailure) -> PushAnswer
 
-    /// The changes since the cursor; nil: the whole store. With the server's configuration, for who
-    /// has no stream to bring it.
+    /// Gets the changes since the cursor, or the whole store for nil. Can include the server's
+    /// configuration, for devices without a stream to bring it.
     func pull(
         since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits
     ) async throws(LinkFailure) -> ChangeSet
 }
 
 extension Transport {
-    /// For who knows nothing of the store.
+    /// Pulls with the limits for a caller that does not know those of the store.
     package func pull(since cursor: Cursor?) async throws(LinkFailure) -> ChangeSet {
         try await pull(since: cursor, withConfig: false, within: IntakeLimits(nil))
     }

@@ -4,20 +4,20 @@ internal import NIOSSL
 internal import Synchronization
 internal import UbiquityCore
 
-/// How servers are verified: by the system's roots, or by the certificates that a person gave for
-/// one server alone.
+/// The verification of servers: by the system's roots, or by the certificates that a person gave
+/// for a single server.
 enum TrustedCertificates {
-    /// By the text of the certificates. A process has few accounts, so none is ever forgotten.
+    /// By the text of the certificates. A process has few accounts, so none is ever removed.
     private static let known = Mutex<[String: TLSConfiguration]>([:])
 
-    /// For servers that the system's roots vouch for.
+    /// For servers with certificates from the system's roots.
     static var system: TLSConfiguration {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = .tlsv12
         return configuration
     }
 
-    /// - Throws: ``LinkFailure`` if it has no certificate.
+    /// - Throws: ``LinkFailure`` if the text contains no certificate.
     static func configuration(pem: String) throws(LinkFailure) -> TLSConfiguration {
         if let known = known.withLock({ $0[pem] }) { return known }
         let certificates = try? NIOSSLCertificate.fromPEMBytes(Array(pem.utf8))

@@ -2,12 +2,12 @@
 
 internal import UbiquityCore
 
-/// A set or a dictionary, whose order changes from one run to the next. What is stored must not, or
-/// to write it again unchanged would count as a change.
+/// A set or a dictionary, whose order changes from run to run. The stored order must not change, or
+/// writing an equal value would count as a change.
 protocol HashedCollection {
-    /// What to store of what the type describes itself as.
+    /// The value to store for the type's own encoding.
     static func settled(_ value: PropertyListValue) -> PropertyListValue
-    /// What the type describes itself as, of what is stored.
+    /// The type's own encoding for a stored value.
     static func opened(_ value: PropertyListValue) -> PropertyListValue
 }
 
@@ -19,9 +19,9 @@ extension Set: HashedCollection {
     static func opened(_ value: PropertyListValue) -> PropertyListValue { value }
 }
 
-/// A dictionary describes itself by a keyed container if its keys are `CodingKeyRepresentable`, as
-/// `String` and `Int` are, and as an array of keys and values in turn if not. Such an array is
-/// stored as a dictionary where the keys turn out to be strings, as an enum or a `UUID` does.
+/// A dictionary encodes itself in a keyed container if its keys are `CodingKeyRepresentable`, as
+/// `String` and `Int` are, and otherwise as an array of alternating keys and values. Such an array
+/// is stored as a dictionary if the keys encode as strings, as those of an enum or a `UUID` do.
 extension Dictionary: HashedCollection {
     static func settled(_ value: PropertyListValue) -> PropertyListValue {
         guard case .array(let list) = value else { return value }

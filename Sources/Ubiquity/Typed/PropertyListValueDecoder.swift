@@ -2,11 +2,11 @@
 
 internal import UbiquityCore
 
-/// One place of a stored value, from which a `Codable` type reads itself.
+/// One place in a stored value, from which a `Codable` type decodes itself.
 ///
 /// The counterpart of ``PropertyListValueEncoder``, which says why it is not Foundation's.
 struct PropertyListValueDecoder: Decoder {
-    /// Nil: there is nothing in this place.
+    /// Nil if there is nothing in this place.
     private let value: PropertyListValue?
     let codingPath: [any CodingKey]
     var userInfo: [CodingUserInfoKey: Any] { [:] }
@@ -61,7 +61,7 @@ extension PropertyListValueDecoder: SingleValueDecodingContainer {
     }
 }
 
-// Each generic method below stands for all that the protocols ask for, one for each basic type.
+// Each generic method below covers all protocol requirements, one for each basic type.
 
 extension PropertyListValueDecoder {
     private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
@@ -70,7 +70,7 @@ extension PropertyListValueDecoder {
 
         var allKeys: [Key] { entries.keys.compactMap { Key(stringValue: $0.string) } }
         func contains(_ key: Key) -> Bool { value(key) != nil }
-        /// A property that is nil was left out.
+        /// A property that is nil was omitted.
         func decodeNil(forKey key: Key) -> Bool { !contains(key) }
 
         func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
@@ -130,7 +130,8 @@ extension PropertyListValueDecoder {
 
         mutating func superDecoder() throws -> any Decoder { try next(\.self) }
 
-        /// What could not be read stays the next, so that a type can try another form.
+        /// An element that could not be decoded stays the next one, so that a type can try another
+        /// form.
         private mutating func next<Result>(
             _ body: (PropertyListValueDecoder) throws -> Result
         ) throws -> Result {

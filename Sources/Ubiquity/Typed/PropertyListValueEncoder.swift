@@ -2,23 +2,23 @@
 
 internal import UbiquityCore
 
-/// One place of the value that grows while a `Codable` type describes itself.
+/// One place in the growing value of a `Codable` type that encodes itself.
 ///
-/// Why not Foundation's `PropertyListEncoder`: it writes nil as the string "$null", so that an
-/// array with nil goes into the store in silence, and takes the string "$null" for nil, so that
-/// a struct with that text cannot be read again. A `Float` that another language wrote as 0.1 "does
-/// not fit". A `URL` and a `Decimal` become dictionaries of their insides. Sets, and dictionaries
-/// with enums as keys, become arrays in an order that changes with each run, so that writing what
-/// is stored already would be a change.
+/// Foundation's `PropertyListEncoder` is not used for several reasons. It writes nil as the string
+/// "$null", so an array with nil is stored silently, and it reads the string "$null" as nil, so a
+/// struct with that text cannot be decoded. A `Float` that another language wrote as 0.1 "does not
+/// fit". A `URL` and a `Decimal` become dictionaries of their internals. Sets, and dictionaries
+/// with enums as keys, become arrays whose order changes with each run, so writing an equal value
+/// would be a change.
 ///
-/// Containers are used by one call of ``encode(_:at:)`` at a time, and refer to their place.
+/// Containers are used within one call of ``encode(_:at:)`` at a time, and refer to their place.
 final class PropertyListValueEncoder: Encoder {
     private enum Shape { case undecided, null, scalar(PropertyListValue), array, dictionary }
 
-    /// What a container has in one place.
+    /// The content of one place in a container.
     private enum Part {
         case value(PropertyListValue?)
-        /// A nested container, which is not complete before all is.
+        /// A nested container, which may still grow.
         case open(PropertyListValueEncoder)
     }
 
@@ -30,7 +30,7 @@ final class PropertyListValueEncoder: Encoder {
 
     private init(at path: [any CodingKey]) { codingPath = path }
 
-    /// Nil: the value is nil.
+    /// Nil if the value is nil.
     static func encode<Value: Encodable>(
         _ value: Value, at path: [any CodingKey]
     ) throws -> PropertyListValue? {
@@ -47,8 +47,8 @@ final class PropertyListValueEncoder: Encoder {
         return try encoder.finish(refusingNil: true).map(collection.settled)
     }
 
-    /// - Parameter refusingNil: Whether nil is an error in a dictionary too. A property that is nil
-    ///   can be left out; an entry of a dictionary would be gone.
+    /// - Parameter refusingNil: Whether nil is an error in a dictionary too. A nil property can be
+    ///   omitted, but an entry of a dictionary would be lost.
     private func finish(refusingNil: Bool) throws -> PropertyListValue? {
         try Self.checkDepth(codingPath)
         switch shape {
@@ -139,7 +139,7 @@ extension PropertyListValueEncoder: SingleValueEncodingContainer {
     }
 }
 
-// Each generic method below stands for all that the protocols ask for, one for each basic type.
+// Each generic method below covers all protocol requirements, one for each basic type.
 
 extension PropertyListValueEncoder {
     private struct Keyed<Key: CodingKey>: KeyedEncodingContainerProtocol {

@@ -3,18 +3,18 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// A type that is one leaf of a property list, and needs no encoder.
+/// A type that is a single leaf of a property list and needs no encoder.
 protocol ScalarValue: Codable {
-    /// What it is in the store.
+    /// The form in the store.
     var stored: PropertyListValue { get }
 
-    /// The value, where it has this type: numbers of either kind if they are exact. Nil if not.
+    /// Converts a value of the same type; numbers of any type if they are exact. Nil otherwise.
     ///
-    /// So values are read inside of containers. Nothing else counts there, because a type may try
-    /// one form after the other, and a string that reads as an integer would never be a string.
+    /// Values inside of containers are read this way. Anything more lenient would not do, because a
+    /// type may try several forms, and a string read as an integer would never be a string.
     static func exact(_ value: PropertyListValue) -> Self?
 
-    /// The value as a getter of the class would give it. Nil for what cannot be this type.
+    /// Converts as a getter of the class would. Nil if the value cannot be of this type.
     static func coerce(_ value: PropertyListValue) -> Self?
 }
 
@@ -23,7 +23,7 @@ extension ScalarValue {
 }
 
 extension PropertyListValue {
-    /// A Bool, a number or text, which read as each other.
+    /// Whether it is a Bool, a number or a string, which are read as each other.
     fileprivate var isConvertible: Bool {
         switch self {
         case .string, .boolean, .integer, .unsigned, .real: true
@@ -84,7 +84,7 @@ extension ScalarInteger {
         }
     }
 
-    /// As `longLong(forKey:)`, but what does not fit is nil and not the nearest end.
+    /// As `longLong(forKey:)`, but nil instead of the nearest end if the value does not fit.
     static func coerce(_ value: PropertyListValue) -> Self? {
         switch value {
         case .real(let real): Self(exactly: real.rounded(.towardZero))
@@ -95,7 +95,7 @@ extension ScalarInteger {
         }
     }
 
-    /// The ends of `Int64` stand for all that lies beyond them.
+    /// The limits of `Int64` represent everything beyond them.
     private static func leading(_ digits: Int64) -> Self? {
         digits == .max || digits == .min ? nil : Self(exactly: digits)
     }
@@ -128,14 +128,16 @@ extension Float: ScalarValue {
         Double.coerce(value).flatMap(nearest)
     }
 
-    /// The nearest: other languages have no 0.1 of 32 bits. Nil where only infinity is near.
+    /// The nearest `Float`, because other languages have no 32-bit 0.1. Nil if only infinity is
+    /// near.
     private static func nearest(_ double: Double) -> Float? {
         let float = Float(double)
         return float.isInfinite && double.isFinite ? nil : float
     }
 }
 
-/// Text, which other languages read exactly; its own form is the words of its mantissa.
+/// Stored as text, which other languages read exactly. Its own encoding is the words of its
+/// mantissa.
 extension Decimal: ScalarValue {
     var stored: PropertyListValue { .string(description) }
 
@@ -152,7 +154,7 @@ extension Decimal: ScalarValue {
 
     private static func decimal(_ text: String) -> Decimal? {
         if text == "NaN" { return .nan }
-        // Foundation's parser stops at what it does not know, and would call "1.5 kg" 1.5.
+        // Foundation's parser stops at unknown characters and would read "1.5 kg" as 1.5.
         guard text.utf8.allSatisfy("0123456789+-.eE".utf8.contains) else { return nil }
         return Decimal(string: text)
     }
@@ -182,7 +184,7 @@ extension Data: ScalarValue {
     }
 }
 
-/// Text; its own form is a dictionary that no other language expects.
+/// Stored as text. Its own encoding is a dictionary that no other language expects.
 extension URL: ScalarValue {
     var stored: PropertyListValue { .string(absoluteString) }
 

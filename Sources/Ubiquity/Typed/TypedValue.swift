@@ -2,13 +2,13 @@
 
 package import UbiquityCore
 
-/// What a value of an app's own type is in the store, and back. Pure: it knows no store.
+/// Converts between values of an app's own types and stored values, without a store.
 ///
-/// ``UbiquityKey`` says what becomes what.
+/// ``UbiquityKey`` describes the forms.
 package enum TypedValue {
-    /// The form of a value in the store. Nil: it is nil, and its key is to be removed.
+    /// Encodes a value for the store; nil if the value is nil and its key is to be removed.
     ///
-    /// - Throws: ``NotPropertyList`` that says what has no form, and where.
+    /// - Throws: ``NotPropertyList`` that says what cannot be encoded, and where.
     package static func encode(
         _ value: some Encodable
     ) throws(NotPropertyList) -> PropertyListValue? {
@@ -22,9 +22,9 @@ package enum TypedValue {
         }
     }
 
-    /// What a value of the store is as a type of the app's.
+    /// Decodes a stored value as a type of the app.
     ///
-    /// - Throws: ``UnreadableValue`` that says what is of another type, and where.
+    /// - Throws: ``UnreadableValue`` that says what has a different type, and where.
     package static func decode<Value: Decodable>(
         _ stored: PropertyListValue, as type: Value.Type
     ) throws(UnreadableValue) -> Value {
@@ -41,9 +41,9 @@ package enum TypedValue {
     }
 }
 
-/// Why a value of the store is not a value of the type that was asked for.
+/// The reason a stored value cannot be read as the requested type.
 package struct UnreadableValue: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Where and what, such as ".levels[3]: a string is no Int".
+    /// The place and the problem, such as ".levels[3]: a string is no Int".
     package var description: String
 
     init(_ description: String) { self.description = description }
@@ -60,7 +60,7 @@ package struct UnreadableValue: Error, Hashable, Sendable, CustomStringConvertib
     }
 }
 
-/// An optional of a type that can be read: nil is never stored, so it reads as what it wraps.
+/// An optional of a type that can be read. Nil is never stored, so it reads as what it wraps.
 private protocol OptionalValue {
     static func decodeWrapped(_ stored: PropertyListValue) throws(UnreadableValue) -> Any
 }
@@ -71,7 +71,7 @@ extension Optional: OptionalValue where Wrapped: Decodable {
     }
 }
 
-/// The place of an element in an array, or in a value that describes itself as one.
+/// The place of an element in an array, or in a value that encodes itself as one.
 struct IndexKey: CodingKey {
     let index: Int
     var intValue: Int? { index }
@@ -82,7 +82,7 @@ struct IndexKey: CodingKey {
     init?(stringValue: String) { nil }
 }
 
-/// Where the part of a value is that describes the class which it inherits from.
+/// The place of the superclass's part in an encoded object.
 struct SuperKey: CodingKey {
     var intValue: Int? { nil }
     var stringValue: String { "super" }
@@ -93,14 +93,14 @@ struct SuperKey: CodingKey {
 }
 
 extension [any CodingKey] {
-    /// Such as `.levels[3]`, as ``NotPropertyList`` writes it.
+    /// For example `.levels[3]`, as ``NotPropertyList`` writes it.
     var text: String {
         map { $0 is IndexKey ? "[\($0.stringValue)]" : ".\($0.stringValue)" }.joined()
     }
 }
 
 extension PropertyListValue {
-    /// What to call it in a sentence.
+    /// Describes the type in a sentence.
     var kind: String {
         switch self {
         case .string: "a string"

@@ -6,19 +6,19 @@ internal import UbiquityCore
 extension UbiquitousKeyValueStore {
     /// The value of a key, or its default.
     ///
-    /// A number, a Bool and a string are read from each other as ``longLong(forKey:)``,
-    /// ``double(forKey:)``, ``bool(forKey:)`` and ``string(forKey:)`` do, except that a number that
-    /// does not fit into the type is not cut. What is inside of a container must have its type; any
-    /// number that is exact counts. What cannot be read gives the default, stays in the store, and
-    /// is reported once for each key while the process runs.
+    /// A number, a Bool and a string are read as each other as by ``longLong(forKey:)``,
+    /// ``double(forKey:)``, ``bool(forKey:)`` and ``string(forKey:)``, except that a number that
+    /// does not fit into the type is not clamped. Values inside of a container must have their
+    /// exact type; numbers match if they are exact. A value that cannot be read gives the default,
+    /// stays in the store, and is reported once for each key while the process runs.
     ///
-    /// Setting nil removes the key, and so gives the default again. A value that has no form as
-    /// a property list, or does not fit into the store, is refused as ``set(_:forKey:)-(Any?,_)``
-    /// refuses; ``set(_:for:)`` throws instead. `store[.count] += 1` is a read and then a write:
-    /// what another thread writes between the two is lost.
+    /// Setting nil removes the key, which then gives the default again. A value that is not a
+    /// property list, or does not fit into the store, is refused as by ``set(_:forKey:)-(Any?,_)``;
+    /// ``set(_:for:)`` throws instead. `store[.count] += 1` is a read followed by a write: what
+    /// another thread writes in between is lost.
     ///
-    /// A number, string, Bool, date or data costs little more than with the untyped getter; any
-    /// other value takes time in proportion to its size, at each reading too.
+    /// A number, string, Bool, date or data costs little more than with the untyped getter. Any
+    /// other value takes time proportional to its size for each read.
     public subscript<Value>(key: UbiquityKey<Value>) -> Value {
         get {
             guard let stored = read(key.name) else { return key.defaultValue }
@@ -32,10 +32,10 @@ extension UbiquitousKeyValueStore {
         }
     }
 
-    /// The value of a key. Nil if there is none; the default is not asked.
+    /// The value of a key; nil, not the default, if there is none.
     ///
-    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if what is stored cannot be
-    ///   read as `Value`.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if the stored value cannot
+    ///   be read as `Value`.
     public func value<Value>(for key: UbiquityKey<Value>) throws -> Value? {
         guard let stored = read(key.name) else { return nil }
         do { return try TypedValue.decode(stored, as: Value.self) } catch {
@@ -45,20 +45,20 @@ extension UbiquitousKeyValueStore {
 
     /// Stores a value; nil removes the key.
     ///
-    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if the value has no form as
-    ///   a property list or the key's name cannot be one, and ``UbiquityError/Code/refused`` if the
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if the value cannot be
+    ///   stored as a property list or the key is invalid, and ``UbiquityError/Code/refused`` if the
     ///   write does not fit into the store. The old value stays. A subclass that overrides
-    ///   ``set(_:forKey:)-(Any?,_)`` is given the value, and what it refuses is not thrown.
+    ///   ``set(_:forKey:)-(Any?,_)`` gets the value, and nothing is thrown if it refuses.
     public func set<Value>(_ value: Value, for key: UbiquityKey<Value>) throws {
         do { try put(value, key.name) } catch { throw UbiquityError(refused: key.name, error) }
     }
 
-    /// True if something is stored, whether it can be read as the key's type or not.
+    /// Whether a value is stored, readable as the key's type or not.
     public func hasValue(for key: UbiquityKey<some Codable & Sendable>) -> Bool {
         isSubclass ? object(forKey: key.name) != nil : value(key.name) != nil
     }
 
-    /// Removes a key, so that it reads as its default again. Nothing happens where there is none.
+    /// Removes a key, so that it reads as its default again. Does nothing if there is no value.
     public func remove(_ key: UbiquityKey<some Codable & Sendable>) {
         removeObject(forKey: key.name)
     }
@@ -82,16 +82,16 @@ extension UbiquitousKeyValueStore {
     }
 }
 
-/// The names of the keys whose stored value was reported as unreadable: a view may read one many
-/// times a second. Of the process and not of a store, because an app that has several stores seldom
-/// means two things by one name. Asked only when a value could not be read.
+/// The names of the keys whose stored value was reported as unreadable, because a view may read one
+/// many times a second. They are kept per process, not per store, since an app with several stores
+/// rarely uses a name for two things. Used only when a value could not be read.
 private let reportedKeys = Mutex<Set<String>>([])
 
-/// As many keys as a store has; an app that makes up names would fill the memory otherwise.
+/// As many keys as a store can have. An app that invents names would fill the memory otherwise.
 private let reportedKeysMax = 1_024
 
 extension UbiquityError {
-    /// What is stored under a key is of another type.
+    /// The value stored under a key cannot be read as the requested type.
     init(unreadable key: String, _ error: UnreadableValue) {
         self.init(.invalid, "what is stored under the key \"\(key)\" cannot be read: \(error)")
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where an app declares its keys, so that `store[.volume]` finds them.
+/// A namespace for an app's keys, so that `store[.volume]` finds them.
 ///
 /// ```swift
 /// extension UbiquityKeys {
@@ -9,10 +9,10 @@
 /// }
 /// ```
 ///
-/// It has no state and no instances but keys: ``UbiquityKey`` inherits from it because an implicit
-/// member such as `.volume` is looked up in the superclasses too, while a generic type can have no
-/// static constants of its own. `@unchecked Sendable` because it is not final: nothing outside of
-/// this module can inherit from it, and what does has constants only.
+/// It has no state, and no instances except keys. ``UbiquityKey`` inherits from it because an
+/// implicit member such as `.volume` is also looked up in the superclasses, while a generic type
+/// cannot have static constants of its own. `@unchecked Sendable` because it is not final: no other
+/// module can inherit from it, and its subclasses only have constants.
 public class UbiquityKeys: @unchecked Sendable {
     init() {}
 }

@@ -2,15 +2,15 @@
 
 internal import Foundation
 
-/// The binary form of a property list, as far as it must be known before Foundation reads it.
+/// Checks a binary property list before Foundation reads it.
 ///
-/// Its objects refer to others by number, and several may refer to the same one. Values share
-/// nothing: in 200 bytes, forty arrays that each have the next one twice are a value of a million
-/// million parts, which Foundation on Linux writes out too when it is asked for one of them. And it
-/// ends the process where a set is asked for, which no property list has, but the form does.
+/// Its objects refer to others by number, and several may refer to the same one. Values cannot
+/// share. In 200 bytes, forty arrays that each contain the next one twice expand to a million
+/// million parts, and Foundation on Linux expands them all even when asked for one. It also traps
+/// on a set, which the format has but property lists do not.
 ///
-/// The file ends with 32 bytes: at 6 the size of an offset, at 7 that of a reference, at 8 the count
-/// of the objects, at 16 the root, at 24 where the table of the offsets begins.
+/// The file ends with 32 bytes: the size of an offset at 6, the size of a reference at 7, the
+/// number of objects at 8, the root at 16, and the place of the offset table at 24.
 struct BinaryPropertyList {
     private let bytes: [UInt8]
     private let offsetBytes: Int
@@ -18,19 +18,19 @@ struct BinaryPropertyList {
     private let count: Int
     private let root: Int
     private let table: Int
-    /// What each object that was looked at is as a value; nil: it is being looked at.
+    /// The expanded size of each visited object; nil while it is being visited.
     private var sizes: [Int: Int?] = [:]
 
-    /// How much a file may be as values, in bytes: far more than a store can hold.
+    /// The maximum expanded size in bytes: far more than a store can hold.
     private static let valueBytesMax = 96 << 20
-    /// What a value takes besides its payload, roughly.
+    /// The approximate overhead of a value, in bytes.
     private static let partBytes = 64
-    /// Foundation takes no more than 512.
+    /// Foundation accepts at most 512.
     private static let depthMax = 600
     private static let trailerBytes = 32
 
-    /// - Throws: ``NotPropertyList`` for a binary property list that must not be read. Anything else
-    ///   is Foundation's to judge.
+    /// - Throws: ``NotPropertyList`` for a binary property list that must not be read. Anything
+    ///   else is left to Foundation.
     static func check(_ data: Data) throws(NotPropertyList) {
         guard data.starts(with: "bplist".utf8), data.count > trailerBytes else { return }
         var list = try BinaryPropertyList([UInt8](data))
@@ -50,7 +50,7 @@ struct BinaryPropertyList {
         table = try number(24)
     }
 
-    /// What an object takes as a value, in bytes.
+    /// The expanded size of an object, in bytes.
     private mutating func size(of object: Int, depth: Int) throws(NotPropertyList) -> Int {
         if let known = sizes[object] {
             guard let size = known else { throw Self.broken }
@@ -90,8 +90,8 @@ struct BinaryPropertyList {
         return size
     }
 
-    /// How many elements an object has and where they begin: the lower half of its first byte is
-    /// their count, or 15, and then an integer follows that is.
+    /// The number of an object's elements and where they begin. The lower half of its first byte is
+    /// the number, or 15 if an integer with the number follows.
     private func content(at start: Int) throws(NotPropertyList) -> (count: Int, start: Int) {
         let low = Int(try byte(start) & 0xF)
         guard low == 0xF else { return (low, start + 1) }
@@ -99,7 +99,7 @@ struct BinaryPropertyList {
         guard type >> 4 == 1, type & 0xF <= 3 else { throw Self.broken }
         let countBytes = 1 << Int(type & 0xF)
         let count = try number(start + 2, countBytes)
-        // No element takes less than a byte.
+        // Each element takes at least a byte.
         guard count <= bytes.count else { throw Self.broken }
         return (count, start + 2 + countBytes)
     }
@@ -119,8 +119,8 @@ struct BinaryPropertyList {
         return try Self.number(bytes[offset..<(offset + size)])
     }
 
-    /// Of more than eight bytes the last eight, as Foundation reads it. Nothing in a file is as far
-    /// away as what needs more than six.
+    /// Reads the last eight bytes of a longer number, as Foundation does. No offset in a file needs
+    /// more than six.
     private static func number(_ bytes: ArraySlice<UInt8>) throws(NotPropertyList) -> Int {
         let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard number < 1 << 48 else { throw broken }

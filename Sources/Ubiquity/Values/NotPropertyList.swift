@@ -2,11 +2,11 @@
 
 internal import UbiquityCore
 
-/// Why a value cannot be stored: one leaf of it, or one container, is no property list.
+/// The reason a value cannot be stored: a leaf or a container in it is not a property list.
 package struct NotPropertyList: Error, Hashable, Sendable {
-    /// What is wrong there, such as "a URL is no property-list value".
+    /// The problem, such as "a URL is no property-list value".
     package var reason: String
-    /// Where it is in the value, such as `[3].url`; empty: the value itself.
+    /// The place in the value, such as `[3].url`; empty for the value itself.
     package var path: String
 
     package init(_ reason: String, path: String = "") {
@@ -24,7 +24,7 @@ package struct NotPropertyList: Error, Hashable, Sendable {
 
     static func type(of value: Any) -> Self {
         let name = "\(Swift.type(of: value))"
-        // Foundation's private name for it says nothing to a person.
+        // Foundation's private name for it means nothing to people.
         let isReference = name.contains("KeyedArchiverUID")
         return NotPropertyList(
             "a \(isReference ? "reference of a keyed archive" : name) is no property-list value")
@@ -34,8 +34,8 @@ package struct NotPropertyList: Error, Hashable, Sendable {
         NotPropertyList("the keys of a dictionary must be strings, not \(Swift.type(of: key))")
     }
 
-    /// The same as ``description``, with the name of the key before the path:
-    /// `bookmarks[3].url: a URL is no property-list value`.
+    /// The same as ``description``, with the key before the path: `bookmarks[3].url: a URL is no
+    /// property-list value`.
     package func description(forKey key: String) -> String { "\(key)\(path): \(reason)" }
 }
 

@@ -3,20 +3,21 @@
 package import Foundation
 package import UbiquityCore
 
-/// A property list whose root is a dictionary, as programs keep their settings in.
+/// A property list with a dictionary as its root, in which programs keep their settings.
 ///
-/// Both forms of Foundation can be read and written. XML dates have whole seconds; that is the
-/// format's nature. The binary form keeps all of a date.
+/// Both of Foundation's formats can be read and written. XML dates only have whole seconds; the
+/// binary format keeps the full date.
 package enum PropertyListFile {
     package enum Form: Sendable { case xml, binary }
 
-    /// Far more than a store's values take in either form.
+    /// Far more than a store's values need in either format.
     package static let bytesMax = 64 << 20
-    /// Of a text. Foundation makes an object of each, and several of its letters.
+    /// The maximum for XML or another text format. Foundation makes an object of each text, and
+    /// several of its characters.
     private static let textBytesMax = 32 << 20
     private static let elementsMax = 1 << 20
 
-    /// One entry of a file: its key, and its value or why it has none that a store could hold.
+    /// One entry of a file: its key, and its value or the reason it cannot be stored.
     package struct Entry: Sendable {
         package var key: String
         package var value: Result<PropertyListValue, NotPropertyList>
@@ -27,7 +28,7 @@ package enum PropertyListFile {
         }
     }
 
-    /// The entries in the order of their keys.
+    /// The entries, sorted by key.
     /// - Throws: ``PropertyListFileError`` that names the file.
     package static func read(path: String) throws(PropertyListFileError) -> [Entry] {
         let data: Data?
@@ -38,7 +39,7 @@ package enum PropertyListFile {
         return try read(data ?? Data(), name: path)
     }
 
-    /// - Parameter name: What an error calls the data.
+    /// - Parameter name: The name of the data in error messages.
     /// - Throws: ``PropertyListFileError``.
     package static func read(
         _ data: Data, name: String = "the input"
@@ -55,7 +56,7 @@ package enum PropertyListFile {
         }
     }
 
-    /// The root of a property list in any form, as Foundation's objects.
+    /// The root of a property list in any format, as Foundation objects.
     /// - Throws: ``NotPropertyList`` for one that Foundation must not read, or Foundation's error.
     package static func root(of data: Data) throws -> Any {
         guard data.count <= bytesMax else {
@@ -66,7 +67,8 @@ package enum PropertyListFile {
         return try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
     }
 
-    /// What a text would be as objects: its elements are counted by what begins or parts them.
+    /// Limits the number of objects that a text would become. Counts the characters that begin or
+    /// separate elements.
     private static func checkText(_ data: Data) throws(NotPropertyList) {
         guard data.count <= textBytesMax else {
             throw NotPropertyList("it has more than \(textBytesMax >> 20) MB of text")
@@ -99,8 +101,8 @@ package enum PropertyListFile {
         } catch { throw .noPropertyList(name: "the output", cause: cause(of: error)) }
     }
 
-    /// A key that differs from another of its dictionary in Unicode normalisation only: Foundation's
-    /// dictionaries take the two for one. Nil if there is none.
+    /// A key that differs from another of its dictionary only in Unicode normalisation, which are
+    /// equal in Foundation's dictionaries. Nil if there is none.
     private static func foldedKey(in value: PropertyListValue) -> String? {
         switch value {
         case .array(let values): return values.lazy.compactMap(foldedKey).first
@@ -132,12 +134,12 @@ package enum PropertyListFile {
     }
 }
 
-/// Why a file is no property list to take entries from.
+/// The reason no entries can be read from or written to a file.
 package enum PropertyListFileError: Error, Hashable, Sendable {
     case unreadable(name: String, cause: String)
     case noPropertyList(name: String, cause: String)
     case rootIsNoDictionary(name: String, root: String)
-    /// Two keys that are one to Foundation.
+    /// Two keys that are equal to Foundation.
     case keysFold(String)
 }
 

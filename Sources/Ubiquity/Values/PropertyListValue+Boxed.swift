@@ -4,11 +4,11 @@ internal import Foundation
 package import UbiquityCore
 
 extension PropertyListValue {
-    /// The value as Foundation boxes it: an `NSString`, `NSNumber`, `NSDate`, `NSData`, `NSArray`
-    /// or `NSDictionary`, and so what is in it.
+    /// The value as a Foundation object: an `NSString`, `NSNumber`, `NSDate`, `NSData`, `NSArray`
+    /// or `NSDictionary`, including nested values.
     ///
-    /// Not a Swift number: on Linux a Swift `Int` in an `Any` casts to `Int` alone, and an
-    /// `NSNumber` casts to all that code written for Apple's systems asks for.
+    /// Numbers are not Swift numbers: on Linux a Swift `Int` in an `Any` only casts to `Int`, while
+    /// an `NSNumber` casts to everything that code written for Apple's systems expects.
     package var boxed: Any {
         switch self {
         case .string(let string): string.string as NSString
@@ -25,29 +25,29 @@ extension PropertyListValue {
 
     /// The elements of an array, each boxed; nil for any other value.
     ///
-    /// Better than a cast of ``boxed``: on Linux that turns an `NSNumber` of a Bool into a `Bool`,
-    /// which casts to `Bool` alone.
+    /// Preferable to a cast of ``boxed``, which on Linux turns an `NSNumber` of a Bool into a
+    /// `Bool` that only casts to `Bool`.
     package var boxedArray: [Any]? {
         if case .array(let values) = self { values.map(\.boxed) } else { nil }
     }
 
     /// The values of a dictionary, each boxed; nil for any other value.
     ///
-    /// Of two keys that Swift's `String` calls equal, the one whose bytes come first stays.
+    /// Of two keys that are equal as Swift strings, the one whose bytes sort first stays.
     package var boxedDictionary: [String: Any]? {
         guard case .dictionary(let entries) = self else { return nil }
         var boxed: [String: Any] = [:]
         boxed.reserveCapacity(entries.count)
         for (key, value) in entries.sorted(by: { $0.key > $1.key }) {
-            // Removed first: an assignment alone would keep the old key with the new value.
+            // Removed first, because an assignment alone would keep the old key with the new value.
             boxed[key.string] = nil
             boxed[key.string] = value.boxed
         }
         return boxed
     }
 
-    /// What `string(forKey:)` makes of the value: a Bool is "1" or "0", a number its digits as
-    /// `NSNumber.stringValue` writes them. Nil for what is neither a string nor a number.
+    /// The value as `string(forKey:)` returns it: a Bool is "1" or "0", a number is written as by
+    /// `NSNumber.stringValue`. Nil if it is neither a string nor a number.
     package var asString: String? {
         switch self {
         case .string(let string): string.string

@@ -4,17 +4,17 @@ internal import Foundation
 package import UbiquityCore
 
 extension PropertyListValue {
-    /// Takes what an app gives: the types of Swift and of Foundation, nested at will.
+    /// Converts a value of an app: Swift and Foundation types, nested in any way.
     ///
-    /// A Bool, an integer and a real stay what they are, also inside an `NSNumber`. NaNs become
-    /// the one NaN of the store. A decimal number becomes the real that is nearest.
-    /// - Throws: ``NotPropertyList`` that says where the first thing is that cannot be stored.
+    /// Bools, integers and reals keep their type, also inside an `NSNumber`. NaNs become the
+    /// store's one NaN. A decimal number becomes the nearest real.
+    /// - Throws: ``NotPropertyList`` with the place of the first part that cannot be stored.
     package init(_ any: Any) throws(NotPropertyList) { try self.init(any, depth: 1) }
 
     fileprivate init(_ any: Any, depth: Int) throws(NotPropertyList) {
         guard depth <= Self.depthMax else { throw .tooDeep }
-        // Bridging would make a number of a Bool: objects and Swift's own types are never asked
-        // the same questions.
+        // Bridging would turn a Bool into a number, so objects and Swift types are checked
+        // separately.
         if Swift.type(of: any) == AnyHashable.self, let hashable = any as? AnyHashable {
             try self.init(hashable.base, depth: depth)
         } else if Swift.type(of: any) is AnyClass {
@@ -72,12 +72,12 @@ extension PropertyListValue {
         }
     }
 
-    /// By its digits: `NSDecimalNumber.doubleValue` is the nearest real only at times.
+    /// By its digits, because `NSDecimalNumber.doubleValue` is not always the nearest real.
     private init(_ decimal: Decimal) {
         self = .real(Self.canonical(Double(decimal.description) ?? .nan))
     }
 
-    /// Both an `NSNumber` of a Bool and one of 1 say "1"; their classes differ.
+    /// An `NSNumber` of a Bool and one of 1 both print "1"; their classes differ.
     private static let booleanType: NSNumber.Type = Swift.type(of: NSNumber(value: true))
 
     private init(_ integer: any BinaryInteger) throws(NotPropertyList) {
@@ -118,7 +118,7 @@ extension PropertyListValue {
     }
 }
 
-/// An optional of any type, inside an `Any`.
+/// An optional of any type inside an `Any`.
 private protocol AnyOptional {
     var anyWrapped: Any? { get }
 }

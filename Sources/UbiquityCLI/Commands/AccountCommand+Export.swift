@@ -56,7 +56,7 @@ extension AccountCommand {
         }
 
         func run() async throws {
-            // First, for whoever works in a data folder may become another user.
+            // First, because a command that works in a data folder may become another user.
             let authority = try name.map { _ in try operation.authority() }
             let draft = try FileDraft(path: output, replaces: force)
             let (bytes, hasDigests) = try await Progress.showing("Exporting") {
@@ -98,7 +98,7 @@ extension AccountCommand {
     }
 }
 
-/// State: what came so far, guarded by a lock, for pieces come on a connection's thread.
+/// State: the pieces so far, guarded by a lock, because they arrive on a connection's thread.
 private final class Received: Sendable {
     let check = Mutex(ArchiveCheck())
 }

@@ -91,7 +91,7 @@ struct DeviceCommand: AsyncParsableCommand {
 }
 
 extension ServerDevice {
-    /// What its credential may not do, for people.
+    /// The limits of its credential, for people.
     fileprivate var limits: String {
         var limits: [String] = []
         if let expires { limits.append("until \(Phrase.time(expires))") }

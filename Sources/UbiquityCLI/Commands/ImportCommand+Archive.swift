@@ -15,7 +15,7 @@ extension ImportCommand {
                     "\(name) has no digests, as those of version 0.1: what is missing in a store is "
                         + "not noticed."))
         }
-        // First all are looked at: what cannot be taken is said before anything is written.
+        // All stores are checked first, so problems are reported before anything is written.
         for store in archive.stores {
             try await with(store, of: archive) { _, plan in try check(plan) }
         }
@@ -38,7 +38,7 @@ extension ImportCommand {
         options.store = part.identifier.string
         let entries = try archive.entries(of: part)
         return try await OpenStore.with(options, sync.policy) { open in
-            // A device that has never exchanged would else have its values yield to the account's.
+            // Otherwise the values of a device that has never synced would yield to the account's.
             await open.catchUp()
             return try await body(
                 open, ImportPlan(entries, limits: open.store.engineStatus.limits))

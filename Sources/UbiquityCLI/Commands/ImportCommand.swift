@@ -49,8 +49,8 @@ struct ImportCommand: AsyncParsableCommand {
         }
         let entries = try PropertyListFile.read(data, name: InputFile.name(file))
         try await OpenStore.with(store, sync.policy) { open in
-            // Else a device that has never exchanged knows neither the account's limits nor its
-            // values, to which its own would yield.
+            // Otherwise a device that has never synced would know neither the account's limits nor
+            // its values, to which its own would yield.
             await open.catchUp()
             let plan = ImportPlan(entries, limits: open.store.engineStatus.limits)
             try check(plan)
@@ -75,7 +75,7 @@ struct ImportCommand: AsyncParsableCommand {
         Output.note(TerminalText(lines: "Skipped \(entries):\n\(list)"))
     }
 
-    /// - Parameter store: What an error calls the store; nil: nothing, there is one.
+    /// - Parameter store: The name of the store in errors; nil if there is only one.
     func write(
         _ changes: [Key: Content], to open: OpenStore, named store: String? = nil
     ) async throws -> WriteOutcome {

@@ -19,7 +19,7 @@ struct ListCommand: AsyncParsableCommand {
     @OptionGroup(title: "Server") var sync: SyncOptions
     @OptionGroup var json: JSONOption
 
-    /// What a value gets where the width is not known.
+    /// The width of values if the terminal's width is unknown.
     private static let valueColumnsDefault = 60
     private static let valueColumnsMin = 20
 

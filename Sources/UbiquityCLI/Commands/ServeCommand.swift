@@ -94,7 +94,8 @@ struct ServeCommand: AsyncParsableCommand {
                 + "Give --tls-certificate and --tls-key, or put a proxy with TLS in front.")
     }
 
-    /// For a program that starts a server, and must not leave it behind when it is killed.
+    /// Ends the server with its input, for programs that start one and must not leave it behind
+    /// when killed.
     private static func watchInput() {
         Thread {
             while !FileHandle.standardInput.availableData.isEmpty {}

@@ -41,7 +41,7 @@ struct SignOutCommand: AsyncParsableCommand {
         report(account, isRevoked: failure == nil)
     }
 
-    /// - Returns: Why the server did not do it; nil: it did, or had before.
+    /// - Returns: The reason the server did not revoke it; nil if it did, or had before.
     private func revoke(_ account: SignedInAccount, _ home: DeviceHome) async -> String? {
         do {
             try await withTimeout(seconds: time.seconds()) {

@@ -38,7 +38,7 @@ struct StatusCommand: AsyncParsableCommand {
                 report.heldUpBy = open.heldUpBy
                 report.knowsConnection = !open.isHeldOffline
                 report.store = (open.identifier, open.store.engineStatus)
-                // A server that refuses one write takes others.
+                // A server that refuses one write accepts others.
                 report.isRefused = refusal && open.store.engineStatus.link.state == .waiting
             }
         }
@@ -48,7 +48,7 @@ struct StatusCommand: AsyncParsableCommand {
             Output.print(report.text)
         }
     }
-    /// - Returns: Whether the server refused what was asked, whenever it is asked.
+    /// - Returns: Whether the server permanently refuses the request.
     private func ask(_ open: OpenStore) async -> Bool {
         guard !sync.local, open.account != nil else { return false }
         do { try await open.agree() } catch let error as UbiquityError {

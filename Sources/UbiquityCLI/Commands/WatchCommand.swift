@@ -37,7 +37,7 @@ struct WatchCommand: AsyncParsableCommand {
         try await OpenStore.with(store, sync.policy) { open in
             let changes = open.store.changes
             let failure = await connect(open)
-            // What the first exchange brought is where the watch begins, not a change.
+            // The result of the first sync is the starting point of the watch, not a change.
             let watch = Watch(known: open.store.values, count: count, until: until)
             begin(watch.known.count, failure)
             let connection = Task { await reportConnection(of: open.store, failure == nil) }
@@ -59,7 +59,7 @@ struct WatchCommand: AsyncParsableCommand {
         }
     }
 
-    /// - Returns: Why there is no connection; nil if there is one, or none was wanted.
+    /// - Returns: The reason there is no connection; nil if there is one, or none was wanted.
     private func connect(_ open: OpenStore) async -> String? {
         if open.account == nil { return "this device is not signed in" }
         if sync.local { return nil }

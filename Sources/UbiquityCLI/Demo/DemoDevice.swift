@@ -3,7 +3,7 @@
 import Ubiquity
 import UbiquityCore
 
-/// A device of the demo: a home of its own, and an app that holds the store open.
+/// A device of the demo: a home folder of its own, and an app that keeps the store open.
 struct DemoDevice {
     let name: String
     let home: String

@@ -9,7 +9,8 @@ struct DemoPreferences {
     var name: String
     var values: [Key: PropertyListValue]
 
-    /// - Parameter file: Nil: the project's sample if it is near, else some values of our own.
+    /// - Parameter file: Nil for the project's sample if it can be found, or otherwise built-in
+    ///   values.
     init(_ file: String?) throws {
         guard let path = file ?? Self.sample else {
             (name, values) = ("some preferences", try Self.fallback())
@@ -26,7 +27,7 @@ struct DemoPreferences {
         (name, values) = ((path as NSString).lastPathComponent, plan.accepted)
     }
 
-    /// The package's sample, from its folder or from where its programs are built.
+    /// The package's sample, looked for from the current folder and from the program's.
     private static var sample: String? {
         let file = "Samples/preferences.plist"
         var folder = (Bundle.main.executablePath ?? "") as NSString

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How the demo's lines look.
+/// The format of the demo's lines.
 enum DemoScreen {
     private static let textColumns = 70
 
@@ -8,7 +8,7 @@ enum DemoScreen {
         Output.print("\n\(Output.styled(TerminalText(text), .bold))")
     }
 
-    /// A step that happened, and how long it took.
+    /// Prints a step and its duration.
     static func done(_ text: String, _ duration: Duration) {
         let padding = String(repeating: " ", count: max(textColumns - Table.width(text), 1))
         let time = Phrase.duration(duration)

@@ -2,11 +2,11 @@
 
 import Foundation
 
-/// A server in a process of its own, which can be ended and started again at the same address.
+/// A server in a process of its own, which can be ended and restarted at the same address.
 struct DemoServer {
     private let stage: DemoStage
     private var process: Process?
-    /// The server ends when this is closed: with this program, however that ends.
+    /// The server ends when this is closed, which happens when this program ends in any way.
     private var input = Pipe()
     private(set) var port = 0
 
@@ -15,7 +15,7 @@ struct DemoServer {
     var url: String { "http://127.0.0.1:\(port)" }
     var data: String { stage.path("server") }
 
-    /// - Returns: When it takes requests.
+    /// Returns when the server accepts requests.
     mutating func start() async throws {
         input = Pipe()
         let output = Pipe()
@@ -28,7 +28,7 @@ struct DemoServer {
         port = try await Self.port(from: output.fileHandleForReading)
     }
 
-    /// As if the machine had lost its power, or in good order.
+    /// Ends the server abruptly, as in a power failure, or in good order.
     mutating func end(_ signal: Int32) async throws {
         guard let process else { return }
         kill(process.processIdentifier, signal)

@@ -3,10 +3,10 @@
 import Foundation
 import Synchronization
 
-/// The demo's own folder and processes. However the demo ends, nothing of them is left.
+/// The demo's own folder and processes. Nothing of them is left, however the demo ends.
 ///
-/// Shared state: `children`, guarded by a mutex: processes are started by the story, and ended by
-/// whatever ends the program.
+/// Shared state: `children`, guarded by a mutex, because the story starts processes, and whatever
+/// ends the program ends them.
 final class DemoStage: Sendable {
     let folder: String
     private let children = Mutex<[Process]>([])
@@ -19,7 +19,7 @@ final class DemoStage: Sendable {
         }
         folder = String(decoding: path.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         Self.current.withLock { $0 = self }
-        // Also where the output's reader has gone, and the program ends in the middle of a line.
+        // Also runs if the output's reader has gone and the program ends in the middle of a line.
         atexit { DemoStage.current.withLock(\.self)?.clean() }
     }
 
@@ -27,7 +27,7 @@ final class DemoStage: Sendable {
 
     func path(_ name: String) -> String { "\(folder)/\(name)" }
 
-    /// Starts this very program with other arguments, without what the environment says of stores.
+    /// Starts this program with other arguments, without the environment's settings for stores.
     func start(
         _ arguments: [String], input: Pipe? = nil, output: Pipe, errors: FileHandle
     ) throws -> Process {
@@ -64,9 +64,10 @@ final class DemoStage: Sendable {
 }
 
 extension DemoStage {
-    /// Runs a command of this program to its end.
-    /// - Returns: What it printed, without the last line end.
-    /// - Throws: ``Failure`` with what it said, if its status is not 0, or it had anything to note.
+    /// Runs a command of this program to completion.
+    /// - Returns: The output, without the final line break.
+    /// - Throws: ``Failure`` with the error output, if the status is not 0 or there is any such
+    ///   output.
     @concurrent func run(_ arguments: String...) async throws -> String {
         let (output, errors) = (Pipe(), Pipe())
         let process = try start(

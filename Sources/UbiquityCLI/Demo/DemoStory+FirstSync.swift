@@ -3,7 +3,7 @@
 import Ubiquity
 
 extension DemoStory {
-    /// The same level game on devices that are new: what they wrote before they ever met the account.
+    /// The same level game on new devices, with what they wrote before they first met the account.
     func welcome(_ a: DemoDevice, _ game: LevelGame) async throws {
         DemoScreen.chapter("A fresh install overwrites nothing, unless its app asks for it")
         let c = try await newcomer("C", .serverWins)

@@ -6,7 +6,7 @@ import Ubiquity
 import UbiquityCore
 
 extension DemoStory {
-    /// The example that everyone tells: the later write wins, and the app knows better.
+    /// The well-known example: the later write wins, and the app corrects it.
     mutating func playLevels(_ a: DemoDevice, _ b: inout DemoDevice) async throws {
         DemoScreen.chapter("The later write wins, and an app may know better: level 13")
         let game = LevelGame(a.store)
@@ -44,10 +44,10 @@ extension DemoStory {
     }
 }
 
-/// An app that keeps a player's level in the store and its own record beside it.
+/// An app that keeps a player's level in the store, and a record of its own beside it.
 ///
-/// Shared state: what it knows, guarded by a mutex, for the store tells of changes on a queue of its
-/// own.
+/// Shared state: its knowledge, guarded by a mutex, because the store reports changes on a queue of
+/// its own.
 final class LevelGame: Sendable {
     static let key = "level"
 
@@ -81,7 +81,7 @@ final class LevelGame: Sendable {
 
     func end() { listening.withLock { $0?.cancel() } }
 
-    /// Another device set the level; a lower one than the record cannot be right.
+    /// Another device set the level. A level lower than the record cannot be right.
     private func changed() {
         let level = store.longLong(forKey: Self.key)
         let record = knowledge.withLock { knowledge in

@@ -5,7 +5,7 @@ import Ubiquity
 import UbiquityCore
 
 extension DemoStory {
-    /// An app's preferences, imported on one device, are on the other.
+    /// An app's preferences, imported on one device, appear on the other.
     func share(_ a: DemoDevice, _ b: DemoDevice) async throws {
         DemoScreen.chapter("An app's preferences follow the person")
         let values = preferences.values
@@ -21,7 +21,7 @@ extension DemoStory {
         }
     }
 
-    /// Another process of B finds the value, too.
+    /// Another process of B finds the value too.
     private func readByCommand(
         _ key: Key, _ value: PropertyListValue, _ b: DemoDevice
     ) async throws {
@@ -49,7 +49,7 @@ extension DemoStory {
         }
     }
 
-    /// A string and a date, if there are.
+    /// A string and a date, if there are any.
     private static func examples(
         in values: [Key: PropertyListValue]
     ) -> [(Key, PropertyListValue)] {
@@ -59,7 +59,7 @@ extension DemoStory {
         }
     }
 
-    /// A change is on the other device while the hand is still on the key.
+    /// A change is on the other device almost at once.
     func change(_ a: DemoDevice, _ b: DemoDevice) async throws {
         DemoScreen.chapter("A change is elsewhere in no time, both ways")
         try await change("EditorFontSize", to: 15, on: a, seenBy: b)
@@ -78,7 +78,7 @@ extension DemoStory {
     /// Both write while there is no server, and nothing is lost.
     mutating func goOffline(_ a: DemoDevice, _ b: DemoDevice) async throws {
         DemoScreen.chapter("Without a server, the devices go on")
-        // An answer may be on its way to a device whose change the other has already.
+        // An answer may still be on its way to a device whose change the other already has.
         try await until("the last answer") { a.pendingKeys + b.pendingKeys == 0 }
         let before = a.store.values
         try await endServer("The server's process is killed (kill -9)", SIGKILL)

@@ -4,7 +4,7 @@ import Foundation
 import Ubiquity
 import UbiquityCore
 
-/// What the demo shows. Every line is checked before it is printed.
+/// The scenes of the demo. Every line is verified before it is printed.
 struct DemoStory {
     let stage: DemoStage
     let preferences: DemoPreferences
@@ -35,8 +35,8 @@ struct DemoStory {
 
     // MARK: - Steps
 
-    /// Does a step, and prints it with the time it took.
-    /// - Throws: ``Failure`` that names the step, if what it shows did not happen.
+    /// Performs a step and prints it with its duration.
+    /// - Throws: ``Failure`` that names the step, if its effect did not happen.
     func step<Result>(
         _ text: String, _ body: () async throws -> Result
     ) async throws -> Result {
@@ -53,10 +53,10 @@ struct DemoStory {
         }
     }
 
-    /// How long to wait for anything.
+    /// The longest wait for anything.
     private static let patience = Duration.seconds(20)
 
-    /// Waits until something is so; looks often, for the time is shown.
+    /// Waits until a condition holds. Checks often, because the time is shown.
     func until(_ what: String, _ isSo: () -> Bool) async throws {
         let deadline = ContinuousClock.now.advanced(by: Self.patience)
         while !isSo() {

@@ -3,7 +3,7 @@
 import UbiquityCore
 
 extension DeviceFacts {
-    /// What follows from the facts, in the order in which one would look.
+    /// The conclusions from the facts, in diagnostic order.
     var findings: [Finding] {
         [homeFinding, signInFinding] + contactFindings + [identifierFinding]
             + stores.flatMap { findings(of: $0) } + [diskFinding, watchFinding].compactMap(\.self)
@@ -41,7 +41,7 @@ extension DeviceFacts {
         }
     }
 
-    // MARK: The way to the server
+    // MARK: The connection to the server
 
     private var contactFindings: [Finding] {
         guard let contact else { return [] }
@@ -214,7 +214,7 @@ extension DeviceFacts {
         return .note("waiting", sentence + outlook(store, content))
     }
 
-    /// What has to happen for that.
+    /// The condition under which waiting writes will be sent.
     private func outlook(_ store: Store, _ content: Store.Content) -> String {
         if store.refusal != nil { return "; this device may not send it." }
         let isUnauthorized =

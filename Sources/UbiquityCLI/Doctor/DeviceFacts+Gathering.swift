@@ -6,10 +6,10 @@ import UbiquityCore
 import UbiquityServer
 
 extension DeviceFacts {
-    /// Looks at everything. Changes nothing.
+    /// Collects all facts. Changes nothing.
     /// - Parameters:
-    ///   - home: The folder, as a command was given it.
-    ///   - store: The store asked for; nil: that of the environment, and all that are there.
+    ///   - home: The folder given to the command.
+    ///   - store: The requested store; nil for that of the environment and all existing ones.
     static func gather(home: String?, configuration: UbiquityConfiguration, isLocal: Bool) async
         -> DeviceFacts
     {
@@ -106,7 +106,7 @@ extension DeviceFacts {
 }
 
 extension DeviceFacts.Store {
-    /// Asks the server for what is new, as the program does that holds the connection.
+    /// Asks the server for changes, like the program that holds the connection.
     fileprivate mutating func ask(_ account: SignedInAccount) async {
         guard let store = try? StoreIdentifier(identifier), let device = DeviceID(account.device)
         else { return }
@@ -122,7 +122,7 @@ extension DeviceFacts.Store {
 }
 
 extension DeviceFacts.Contact {
-    /// Goes the way to the server step by step, as far as it leads.
+    /// Checks the connection to the server step by step, as far as it works.
     init(_ account: SignedInAccount) async {
         let url = URLComponents(string: account.server)
         isEncrypted = url?.scheme?.lowercased() == "https"
@@ -147,9 +147,9 @@ extension DeviceFacts.Contact {
 
     private static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
 
-    /// - Returns: Whether it did.
+    /// - Returns: Whether it connected.
     private mutating func connect() -> Bool {
-        // In brackets, for an address of IPv6.
+        // An IPv6 address is in brackets.
         let name = host.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
         let addresses: [SocketAddress]
         do throws(DeviceFacts.LocalFailure) {

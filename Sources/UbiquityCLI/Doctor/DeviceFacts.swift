@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// How a device is, as far as a look can tell. What follows from it is ``findings``.
+/// The state of a device, as far as it can be examined. ``findings`` are the conclusions.
 struct DeviceFacts {
     enum Home: Equatable {
         case none(String)
@@ -17,17 +17,18 @@ struct DeviceFacts {
         case unreadable(String)
     }
 
-    /// One step towards the server; those after one that failed are not gone.
+    /// The steps towards the server. After a failed step, the others are not tried.
     struct Contact: Equatable {
         var host: String
         var port: Int
         var isEncrypted: Bool
-        /// Nil: the step was not come to. An error is a sentence's part, such as "nobody listens".
+        /// Nil if the step was not reached. An error is part of a sentence, such as "nobody
+        /// listens".
         var name: Outcome?
         var connection: Outcome?
         var server: Outcome?
         var credential: Credential?
-        /// The device's clock less the server's, and how wrong that may be.
+        /// The device's clock minus the server's, and the uncertainty of that.
         var clock: (differenceMilliseconds: Int64, uncertaintyMilliseconds: Int64)?
 
         static func == (a: Contact, b: Contact) -> Bool {
@@ -65,18 +66,19 @@ struct DeviceFacts {
 
         enum Lease: Equatable {
             case free
-            /// Such as "notes (4711)"; nil: it is not known who.
+            /// For example "notes (4711)"; nil if the holder is unknown.
             case held(by: String?, isStopped: Bool = false)
             case unknown
         }
 
         var identifier: String
-        /// Whether the command was asked about it by name.
+        /// Whether the command named this store.
         var isAskedFor = true
-        /// Nil: no program has opened it yet. An error is a sentence.
+        /// Nil if no program has opened it yet. An error is a sentence.
         var content: Result<Content, LocalFailure>?
         var lease = Lease.free
-        /// Why the server does not let this device into the store; nil: it does, or was not asked.
+        /// The reason the server does not let this device use the store; nil if it does, or was not
+        /// asked.
         var refusal: String?
     }
 
@@ -87,9 +89,9 @@ struct DeviceFacts {
     var contact: Contact?
     var identifier = Identifier.none
     var stores: [Store] = []
-    /// On the disk of the home; nil: not known.
+    /// The free space on the disk of the home folder; nil if unknown.
     var freeBytes: Int?
-    /// Why the kernel has no more room for watches of folders; nil: it has.
+    /// The reason the kernel has no capacity for more folder watches; nil if it has.
     var watchFailure: String?
     /// Milliseconds since 1970 by this device's clock.
     var now: Int64

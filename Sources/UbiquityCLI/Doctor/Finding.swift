@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a check found: a sentence, which says what to do where something is wrong.
+/// The result of a check: a sentence that says what to do if something is wrong.
 struct Finding: Equatable {
     enum Verdict: String {
         case ok
-        /// Nothing is broken; it may become so, or surprise.
+        /// Nothing is broken, but it may become so, or cause surprise.
         case note
         case problem
     }
 
-    /// A word for programs and for the line's beginning.
+    /// A name for programs and for the beginning of the line.
     var check: String
     var verdict: Verdict
     private(set) var sentence: String
 
-    /// - Parameter sentence: On one line, whatever SQLite put into it.
+    /// - Parameter sentence: Made a single line, whatever SQLite put into it.
     init(check: String, verdict: Verdict, sentence: String) {
         self.check = check
         self.verdict = verdict

@@ -8,7 +8,7 @@ import Glibc
 import Musl
 #endif
 
-/// What the system tells of itself. Where a system does not, nil.
+/// The system's information about itself. Nil where a system does not provide it.
 enum Machine {
     static func freeBytes(at path: String) -> Int? {
         var status = statvfs()
@@ -20,7 +20,7 @@ enum Machine {
         getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "'#\(user)'"
     }
 
-    /// Of this process, and of those that it starts.
+    /// For this process and the processes that it starts.
     static var openFilesMax: Int? {
         #if os(Linux)
         openFilesMax(of: getpid())
@@ -36,7 +36,7 @@ enum Machine {
         return line?.split(separator: " ").dropFirst(3).first.flatMap { Int($0) }
     }
 
-    /// Why no folder can be watched; nil: one can.
+    /// The reason no folder can be watched; nil if one can.
     static func watchFailure(of folder: String) -> String? {
         #if os(Linux)
         let watches = inotify_init1(Int32(IN_CLOEXEC))

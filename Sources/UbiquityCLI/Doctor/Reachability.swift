@@ -2,12 +2,12 @@
 
 import Foundation
 
-/// The first two steps towards a server, each by itself, so that one can say which of them fails.
+/// The first two steps towards a server, kept separate to tell which of them fails.
 enum Reachability {
     private static let secondsMax: Int32 = 5
 
-    /// The addresses that a name has.
-    /// - Throws: ``DeviceFacts/LocalFailure`` with the system's words.
+    /// The addresses of a name.
+    /// - Throws: ``DeviceFacts/LocalFailure`` with the system's message.
     static func addresses(
         of host: String, port: Int
     ) throws(DeviceFacts.LocalFailure) -> [SocketAddress] {
@@ -24,8 +24,8 @@ enum Reachability {
             .compactMap { $0.flatMap(SocketAddress.init) }
     }
 
-    /// Connects to the first address that takes it, and hangs up.
-    /// - Throws: ``DeviceFacts/LocalFailure`` with the system's words.
+    /// Connects to the first address that accepts the connection, and closes it.
+    /// - Throws: ``DeviceFacts/LocalFailure`` with the system's message.
     static func connect(to addresses: [SocketAddress]) throws(DeviceFacts.LocalFailure) {
         var reason = "it has no address"
         for address in addresses {
@@ -58,7 +58,7 @@ enum Reachability {
     #endif
 }
 
-/// An address as the system's calls take it.
+/// An address in the form of the system's calls.
 struct SocketAddress {
     let family: Int32
     private let bytes: [UInt8]
@@ -72,7 +72,7 @@ struct SocketAddress {
     func withBytes<Result>(
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
     ) -> Result {
-        // `sockaddr_storage` is what every address fits in, and is aligned for.
+        // `sockaddr_storage` has the size and alignment for every address.
         withUnsafeTemporaryAllocation(of: sockaddr_storage.self, capacity: 1) { storage in
             let raw = UnsafeMutableRawBufferPointer(storage)
             raw.initializeMemory(as: UInt8.self, repeating: 0)

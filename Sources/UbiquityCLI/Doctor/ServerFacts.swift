@@ -2,21 +2,22 @@
 
 import UbiquityServer
 
-/// How a server's data folder is, as far as a look can tell. What follows from it is ``findings``.
+/// The state of a server's data folder, as far as it can be examined. ``findings`` are the
+/// conclusions.
 struct ServerFacts {
     var inspection: DataFolderInspection
-    /// On the disk of the folder; nil: not known.
+    /// The free space on the disk of the folder; nil if unknown.
     var freeBytes: Int?
-    /// How many files a server may have open: the one that runs, or one that this user starts.
+    /// The maximum of open files for a server: the running one, or one that this user starts.
     var openFilesMax: Int?
-    /// How many connections a server takes by default.
+    /// A server's default maximum of connections.
     var connectionsMax: Int
     /// Milliseconds since 1970.
     var now: Int64
 }
 
 extension ServerFacts {
-    /// What follows from the facts, in the order in which one would look.
+    /// The conclusions from the facts, in diagnostic order.
     var findings: [Finding] {
         guard let folder = inspection.folder else {
             return [
@@ -168,13 +169,13 @@ extension ServerFacts {
 
     /// 2026-01-01.
     private static let earliestNow: Int64 = 1_767_225_600_000
-    /// What a server admits, and a bit.
+    /// A server's limit, and a bit more.
     private static let aheadMilliseconds: Int64 = 120_000
 
     private var filesFinding: Finding? {
         guard let openFilesMax else { return nil }
         let files = Phrase.grouped(openFilesMax)
-        // Besides the connections: the database, the log, the loops.
+        // Files other than connections: the database, the log, the event loops.
         guard openFilesMax < connectionsMax + Self.filesBesides else {
             return .ok("open-files", "The server may have \(files) files open.")
         }

@@ -2,9 +2,9 @@
 
 import Foundation
 
-/// Dates as text: ISO 8601 with all digits of the fraction, which Foundation's form cuts at three.
+/// Dates as text: ISO 8601 with all digits of the fraction, of which Foundation only keeps three.
 enum DateText {
-    /// Seconds since 2001; nil if the text is no time with its zone.
+    /// Seconds since 2001; nil if the text is not a time with its zone.
     static func seconds(of text: String) -> Double? {
         let text = text.uppercased()
         guard let separator = text.firstIndex(of: "T") else { return nil }
@@ -18,7 +18,7 @@ enum DateText {
         return sum(of: whole, digits)
     }
 
-    /// In text where that is exact, so that what was printed reads as the same date.
+    /// Adds as text where that is exact, so that printed dates are read back as the same ones.
     private static func sum(of whole: Double, _ digits: Substring) -> Double? {
         if whole >= 0, whole < 1e15 { return Double("\(Int64(whole)).\(digits)") }
         return Double("0.\(digits)").map { whole + $0 }
@@ -26,18 +26,18 @@ enum DateText {
 
     private static func wholeSeconds(of text: some StringProtocol) -> Double? {
         let text = String(text)
-        // The parser takes a text without a zone for one of GMT; a person may have meant another.
+        // The parser takes a text without a zone as GMT, but a person may have meant another zone.
         guard text.hasSuffix("Z") || text.dropFirst(11).contains(where: { "+-".contains($0) })
         else { return nil }
         return try? Date(text, strategy: .iso8601).timeIntervalSinceReferenceDate
     }
 
-    /// Years 1 to 9999; beyond, and for what is no number, the form has no agreed meaning.
+    /// Years 1 to 9999. Beyond them, and for NaN, the format has no agreed meaning.
     static func hasCalendar(_ seconds: Double) -> Bool {
         seconds >= -63_113_904_000 && seconds < 252_423_993_600
     }
 
-    /// The shortest text that reads as the same date, in UTC.
+    /// The shortest text that is read back as the same date, in UTC.
     static func text(of seconds: Double) -> String {
         guard hasCalendar(seconds) else {
             return "\(seconds) s after 2001-01-01T00:00:00Z"

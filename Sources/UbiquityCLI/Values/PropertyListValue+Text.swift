@@ -3,9 +3,9 @@
 import Foundation
 import UbiquityCore
 
-/// Values as people read them.
+/// Formats values for people.
 extension PropertyListValue {
-    /// The word for the type, as the options of `set` and the protocol have it.
+    /// The name of the type, as in the options of `set` and in the protocol.
     var typeName: String {
         switch self {
         case .string: "string"
@@ -19,7 +19,7 @@ extension PropertyListValue {
         }
     }
 
-    /// A string as it is, data in base64, containers over several lines.
+    /// Strings as they are, data in base64, containers on several lines.
     var text: String {
         switch self {
         case .string(let string): string.string
@@ -30,7 +30,8 @@ extension PropertyListValue {
         }
     }
 
-    /// On one line, at most so many characters, without anything that moves a terminal's cursor.
+    /// On one line of at most this many characters, without anything that moves a terminal's
+    /// cursor.
     func line(_ charactersMax: Int) -> String {
         let text = lineText(charactersMax + 1)
         return text.count <= charactersMax ? text : text.prefix(charactersMax - 1) + "…"
@@ -66,7 +67,7 @@ extension PropertyListValue {
         return open + "\n" + indented.joined(separator: ",\n") + "\n" + close
     }
 
-    /// May stop soon after so many characters: a value of a megabyte is not worth formatting.
+    /// May stop soon after this many characters: formatting a megabyte would be a waste.
     private func lineText(_ enough: Int) -> String {
         switch self {
         case .string(let string): Self.quoted(String(string.string.prefix(enough)))

@@ -4,7 +4,7 @@ import ArgumentParser
 import Foundation
 import UbiquityCore
 
-/// The value to set, and its type: a bare word is a string, an option names another type.
+/// The value to set and its type: a plain word is a string, other types have an option each.
 struct ValueOptions: ParsableArguments {
     @Argument(help: "A string. Other types have an option each.")
     var value: String?
@@ -53,7 +53,7 @@ struct ValueOptions: ParsableArguments {
         }
     }
 
-    /// - Throws: ``Failure`` that says why the text is no value of the type.
+    /// - Throws: ``Failure`` that says why the text is not a value of the type.
     func parsed() throws -> PropertyListValue {
         guard let given = given.first else { throw Failure(.usage, "there is no value") }
         return try given.parse(given.text)

@@ -4,7 +4,7 @@ import Foundation
 import Ubiquity
 import UbiquityCore
 
-/// What a person types for a value of each type.
+/// Parses typed values of each type.
 enum ValueParser {
     static func integer(_ text: String) throws(Failure) -> PropertyListValue {
         if let integer = Int64(text) { return .integer(integer) }
@@ -14,7 +14,7 @@ enum ValueParser {
     }
 
     static func real(_ text: String) throws(Failure) -> PropertyListValue {
-        // Swift takes "0x1p3" and "nan(7)" too; what begins with a blank it does not.
+        // Swift also accepts "0x1p3" and "nan(7)", but no leading blanks.
         guard let real = Double(text) else { throw wrong(text, "no number") }
         let isFinite = !text.lowercased().contains("inf")
         guard real.isFinite || real.isNaN || !isFinite else {

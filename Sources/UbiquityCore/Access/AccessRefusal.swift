@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why somebody may not do what was asked.
+/// The reason a request is not allowed.
 package enum AccessRefusal: Error, Hashable, Sendable, CaseIterable {
     case credentialMissing
-    /// Unknown or revoked; which of them is not told.
+    /// Unknown or revoked; the caller is not told which.
     case credentialInvalid
     case credentialExpired
-    /// Only the operator may.
+    /// Only the operator may do this.
     case onlyForOperator
-    /// Only a device may.
+    /// Only a device may do this.
     case notForOperator
-    /// The credential is confined to other things of the same account.
+    /// The credential is confined to other stores of the same account.
     case confined
-    /// The thing must look as though it did not exist, whether it does or not.
+    /// The server must not reveal whether the thing exists.
     case hidden
-    /// The server takes registered apps only, and the store's is none.
+    /// The server only accepts registered apps, and this store's app is not one of them.
     case appNotRegistered
 }

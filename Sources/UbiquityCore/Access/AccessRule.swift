@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who may do what on a server. The one place where that is decided.
+/// Decides what each caller may do on a server. Nothing else decides that.
 package struct AccessRule: Hashable, Sendable {
     package var apps: AppRule
     /// The server's milliseconds since 1970.
@@ -20,8 +20,8 @@ package struct AccessRule: Hashable, Sendable {
         try check(rights, operation)
     }
 
-    /// The part of ``check(_:_:)`` that needs no knowledge of the very thing: to be asked before
-    /// an address is looked at, so that who may nothing learns nothing about it.
+    /// The part of ``check(_:_:)`` that does not depend on what is asked for. Call it before
+    /// parsing the address, so that a caller without rights learns nothing about it.
     /// - Throws: ``AccessRefusal`` if the caller may do nothing of this kind.
     package func check(
         _ caller: Caller, for owner: ServerOperation.Owner

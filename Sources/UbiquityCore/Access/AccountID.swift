@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names an account for ever, whatever people call it: 16 random hexadecimal digits.
+/// A permanent identifier of an account, independent of its name: 16 random hexadecimal digits.
 package struct AccountID: Hashable, Sendable, CustomStringConvertible {
     package let string: String
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// For which apps a server keeps stores.
+/// The apps for which a server keeps stores.
 package enum AppRule: Hashable, Sendable {
-    /// For all.
+    /// All apps.
     case open
-    /// For these alone.
+    /// Only these apps.
     case registered(Set<StoreIdentifier>)
 
     package func admits(_ app: StoreIdentifier) -> Bool {

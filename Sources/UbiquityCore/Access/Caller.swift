@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who asks a server for something, as its credential says.
+/// The author of a request, according to its credential.
 package enum Caller: Hashable, Sendable {
-    /// Without a credential.
+    /// No credential.
     case nobody
-    /// With a credential that is nobody's: never given, or revoked.
+    /// A credential that was never issued, or was revoked.
     case stranger
     case `operator`
     case device(DeviceRights)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A device's full name: its ID is unique within its account only.
+/// An account and a device ID, which is unique within its account only.
 package struct DeviceName: Hashable, Sendable {
     package var account: AccountID
     package var id: DeviceID

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a device's credential lets it do.
+/// The rights that a device's credential grants.
 package struct DeviceRights: Hashable, Sendable {
     package var name: DeviceName
-    /// The stores that it reaches; nil: all of its account. A confined device reaches nothing else
-    /// of its account but itself.
+    /// The stores that it may use; nil means all of its account. Of the rest of its account, a
+    /// confined device can only reach itself.
     package var stores: Set<StoreIdentifier>?
-    /// When the credential ends, in the server's milliseconds since 1970; nil: when it is revoked.
+    /// When the credential expires, in milliseconds since 1970 by the server's clock; nil means
+    /// never.
     package var expires: Int64?
 
     package init(name: DeviceName, stores: Set<StoreIdentifier>? = nil, expires: Int64? = nil) {

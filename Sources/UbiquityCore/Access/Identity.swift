@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who a person is to an identity provider, who vouches for them.
+/// A person as an identity provider knows them.
 package struct Identity: Hashable, Sendable {
     package var issuer: String
-    /// Names the person for ever, within the issuer only.
+    /// The person's permanent name, unique within the issuer only.
     package var subject: String
 
     package init(issuer: String, subject: String) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a token of an identity provider says (RFC 7519), its signature known to be good.
+/// The claims of an identity provider's token (RFC 7519) whose signature has been verified.
 package struct IdentityClaims: Hashable, Sendable {
     package var issuer: String?
     package var audiences: [String]
-    /// Seconds since 1970; nil: it says nothing.
+    /// Seconds since 1970; nil if the claim is missing.
     package var expires: Double?
-    /// Seconds since 1970; nil: it says nothing; no number: it says what is none.
+    /// Seconds since 1970; nil if the claim is missing, NaN if it is not a number.
     package var notBefore: Double?
-    /// The claims that are texts, by their names.
+    /// The claims that are strings, by name.
     package var texts: [String: String]
 
     package init(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whom a token has shown to be there.
+/// The person whose identity a token has proved.
 package struct IdentityProof: Hashable, Sendable {
     package var identity: Identity
-    /// What the provider calls them; nil: nothing. Anybody may have chosen it.
+    /// The name that the provider gives, if any. The person may have chosen it freely.
     package var name: String?
 
     package init(identity: Identity, name: String? = nil) {
@@ -11,8 +11,8 @@ package struct IdentityProof: Hashable, Sendable {
         self.name = name
     }
 
-    /// What to call an account that is made for them: with the provider's host behind it, so that
-    /// nobody can choose a name which the operator would take for somebody else's.
+    /// The name for an account created for this person. It ends with the provider's host, so that
+    /// nobody can choose a name that the operator would take for someone else's.
     package var accountName: String? {
         guard let name, !name.isEmpty else { return nil }
         let parts = identity.issuer.split(separator: "/", omittingEmptySubsequences: true)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a token lets nobody in.
+/// The reason a token is not accepted.
 package enum IdentityRefusal: Error, Hashable, Sendable, CaseIterable {
     case otherIssuer
     case otherAudience
-    /// It says no end, and would be good for ever.
+    /// The token has no expiry and would be valid forever.
     case endless
     case expired
     case notYetValid
-    /// The claim that names the account is missing, empty, too long, no text, or has control
-    /// characters.
+    /// The claim that names the account is missing, empty, too long, not a string, or contains
+    /// control characters.
     case noSubject
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which tokens of an identity provider let somebody in, and as whom.
+/// Decides which tokens of an identity provider are accepted, and whom they identify.
 package struct IdentityRule: Hashable, Sendable {
-    /// Compared letter by letter, as RFC 7519 wants it.
+    /// Compared byte by byte, as RFC 7519 requires.
     package var issuer: String
-    /// For whom tokens may be made out: one of a token's must be here.
+    /// The accepted audiences. A token must name at least one of them.
     package var audiences: Set<String>
     /// The claim that names the account.
     package var subjectClaim = "sub"
-    /// The claim for what to call an account that is made; nil: none.
+    /// The claim with the name for a new account; nil if there is none.
     package var nameClaim: String? = "preferred_username"
-    /// By how much the provider's clock and the server's may differ.
+    /// The tolerated difference between the provider's clock and the server's.
     package var toleranceSeconds = 60.0
 
     package static let subjectBytesMax = 255
@@ -35,7 +35,7 @@ package struct IdentityRule: Hashable, Sendable {
             name: nameClaim.flatMap { claims.texts[$0] })
     }
 
-    /// The comparisons are so put that what is no number refuses.
+    /// The comparisons are written so that NaN is refused.
     private func check(_ claims: IdentityClaims, seconds: Double) throws(IdentityRefusal) {
         guard let expires = claims.expires else { throw .endless }
         guard seconds < expires + toleranceSeconds else { throw .expired }

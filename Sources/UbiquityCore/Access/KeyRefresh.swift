@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When an identity provider is asked for its keys, and how long they are good.
+/// Decides when to ask an identity provider for its keys, and how long they stay valid.
 ///
-/// Providers change their keys, and announce that by a token with a key that nobody knows yet; so does
-/// whoever sends tokens that they made up, and must not make the server ask each time.
+/// When a provider changes its keys, the first sign is a token with an unknown key. A forged token
+/// looks the same, and must not make the server ask every time.
 ///
-/// All times are milliseconds of a clock that is never set.
+/// All times are milliseconds of a monotonic clock.
 package struct KeyRefresh: Hashable, Sendable {
-    /// Asked again after so long, though all keys are known.
+    /// Keys are fetched again after this time, even if no unknown key has appeared.
     package static let ageMilliseconds: Int64 = 3_600_000
-    /// Keys that could not be renewed for so long are good no more: one of them may have been stolen,
-    /// and withdrawn.
+    /// Keys that could not be refreshed for this long are no longer trusted: one may have been
+    /// stolen and withdrawn.
     package static let ageMillisecondsMax: Int64 = 24 * 3_600_000
-    /// A key that nobody knows makes the server ask so often at most.
+    /// The shortest interval between two requests caused by unknown keys.
     package static let unknownKeyMilliseconds: Int64 = 60_000
-    /// After a failure, so long at least is waited.
+    /// The shortest wait after a failed request.
     package static let retryMilliseconds: Int64 = 5_000
 
     private var asked: Int64?
@@ -22,8 +22,8 @@ package struct KeyRefresh: Hashable, Sendable {
 
     package init() {}
 
-    /// Whether to ask before a token is looked at.
-    /// - Parameter knowsKey: Whether the token's key is among those that were loaded last.
+    /// Whether to fetch the keys before checking a token.
+    /// - Parameter knowsKey: Whether the token's key was in the last set loaded.
     package func shouldAsk(knowsKey: Bool, now: Int64) -> Bool {
         guard let asked else { return true }
         let hasFailed = loaded.map { $0 < asked } ?? true
@@ -35,10 +35,10 @@ package struct KeyRefresh: Hashable, Sendable {
 
     package mutating func willAsk(now: Int64) { asked = now }
 
-    /// The answer to what was asked at this time.
+    /// Records that the keys requested at this time have been loaded.
     package mutating func hasLoaded(asked: Int64) { loaded = asked }
 
-    /// Whether the keys that were loaded last are still good.
+    /// Whether the last set loaded is still valid.
     package func areGood(now: Int64) -> Bool {
         loaded.map { now - $0 < Self.ageMillisecondsMax } ?? false
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that a server is asked to do: one case for each thing that a route does.
+/// Something that a server is asked to do, with one case for each operation of a route.
 ///
-/// What a device asks for is of its own account, for no address names another one.
+/// A device's operations always concern its own account: no address names another one.
 package enum ServerOperation: Hashable, Sendable {
     // MARK: Anybody's
 
@@ -36,11 +36,11 @@ package enum ServerOperation: Hashable, Sendable {
     case renameDevice(DeviceID)
     case revokeDevice(DeviceID)
     case listStores
-    /// At once, or as a stream.
+    /// As one response or as a stream.
     case readStore(StoreIdentifier)
     case pushToStore(StoreIdentifier)
 
-    /// Whose a server's operation is.
+    /// The kind of caller that an operation is meant for.
     package enum Owner: Hashable, Sendable {
         case anybody
         case `operator`

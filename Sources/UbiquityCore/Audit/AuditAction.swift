@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What was done. The words are the protocol's.
+/// An audited action. The raw values are the protocol's.
 package enum AuditAction: String, Hashable, Sendable, CaseIterable {
     case accountCreated = "account-created"
     case accountRenamed = "account-renamed"
@@ -11,7 +11,7 @@ package enum AuditAction: String, Hashable, Sendable, CaseIterable {
     case deviceSignedIn = "device-signed-in"
     case deviceRenamed = "device-renamed"
     case deviceRevoked = "device-revoked"
-    /// Its credential had expired long before.
+    /// The device's credential had expired long before.
     case deviceRemoved = "device-removed"
     case appRegistered = "app-registered"
     case appRemoved = "app-removed"

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who did something that is in the audit log.
+/// The actor of an action in the audit log.
 package enum AuditActor: Hashable, Sendable {
-    /// On the server's machine, by the data folder.
+    /// The operator, on the server's machine, through the data folder.
     case operatorLocally
-    /// With the operator's credential.
+    /// The operator, with the operator's credential.
     case operatorByCredential
     /// A device of the account.
     case device(DeviceID)
-    /// The server by itself.
+    /// The server itself.
     case housekeeping
     /// Somebody without a valid credential.
     case stranger
 
-    /// The word of the protocol.
+    /// The name in the protocol.
     package var word: String {
         switch self {
         case .operatorLocally: "operator-locally"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An action, what it was done to, and by whom. IDs only: no names, keys, values or secrets, so that
-/// the audit log may outlive the account that it is about.
+/// An action, its target and its actor. Contains IDs only: no names, keys, values or secrets, so
+/// that the audit log may outlive the account that it is about.
 package struct AuditEvent: Hashable, Sendable {
     package var action: AuditAction
-    /// The account that it was done to; nil: none.
+    /// The affected account, if any.
     package var account: AccountID?
-    /// The device that it was done to; nil: none.
+    /// The affected device, if any.
     package var device: DeviceID?
     package var actor: AuditActor
-    /// The address of a failed sign-in, or how a limit changed; nil: nothing.
+    /// The address of a failed sign-in, or the change of a limit.
     package var detail: String?
 
     package init(
@@ -24,14 +24,14 @@ package struct AuditEvent: Hashable, Sendable {
     }
 }
 
-/// An entry of the audit log: what was done, when, and how often.
+/// An entry of the audit log: an event, its times, and the number of occurrences.
 package struct AuditEntry: Hashable, Sendable {
-    /// Counts up; 0: it is not in the log yet.
+    /// Increases with each entry; 0 if it is not in the log yet.
     package var number: Int64
     package var event: AuditEvent
-    /// The server's milliseconds since 1970.
+    /// The server's time of the first occurrence, in milliseconds since 1970.
     package var time: Int64
-    /// The same of the last time.
+    /// The same for the last occurrence.
     package var last: Int64
     package var count: Int
 

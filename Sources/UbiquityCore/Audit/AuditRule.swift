@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the audit log keeps, whoever wants it washed.
+/// The rules by which the audit log keeps its content, even if somebody tries to flood it.
 ///
-/// The same event again within a window is counted in the entry that is there. The devices of an account
-/// get so many entries of an action in a window; what comes beyond is counted in the last of them. Of
-/// a log that is too long, the action with the most entries loses its oldest, and of these the account
-/// with the most: so a flood pushes out only itself.
+/// An event that is repeated within a window is counted in the existing entry. The devices of an
+/// account get a limited number of entries of an action in a window; further ones are counted in
+/// the last of them. If the log is too long, the action with the most entries loses its oldest
+/// ones, and among these the account with the most. So a flood only pushes out itself.
 package struct AuditRule: Hashable, Sendable {
     package var entriesMax: Int
 
     package init(entriesMax: Int) { self.entriesMax = entriesMax }
 
-    /// Entries of one action that the devices of an account get in a window.
+    /// The number of entries of one action that the devices of an account get in a window.
     package static let entriesPerAccountMax = 64
 
-    /// For how long an entry counts what is done again, in milliseconds.
+    /// How long an entry counts repetitions, in milliseconds.
     package static func window(of action: AuditAction) -> Int64 {
         action == .signInFailed ? 60_000 : 3_600_000
     }
 
     /// - Parameter recent: Entries of the same action and account, the newest first: at least
-    ///   ``entriesPerAccountMax`` of those that are in the window, if there are so many.
-    /// - Returns: The recent entry that counts this one, as it is to be; nil: this one is added.
+    ///   ``entriesPerAccountMax`` of those in the window, if there are so many.
+    /// - Returns: The new state of the recent entry that counts this one; nil if this one is to be
+    ///   added.
     package static func fold(_ entry: AuditEntry, into recent: [AuditEntry]) -> AuditEntry? {
         let open = recent.filter { old in
             (0..<window(of: entry.event.action)).contains(entry.time - old.time)
@@ -33,7 +34,7 @@ package struct AuditRule: Hashable, Sendable {
         return others.first?.counting(entry)
     }
 
-    /// An entry as far as trimming looks at it.
+    /// The properties of an entry that trimming considers.
     package struct Line: Hashable, Sendable {
         package var number: Int64
         package var action: AuditAction
@@ -47,8 +48,8 @@ package struct AuditRule: Hashable, Sendable {
     }
 
     /// - Parameter lines: The whole log.
-    /// - Returns: The numbers of the entries to remove, the least worth keeping first. Some more than
-    ///   are too many, so that a log that is full is not looked through at each entry.
+    /// - Returns: The numbers of the entries to remove, the least valuable first. Includes a few
+    ///   more than necessary, so that a full log is not examined for each new entry.
     package func surplus(of lines: [Line]) -> [Int64] {
         guard lines.count > entriesMax else { return [] }
         let newestFirst = lines.sorted { $0.number > $1.number }
@@ -58,7 +59,7 @@ package struct AuditRule: Hashable, Sendable {
         return fair.dropFirst(entriesMax - entriesMax / 16).reversed().map(\.number)
     }
 
-    /// The first of each name, then the second of each, and so on.
+    /// The first line of each name, then the second of each, and so on.
     private static func inTurns<Name: Hashable>(
         _ lines: [Line], by name: (Line) -> Name
     ) -> [Line] {
@@ -73,7 +74,7 @@ package struct AuditRule: Hashable, Sendable {
 }
 
 extension AuditEntry {
-    /// With what the later one counts, as of that one.
+    /// Adds the count of a later entry, and takes on its event.
     fileprivate func counting(_ later: AuditEntry) -> AuditEntry {
         var sum = self
         sum.event = later.event

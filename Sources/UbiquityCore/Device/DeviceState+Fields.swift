@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension DeviceState {
-    /// What its file says.
+    /// Reads the state from the fields of its file.
     /// - Throws: ``StoredFieldError``.
     package init(fields value: PropertyListValue?) throws(StoredFieldError) {
         guard let value else { throw .otherForm }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension DeviceState {
-    /// Signs in. What was written before the first sign-in of all becomes the account's; an
-    /// account that comes back finds its values, unsent ones included; another one begins with
-    /// a folder of its own and never sees them.
+    /// Signs in. The first account ever takes over the values written before it. A returning
+    /// account finds its values again, unsent ones included. A new account starts with a folder of
+    /// its own and never sees the others' values.
     package mutating func signIn(_ account: SignedInAccount) {
         if let known = folders[account.account] {
             folder = known
@@ -14,18 +14,18 @@ extension DeviceState {
         signedIn = account
     }
 
-    /// Signs out. The values stay readable and writable, and what is written stays with the
-    /// account that was signed in last.
-    /// - Returns: Who was signed in.
+    /// Signs out. The values stay readable and writable, and new writes stay with the account that
+    /// was last signed in.
+    /// - Returns: The account that was signed in.
     @discardableResult
     package mutating func signOut() -> SignedInAccount? {
         defer { signedIn = nil }
         return signedIn
     }
 
-    /// Signs out, and takes an empty folder: the account's has no owner any more, and is to be
-    /// removed. Nothing happens if nobody is signed in.
-    /// - Returns: Who was signed in.
+    /// Signs out and moves to an empty folder. The account's folder has no owner any more and is to
+    /// be removed. Does nothing if nobody is signed in.
+    /// - Returns: The account that was signed in.
     package mutating func signOutWiping() -> SignedInAccount? {
         guard let account = signOut() else { return nil }
         let wiped = folder
@@ -34,9 +34,9 @@ extension DeviceState {
         return account
     }
 
-    /// A number that no folder ever had: a process that has not heard of a wiping yet must not
-    /// write where another account's values come to be. From the beginning only where a file says
-    /// that there were more accounts than anybody has.
+    /// A number that no folder ever had: a process that does not know of a wipe yet must not write
+    /// into a folder that another account gets. The count starts again only if the file claims an
+    /// impossible number of accounts.
     private mutating func takeUnusedFolder() -> String {
         let used = Set(folders.values).union([folder])
         let greatest = max(used.compactMap { Int($0) }.max() ?? 0, lastFolder ?? 0)

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who is signed in on this device, and which folder has the values of which account.
+/// The account that this device is signed in to, and the folder of each account's values.
 package struct DeviceState: Hashable, Sendable, Encodable {
-    /// Nil: signed out, or never signed in.
+    /// Nil while signed out.
     package var signedIn: SignedInAccount?
-    /// The folder that the stores are in now.
+    /// The folder in use.
     package var folder = "1"
-    /// The folder of each account that was ever signed in here, by the account's identifier.
+    /// The folder of each account that ever signed in here, by account identifier.
     package var folders: [String: String] = [:]
-    /// The greatest number that a folder ever had; nil: there is only the first.
+    /// The greatest folder number ever used; nil if there is only the first folder.
     package var lastFolder: Int?
 
     package init() {}
 
-    /// The folders that are to be removed, of those that are there: a number that was given out and
-    /// that no account has, nor the device now. A wiping that was cut off left them.
+    /// The existing folders to be removed: their number was given out, but no account has them and
+    /// the device does not use them. An interrupted wipe left them behind.
     ///
-    /// None where no folder but the first was ever given out, as far as the file knows: it may have
-    /// been lost, and the folders are all that there is. What has no folder's number is not ours.
+    /// Empty if, according to the file, only the first folder was ever used: the file may have been
+    /// lost, and the folders may be all that is left. Names that are not folder numbers are not
+    /// ours.
     package func abandonedFolders(among names: [String]) -> [String] {
         guard let lastFolder, lastFolder > 0 else { return [] }
         let used = Set(folders.values).union([folder])
@@ -27,8 +28,8 @@ package struct DeviceState: Hashable, Sendable, Encodable {
         }
     }
 
-    /// Whether all folders are such as this library names them: they become parts of paths, and
-    /// are removed with all that is in them.
+    /// Whether all folder names are of the form that this library makes. They become parts of paths
+    /// and are removed with everything in them.
     package var hasFolders: Bool {
         (folders.values + [folder]).allSatisfy { name in
             (1...64).contains(name.count)

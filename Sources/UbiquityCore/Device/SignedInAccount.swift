@@ -4,14 +4,14 @@
 package struct SignedInAccount: Hashable, Sendable, Encodable {
     /// The server's address, such as `https://ubiquity.example`.
     package var server: String
-    /// The account's identifier, drawn by chance by its server.
+    /// The account's identifier, which its server drew at random.
     package var account: String
     package var accountName: String
     /// 16 hexadecimal digits.
     package var device: String
     package var deviceName: String
     package var credential: String
-    /// The only certificates that the server may be known by, in PEM; nil: the system's.
+    /// The only certificates accepted for the server, in PEM; nil means the system's.
     package var certificates: String?
 
     package init(

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the file of a store is called.
+/// The file name of a store.
 ///
-/// It is called by the store's identifier, but where a disk cannot have that: names end at 255 bytes, with
-/// what is appended, and some disks take two names for one that differ only in the case of letters. The
-/// file is called by the identifier's beginning and a number that stands for all of it then. A file that
-/// has been made keeps its name.
+/// Usually the store's identifier. Some disks cannot hold that: a name has at most 255 bytes,
+/// suffixes included, and some disks ignore case. The file then gets the beginning of the
+/// identifier and a hash of all of it. An existing file keeps its name.
 package enum StoreFileName {
     package static let suffix = ".sqlite"
-    /// Room for the suffix and for what is appended to that, "-journal" being the longest.
+    /// Leaves room for the suffix and for what SQLite appends to it, at most "-journal".
     static let identifierBytesMax = 240
-    /// No identifier has it.
+    /// Does not occur in identifiers.
     private static let separator: Character = "~"
     private static let beginningBytes = 200
 
-    /// - Parameter names: Those of the files that are there.
+    /// - Parameter names: The names of the existing files.
     package static func name(of identifier: String, among names: [String]) -> String {
         let plain = identifier + suffix
         let short = short(identifier) + suffix
@@ -24,7 +23,8 @@ package enum StoreFileName {
         return isTaken ? short : plain
     }
 
-    /// The identifier of the store that a file is of, or its beginning with "…"; nil: it is no store's.
+    /// The identifier of a file's store, or its beginning followed by "…"; nil if it is not a
+    /// store's file.
     package static func identifier(of name: String) -> String? {
         guard name.hasSuffix(suffix) else { return nil }
         let name = name.dropLast(suffix.count)
@@ -39,7 +39,7 @@ package enum StoreFileName {
             + String(separator) + String(repeating: "0", count: 16 - number.count) + number
     }
 
-    /// FNV-1a. Not to be changed: files are found by it.
+    /// FNV-1a. Must not change: files are found by it.
     private static func hash(_ text: String) -> UInt64 {
         text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
     }

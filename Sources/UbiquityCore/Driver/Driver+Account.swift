@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The store follows the device's sign-in: each account has a file of its own.
+/// Follows the device's sign-in: each account has a store file of its own.
 extension Driver {
     mutating func follow(_ state: DeviceState, at now: ClockReading) {
         device = state
@@ -10,7 +10,7 @@ extension Driver {
             return engine.handle(.leaving, at: now)
         }
         if isLeaving {
-            // Back before anything was left.
+            // The device returned before the folder was left.
             (isLeaving, signedIn) = (false, nil)
             if state.signedIn == nil { engine.post(Notice(.accountChange, [])) }
         }
@@ -18,7 +18,8 @@ extension Driver {
     }
 
     private mutating func signIn(_ account: SignedInAccount?, at now: ClockReading) {
-        // A store without its file is not connected: nothing of it is on the disk, to be sent.
+        // A store without its file is not connected: nothing of it is on disk yet, so nothing can
+        // be sent.
         guard isOpen, account != signedIn else { return }
         signedIn = account
         guard isSynced, let account, let name = DeviceID(account.device) else {
@@ -29,13 +30,14 @@ extension Driver {
         engine.handle(.signedIn(account: account.account, device: name), at: now)
     }
 
-    /// Turns to the other account's file as soon as all is saved in this one, where it stays parked.
+    /// Switches to the other account's file once everything in this one is saved. Unsent writes
+    /// stay parked there.
     ///
-    /// If the other file cannot be opened, nothing of the account that is left is shown all the same,
-    /// and what is written is unsaved until it can.
+    /// If the other file cannot be opened, the app still sees nothing of the account that it left,
+    /// and its writes stay unsaved until the file opens.
     mutating func nextTurn(at now: ClockReading) -> Step? {
         guard let device else { return nil }
-        // No account has the folder that is left: it is being wiped.
+        // No account owns the folder being left: it is being wiped.
         let discardsUnsaved = !device.folders.values.contains(folder)
         let leaves = isLeaving && (engine.isSaved || discardsUnsaved)
         let target = leaves ? device.folder : isOpen ? nil : folder
@@ -55,7 +57,7 @@ extension Driver {
         return leaves ? turn(to: nil, discardsUnsaved, at: now) : nil
     }
 
-    /// - Parameter content: Nil: the file cannot be opened.
+    /// - Parameter content: Nil if the file cannot be opened.
     private mutating func turn(
         to content: DiskChanges?, _ discardsUnsaved: Bool, at now: ClockReading
     ) -> Step? {
@@ -68,8 +70,8 @@ extension Driver {
         return step
     }
 
-    /// The file of the account that is shown can be opened after all. The device may have turned to
-    /// another one meanwhile: then it is only saved, and left.
+    /// Continues with the file of the visible account, which can be opened after all. If the device
+    /// has switched to another account meanwhile, the file is only saved, and then left.
     private mutating func reopen(_ content: DiskChanges, at now: ClockReading) -> Step {
         engine.handle(.diskChanged(content), at: now)
         engine.handle(.hurry, at: now)
@@ -82,7 +84,7 @@ extension Driver {
         (file, opened, self.isOpen, isNextLeader) = (filesOpened, nil, isOpen, false)
         openingFolder = isOpen ? nil : folder
         if isOpen { opening = Attempt(isWanted: true) }
-        // What was written there since it was opened.
+        // Reads what was written there since it was opened.
         reading = Attempt(isWanted: true)
         return .use(file: file)
     }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The order in which a process drives one store: when it reads and saves the file, leads, follows
-/// the device's sign-in to another file, wakes, and ends.
+/// Drives one store in a process: decides when to read and save the file, lead, follow the device's
+/// sign-in to another file, wake and end.
 ///
-/// A value without threads or I/O, which owns the store's ``SyncEngine``. Tell it what happened with
-/// ``handle(_:at:)``, then carry out ``next(at:)`` until that is nil. The library does so on a queue,
-/// the simulator in virtual time, and tests of this module by calls.
+/// A value without threads or I/O that owns the store's ``SyncEngine``. Report events with
+/// ``handle(_:at:)``, then carry out ``next(at:)`` until it is nil. The library does so on a queue,
+/// the simulator in virtual time, and this module's tests by calls.
 ///
-/// At most one step that touches a file is under way, and there is no other step meanwhile: what it
-/// is answered with decides what comes next.
+/// At most one step that touches a file is under way, and no other step begins meanwhile, because
+/// its answer decides what comes next.
 package struct Driver: Sendable {
     /// The store as the app reads and writes it.
     package var engine: SyncEngine
-    /// Whether the store has a name at the server.
+    /// Whether the store has an identifier at the server.
     let isSynced: Bool
-    /// A step with an answer is under way.
+    /// A step that is answered by an event is under way.
     package internal(set) var isBusy = false
     private var isScheduled = false
 
@@ -23,29 +23,29 @@ package struct Driver: Sendable {
     package internal(set) var file = 0
     var filesOpened = 0
     var reading = Attempt(isWanted: true)
-    /// This process has the lease, and leads as soon as it knows all that is in the file.
+    /// This process holds the lease and leads once it has read everything in the file.
     var isNextLeader = false
 
     // The device's sign-in: Driver+Account.swift
     var account: Attempt
-    /// Nil: the store is in memory only, and belongs to no device.
+    /// Nil if the store is in memory only and belongs to no device.
     var device: DeviceState?
     /// The folder of the file in use.
     package internal(set) var folder: String
     package internal(set) var signedIn: SignedInAccount?
-    /// The account for which a link is to be made.
+    /// The account to connect to.
     var unconnected: (account: SignedInAccount, device: DeviceID)?
-    /// The device has turned to another account, and this store has not yet.
+    /// The device has switched to another account and this store has not yet.
     package internal(set) var isLeaving = false
-    /// The file to go on with.
+    /// The file to continue with.
     var opened: OpenedFile?
     var opening = Attempt(isWanted: true)
-    /// The folder of the file that is to be opened; nil: none is.
+    /// The folder of the file to open; nil if there is none.
     var openingFolder: String?
-    /// The file in use could be opened.
+    /// Whether the file in use could be opened.
     var isOpen = true
 
-    // What the app asked for
+    // Requests of the app
     private var isHurried = false
     private var isSynchronizing = false
     private var end = End.none
@@ -54,7 +54,7 @@ package struct Driver: Sendable {
     struct OpenedFile: Sendable {
         var number: Int
         var folder: String
-        /// Nil: it is being opened.
+        /// Nil while it is being opened.
         var content: DiskChanges?
     }
 
@@ -62,9 +62,10 @@ package struct Driver: Sendable {
 
     /// - Parameters:
     ///   - content: Everything in the store's file.
-    ///   - device: As it was when the file was opened, in its folder. Nil: the store is in memory.
-    ///   - isSynced: Whether the store has a name at the server.
-    ///   - seed: Any number that no other process of this device has.
+    ///   - device: The state of the device when the file was opened in its folder; nil for a store
+    ///     in memory.
+    ///   - isSynced: Whether the store has an identifier at the server.
+    ///   - seed: A number that no other process of this device has.
     package init(
         content: DiskChanges, device: DeviceState?, isSynced: Bool = true,
         settings: SyncEngine.Settings = SyncEngine.Settings(), seed: UInt64, at now: ClockReading
@@ -74,11 +75,11 @@ package struct Driver: Sendable {
         self.device = device
         folder = device?.folder ?? ""
         account = Attempt(isWanted: device != nil)
-        // Not later: a round trip asked for right away must not find the device signed out.
+        // Not later: a round trip requested right away must not find the device signed out.
         if let device { follow(device, at: now) }
     }
 
-    // MARK: - What happened
+    // MARK: - Events
 
     package mutating func handle(_ event: Event, at now: ClockReading) {
         switch event {
@@ -122,7 +123,7 @@ package struct Driver: Sendable {
         }
     }
 
-    /// A save was answered, and proves that the file can be read as well.
+    /// Takes note of an answer. A successful save also proves that the file can be read.
     private mutating func answered(by event: SyncEngine.Event) {
         switch event {
         case .saved, .saveConflicted:
@@ -137,7 +138,7 @@ package struct Driver: Sendable {
         isBusy = false
         reading.succeed()
         if let changes { engine.handle(.diskChanged(changes), at: now) }
-        // A leader has read all that was saved before it got the lease.
+        // A leader has read everything that was saved before it got the lease.
         if isNextLeader, !reading.isWanted {
             isNextLeader = false
             engine.handle(.leading(true), at: now)
@@ -156,20 +157,20 @@ package struct Driver: Sendable {
 
     private mutating func report(_ failure: String) { reports.append(failure) }
 
-    // MARK: - What to do
+    // MARK: - Steps
 
-    /// - Returns: Whether the caller has to see to it that the steps are carried out; if not,
-    ///   somebody else is about to.
+    /// - Returns: Whether the caller must arrange for the steps to be carried out. If not, they are
+    ///   already scheduled.
     package mutating func schedule() -> Bool {
         defer { isScheduled = true }
         return !isScheduled
     }
 
-    /// What is scheduled will not be carried out.
+    /// Records that the scheduled steps will not be carried out.
     package mutating func unschedule() { isScheduled = false }
 
-    /// What to do now; nil: nothing until the answer of what is under way, the next event or
-    /// ``nextWake``.
+    /// The next step; nil if there is none until the current step is answered, the next event
+    /// arrives or ``nextWake`` is reached.
     package mutating func next(at now: ClockReading) -> Step? {
         if !isBusy, let step = nextStep(at: now) {
             isBusy = step.isAnswered
@@ -209,20 +210,20 @@ package struct Driver: Sendable {
         return .close
     }
 
-    /// When time alone will make something possible, by the uptime in milliseconds; nil: never.
+    /// The uptime in milliseconds at which time alone makes a step possible; nil means never.
     package var nextWake: Int64? {
         if isBusy || end == .reached { return nil }
         return [engine.nextWake, reading.retryAt, account.retryAt, opening.retryAt]
             .compactMap(\.self).min()
     }
 
-    /// Whether all is done, for good.
+    /// Whether everything is done, for good.
     package var isClosed: Bool { end == .reached }
 
-    /// Why the disk did not save or could not be read; nil: it did, or nothing was asked of it.
+    /// The reason the disk did not save or could not be read; nil if it worked or was not used.
     var diskFailure: String? { engine.diskFailure ?? reading.failure }
 
-    /// How the sync stands.
+    /// The current sync status.
     package var status: EngineStatus {
         var status = engine.status
         status.diskFailure = diskFailure

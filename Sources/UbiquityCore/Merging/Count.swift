@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What one run of an app has counted under a key: the total, and how often it has counted.
+/// A run's count under a key: its total, and how many times it has counted.
 ///
-/// Nobody else writes it, so of two the one that was counted more often is the later, whatever their
-/// stamps: a clone, or a device that was restored from an older copy, may send an older one later.
+/// Only the run itself writes it. Of two versions, the one with more times is the later, whatever
+/// their stamps: a clone, or a device restored from a backup, may send an older one later.
 struct Count: Sendable {
     var times: Int64
     var total: Number
@@ -13,7 +13,7 @@ struct Count: Sendable {
         self.total = total
     }
 
-    /// Nil for a value that no run of this kind wrote.
+    /// Fails for a value that is not a count.
     init?(_ value: PropertyListValue?) {
         guard case .array(let parts)? = value, parts.count == 2,
             case .integer(let times) = parts[0],
@@ -24,6 +24,6 @@ struct Count: Sendable {
 
     var value: PropertyListValue { .array([.integer(times), total.value]) }
 
-    /// Says that all of this is removed: added to it, it gives nothing.
+    /// The record that removes all of this: added to the count, it gives zero.
     var removal: Count { Count(times: times, total: .zero - total) }
 }

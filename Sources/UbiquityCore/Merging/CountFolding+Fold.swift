@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// MARK: - What is listed
+// MARK: - Listed counts
 
 extension CountFolding {
     /// A run's parts.
@@ -12,7 +12,7 @@ extension CountFolding {
         var stamp: Stamp { [count, removal].compactMap { $0?.stamp }.max()! }
     }
 
-    /// The listed runs of each counted key. What is no count, nobody adds up.
+    /// The listed runs of each counted key. Values that are not counts are not added up.
     func listedCounts(_ stored: PushAdmission.Stored) -> [Key: [Key: Listed]] {
         var all: [Key: [Key: Listed]] = [:]
         guard !counters.isEmpty else { return all }
@@ -29,7 +29,8 @@ extension CountFolding {
         return all
     }
 
-    /// Where too many are listed, those that nobody has touched for longest go, until half are left.
+    /// Folds runs if too many are listed: those untouched for longest go first, until half are
+    /// left.
     mutating func fold(
         _ listed: [Key: Listed], _ change: inout Change, _ stored: inout PushAdmission.Stored
     ) {
@@ -82,7 +83,7 @@ extension CountFolding {
             Record(key: part, content: .value(content.value), stamp: max(old ?? stamp, stamp)))
     }
 
-    /// - Parameter removal: The furthest of the fold that was pushed.
+    /// - Parameter removal: The pushed removal of the fold that reaches furthest.
     func take(
         _ removal: (mark: FoldMark, write: Record)?, of key: Key, _ runs: [Key], _ change: Change,
         _ stored: inout PushAdmission.Stored
@@ -119,8 +120,8 @@ extension PushAdmission.Stored {
         newest = max(newest, record.stamp.timestamp)
     }
 
-    /// Sees to it that nothing is listed there, as of a deletion later than a write.
-    /// - Parameter anew: Although it is so already.
+    /// Makes sure that the key is not listed, as if deleted later than a write.
+    /// - Parameter anew: Writes the deletion even if there is one already.
     mutating func bury(_ key: Key, under stamp: Stamp, anew: Bool = false) {
         var stamp = stamp
         if let old = records[key], old.content == .deleted {
@@ -132,6 +133,6 @@ extension PushAdmission.Stored {
 }
 
 extension Stamp {
-    /// Later than this one, and not than any that its author makes later.
+    /// The stamp just after this one, and before any that its author makes later.
     var following: Stamp { Stamp(timestamp.next, .unassigned) }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// MARK: - What is remembered no longer
+// MARK: - Dropped increments
 
 extension CountFolding {
-    /// Whether what a write counts, or removes, may be among the increments that are forgotten: it could be
-    /// counted twice, or stay though it was removed.
+    /// Whether what a write counts or removes may be among the increments already dropped. It could
+    /// be counted twice, or stay although it was removed.
     /// - Parameters:
-    ///   - before: What was stored before the push.
-    ///   - records: What is by now.
+    ///   - before: The state before the push.
+    ///   - records: The current state.
     func isTooOld(
         _ transaction: Transaction, _ before: PushAdmission.Stored, _ records: [Key: Record],
         tellsHad: Bool

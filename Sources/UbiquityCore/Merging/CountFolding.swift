@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The effect of a push on counters: on those of which the server has folded runs, and the folding of more.
+/// Applies a push to the counters whose runs the server has folded, and folds further runs.
 ///
-/// Each run of an app that counts leaves a part, and each removal another one. The server alone sees all
-/// in one order, so it alone may put a run's count into a sum, ``PartID/fold``, and list it no more. What
-/// then comes late of that run, a copy or what it counted since, meets the ``FoldedIncrement``s
-/// and is in the sum once.
+/// Each run of an app that counts leaves a part, and each removal another one. Only the server sees
+/// all writes in one order, so only the server may move a run's count into a sum, ``PartID/fold``,
+/// and stop listing the run. A late write of that run, a copy or a continued count, is compared
+/// with the ``FoldedIncrement``s, so that everything is in the sum once.
 ///
-/// Of a fold [N, X] and its removal [M, -Y]: X is all that was ever folded and not removed by then, and Y
-/// what was removed since: all up to the mark M, and of what was folded after it each increment that
-/// somebody removed who had seen it as its run's own.
+/// For a fold [N, X] and its removal [M, -Y]: X is everything that was ever folded and had not been
+/// removed at that time. Y is everything removed since: all up to the mark M, and, of later
+/// increments, each one whose remover had seen it as its run's own.
 ///
-/// The writes are taken first, each with its transaction, and change nothing but at the end of the push.
+/// The writes are collected first, each with its transaction, and take effect at the end of the
+/// push.
 struct CountFolding {
     struct Late {
         var count: Count
@@ -22,9 +23,9 @@ struct CountFolding {
     struct Counter {
         var counts: [Key: Late] = [:]
         var removals: [Key: Late] = [:]
-        /// The removal of the fold that has seen most of it.
+        /// The removal that has seen the most of the fold.
         var removal: (mark: FoldMark, write: Record)?
-        /// The writes of devices to the fold and its removal.
+        /// The devices' writes to the fold and its removal.
         var ofFold: [Record] = []
     }
 
@@ -32,7 +33,7 @@ struct CountFolding {
     private let lineage: Lineage
     let mark: FoldMark
     let forgotten: FoldHorizon
-    /// The increments of each run, in the order of their times.
+    /// The increments of each run, ordered by their times.
     private(set) var increments: [Key: [FoldedIncrement]] = [:]
     private(set) var counters: [Key: Counter] = [:]
     private var changed: [FoldedIncrement.ID: FoldedIncrement] = [:]
@@ -50,14 +51,15 @@ struct CountFolding {
 
     // MARK: - Each write
 
-    /// Whether a write is not to be listed: its run is folded, or it is of the fold itself.
+    /// Whether a write is not to be listed, because its run is folded or because it belongs to the
+    /// fold itself.
     func absorbs(_ write: Record) -> Bool {
         guard write.key.isCount else { return false }
         return write.key.isOfFold
             || increments[write.key.run] != nil && Count(write.content.value) != nil
     }
 
-    /// Takes a write that it ``absorbs(_:)``, or another one of a count.
+    /// Collects a write that it ``absorbs(_:)``, or another write of a count.
     mutating func take(_ write: Record) {
         guard write.key.isCount else { return }
         let whole = write.key.whole
@@ -66,7 +68,7 @@ struct CountFolding {
         guard absorbs(write) else { return }
         if write.key.isOfFold {
             counter.ofFold.append(write)
-            // A deletion would not say up to where, and more when it is repeated.
+            // A deletion does not say how far it reaches, and would reach further when repeated.
             guard write.key.isRemoval, let place = Count(write.content.value).flatMap(place)
             else { return }
             if counter.removal.map({ $0.mark < place }) ?? true { counter.removal = (place, write) }
@@ -80,13 +82,14 @@ struct CountFolding {
         }
     }
 
-    /// Keeps of a run that which has come furthest.
+    /// Keeps the write of a run that has come furthest.
     private static func keep(_ late: Late, of run: Key, in all: inout [Key: Late]) {
         if let other = all[run], other.count.times >= late.count.times { return }
         all[run] = late
     }
 
-    /// The mark up to which the author of a removal has seen the fold; nil: nothing that is here.
+    /// The mark up to which the author of a removal has seen the fold; nil if that mark is not in
+    /// this history.
     func place(of removal: Count) -> FoldMark? {
         lineage.place(of: FoldMark(rawValue: removal.times))
     }
@@ -98,8 +101,8 @@ struct CountFolding {
 
     // MARK: - All of them
 
-    /// Changes each counter as the push has it in the end.
-    /// - Returns: The increments to be stored.
+    /// Brings each counter to its state after the push.
+    /// - Returns: The increments to store.
     mutating func finish(_ stored: inout PushAdmission.Stored) -> [FoldedIncrement] {
         let runs = Dictionary(grouping: increments.keys, by: \.whole)
         let listed = listedCounts(stored)
@@ -111,10 +114,10 @@ struct CountFolding {
 
     /// The changes of a counter's fold.
     struct Change {
-        /// The sum of what was added and nobody had removed, and the greatest stamp of that.
+        /// The sum of what was added and not yet removed by anyone, and its greatest stamp.
         var added: Number?
         var addedStamp: Stamp?
-        /// The sum of what was removed of that which the fold shows.
+        /// The sum of what was removed from the fold's visible total.
         var removed: Number?
         var removedStamp: Stamp?
         /// The runs that are folded for the first time.
@@ -153,7 +156,7 @@ struct CountFolding {
         }
     }
 
-    /// A count that comes when its run is folded.
+    /// Adds a count that arrives after its run was folded.
     private mutating func add(_ late: Late, of run: Key, _ change: inout Change) {
         guard let last = increments[run]?.last, late.count.times > last.times,
             late.count.total.real.isFinite
@@ -167,9 +170,10 @@ struct CountFolding {
         change.add(amount, late.stamp)
     }
 
-    /// A removal that comes when its run is folded. An increment within which it falls becomes two.
-    /// - Parameter mark: Up to where the fold is removed with all that is in it.
-    /// - Returns: Whether it goes beyond all that its run has counted.
+    /// Applies a removal that arrives after its run was folded. If it ends within an increment,
+    /// that increment is split in two.
+    /// - Parameter mark: The mark up to which the whole fold is removed.
+    /// - Returns: Whether the removal goes beyond everything that its run has counted.
     private mutating func remove(
         _ late: Late, of run: Key, after mark: FoldMark, _ change: inout Change
     ) -> Bool {

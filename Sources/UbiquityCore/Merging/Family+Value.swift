@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Family {
-    /// What the app sees; nil: nothing.
+    /// The value that the app sees; nil if there is none.
     ///
-    /// The same on every device that has the same parts, in whatever order they came.
+    /// The same on every device that has the same parts, in whatever order they arrived.
     /// - Complexity: O(*n* log *n*) in the number of parts.
     func value(_ resolver: Resolver?) -> PropertyListValue? {
         guard let policy else { return parts.last?.value ?? base?.value }
@@ -18,13 +18,14 @@ extension Family {
         }
     }
 
-    /// Real numbers in the order of the parts' names, for the order of their sum shows.
+    /// Adds numbers in the order of the parts' names, because the order matters for real numbers.
     private func sum(of parts: [Part]) -> PropertyListValue {
         let numbers = parts.sorted { $0.id < $1.id }.compactMap(counted(by:))
         return numbers.reduce(base.flatMap { Number($0.value) } ?? .zero, +).value
     }
 
-    /// Of the class that was written last: the rest is of another version of the app.
+    /// The greatest among the values of the class written last. Values of other classes come from
+    /// another version of the app.
     private func greatest(
         of parts: [Part], _ isLess: (Magnitude, Magnitude) -> Bool
     ) -> PropertyListValue? {
@@ -49,7 +50,8 @@ extension Family {
         return .dictionary(entries)
     }
 
-    /// Without a rule, the last one. Equal ones are one.
+    /// The value that the rule makes of all siblings, equal ones counted once; the last one without
+    /// a rule.
     private func resolved(_ parts: [Part], _ resolver: Resolver?) -> PropertyListValue? {
         var siblings = parts.map { Sibling(value: $0.value, stamp: $0.stamp) }
         if let base { siblings.append(base) }
@@ -64,7 +66,7 @@ extension Family {
 }
 
 extension Sequence<Record> {
-    /// What an app sees of a store that has these records, where no rule of its own is known.
+    /// The values that an app without merge rules of its own sees of these records.
     package var visibleValues: [Key: PropertyListValue] {
         EntryTable(disk: map { StoredEntry(key: $0.key, confirmed: $0) }).values
     }

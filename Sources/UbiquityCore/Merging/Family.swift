@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All that one key has: its own value, which a write without a policy put there, and its parts.
+/// Everything stored for one key: its own value, written without a policy, and its parts.
 struct Family: Sendable {
     struct Part: Sendable {
         var id: PartID
@@ -12,13 +12,13 @@ struct Family: Sendable {
         }
     }
 
-    /// What the key itself has; nil: nothing.
+    /// The key's own value; nil if there is none.
     let base: Sibling?
-    /// In the order in which they were written; deletions are not among them.
+    /// In the order in which they were written, without deletions.
     let all: [Part]
-    /// Those that are not removed, likewise.
+    /// The parts that are not removed, in the same order.
     let parts: [Part]
-    /// How far each run's count is removed.
+    /// The extent to which each run's count is removed.
     private let removals: [PartID: Count]
 
     init(base: Sibling?, parts: [Part]) {
@@ -38,23 +38,24 @@ struct Family: Sendable {
         }
     }
 
-    /// The kind of the parts; of several, which two versions of an app wrote, that of the last.
+    /// The policy of the parts. If two versions of an app wrote several kinds, that of the last
+    /// part.
     var policy: MergePolicy? { parts.last.flatMap { $0.id.policy } }
 
-    /// Those of one kind that are not removed.
+    /// The parts of one kind that are not removed.
     func parts(of policy: MergePolicy) -> [Part] { parts.filter { $0.id.policy == policy } }
 
-    /// What a part has, removed or not; nil: nothing, or it was deleted.
+    /// The value of a part, removed or not; nil if there is none or it was deleted.
     func content(of id: PartID) -> PropertyListValue? { all.first { $0.id == id }?.value }
 
-    /// What a run has counted that is not removed.
+    /// The part of a run's count that is not removed.
     func counted(by part: Part) -> Number? {
         Count(part.value).map { $0.total + (removals[part.id.removal]?.total ?? .zero) }
     }
 
     func isRemoved(_ id: PartID) -> Bool { removals[id.removal] != nil }
 
-    /// What removes all that is seen of the parts, and nothing that comes to them later.
+    /// The writes that remove everything visible of the parts, and nothing added to them later.
     var removal: [PartID: Content] {
         Dictionary(parts.map(Self.removal(of:))) { $1 }
     }
@@ -74,6 +75,6 @@ struct Family: Sendable {
         return (part.id, .deleted)
     }
 
-    /// The same for one of them.
+    /// The write that removes one of them.
     func removal(of part: Part) -> (PartID, Content) { Self.removal(of: part) }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A step of a run's count that the server has folded: it is in the sum of ``PartID/fold``, and the run's
-/// part is listed no more.
+/// A step of a run's count that the server has folded: it is in the sum ``PartID/fold``, and the
+/// run's part is no longer listed.
 ///
-/// The rows of one run follow one another, in the order of their times, and tell what comes late from
-/// what is there already.
+/// The rows of a run follow one another in the order of their times, and separate late news from
+/// what is already there.
 package struct FoldedIncrement: Hashable, Sendable {
     package struct ID: Hashable, Sendable {
         package var run: Key
@@ -13,18 +13,19 @@ package struct FoldedIncrement: Hashable, Sendable {
 
     /// The part in which the run counted.
     package var run: Key
-    /// The number of times that the row before it goes up to; ``beginning``: it is the run's first.
+    /// The number of times that the previous row goes up to, or ``beginning`` for the run's first
+    /// row.
     package var after: Int64
-    /// The number of times up to which this one goes.
+    /// The number of times that this row goes up to.
     package var times: Int64
     package var amount: Number
-    /// The run's count up to there.
+    /// The run's count up to this row.
     package var total: Number
-    /// When it was folded.
+    /// The moment of folding.
     package var mark: FoldMark
-    /// Whether somebody removed it who had seen it as the run's own, before or after it was folded.
+    /// Whether someone who had seen it as the run's own removed it, before or after the folding.
     package var isRemoved: Bool
-    /// Of the write that brought it.
+    /// The timestamp of the write that brought it.
     package var timestamp: HybridTimestamp
 
     package static let beginning = Int64.min
@@ -46,9 +47,9 @@ package struct FoldedIncrement: Hashable, Sendable {
     package var id: ID { ID(run: run, times: times) }
 }
 
-/// A moment of a counter's folding, the number of times of ``PartID/fold``: the revision, and 24 bits of
-/// the epoch in which it was committed. Of another history, such as that of a server which was
-/// restored since, it is told by these.
+/// A moment in a counter's folding, used as the number of times of ``PartID/fold``: the revision,
+/// and 24 bits of the epoch in which it was committed. These bits tell it from marks of another
+/// history, such as that of a server since restored from a backup.
 package struct FoldMark: Hashable, Comparable, Sendable {
     private static let tagBits: Int64 = 24
     package static let zero = FoldMark(rawValue: 0)
@@ -73,8 +74,8 @@ package struct FoldMark: Hashable, Comparable, Sendable {
 }
 
 extension Lineage {
-    /// The mark in this history for one that may be of a history which branched off: up to there somebody
-    /// has seen this one who has seen that; nil: nobody knows.
+    /// Translates a mark of a possibly branched history into one of this history, such that whoever
+    /// has seen that has seen this; nil if there is no such mark.
     func place(of mark: FoldMark) -> FoldMark? {
         guard mark.rawValue > 0 else { return nil }
         let begun = spans.prefix { $0.firstRevision <= mark.revision }
@@ -89,11 +90,11 @@ extension Lineage {
     }
 }
 
-/// The end of a store's folded increments that are forgotten.
+/// The end of a store's folded increments that have been dropped.
 package struct FoldHorizon: Hashable, Sendable {
-    /// The greatest timestamp of one that is.
+    /// The greatest timestamp of a dropped increment.
     package var timestamp: HybridTimestamp
-    /// All of revisions up to this one are; 0: none is.
+    /// All increments up to this revision are dropped; 0 if none are.
     package var revision: Int64
 
     package init(timestamp: HybridTimestamp = .zero, revision: Int64 = 0) {
@@ -101,12 +102,13 @@ package struct FoldHorizon: Hashable, Sendable {
     }
 }
 
-/// The folded increments of a key that the server looks up for a push.
+/// The folded increments of a key that the server must look up for a push.
 package struct FoldedQuery: Hashable, Sendable {
     package var key: Key
-    /// All of these runs.
+    /// All increments of these runs.
     package var runs: Set<Key> = []
-    /// Those of any run that are not removed, from after this mark on; nil: only those of the runs.
+    /// The increments of any run from after this mark on that are not removed; nil to select those
+    /// of `runs` only.
     package var after: FoldMark?
 
     package func matches(_ increment: FoldedIncrement) -> Bool {
@@ -117,14 +119,16 @@ package struct FoldedQuery: Hashable, Sendable {
 }
 
 extension Push {
-    /// The keys of which it counts something. All listed counts of theirs decide what is folded.
+    /// The keys under which the push counts something. All their listed counts decide what is
+    /// folded.
     package var countedKeys: Set<Key> {
         transactions.reduce(into: []) { keys, transaction in
             for write in transaction.writes where write.key.isCount { keys.insert(write.key.whole) }
         }
     }
 
-    /// - Parameter records: What the store has of the push's keys, and all counts of ``countedKeys``.
+    /// - Parameter records: The stored records of the push's keys, and all counts of
+    ///   ``countedKeys``.
     package func foldedQueries(_ records: [Key: Record]) -> [FoldedQuery] {
         var queries: [Key: FoldedQuery] = [:]
         for write in transactions.lazy.flatMap(\.writes) where write.key.isCount {
@@ -142,22 +146,22 @@ extension Push {
 }
 
 extension PartID {
-    /// The sum of all runs that the server has ever folded, which are no longer listed.
-    /// Its removal is as any run's.
+    /// The sum of all runs that the server has folded, which are no longer listed. It is removed
+    /// like any run.
     package static let fold = PartID("\(MergePolicy.counter.rawValue)+")!
 }
 
 extension Key {
-    /// Between these are the bytes of all of the key's counts.
+    /// The range that contains the bytes of all of the key's counts.
     package var boundsOfCounts: (lower: [UInt8], upper: [UInt8]) {
         let kind = part(PartID(String(MergePolicy.counter.rawValue))!).bytes
         return (kind, kind.dropLast() + [kind.last! + 1])
     }
 
-    /// Whether it is a counter's fold or says how far that was removed.
+    /// Whether it is a counter's fold or the fold's removal.
     var isOfFold: Bool { part == .fold || part == PartID.fold.removal }
 
-    /// Of a run's count, or of its removal: the count.
+    /// The key of the count, for a run's count or its removal.
     package var run: Key {
         guard let part, part.isRemoval else { return self }
         return PartID("\(MergePolicy.counter.rawValue)\(part.name.dropFirst())").map {
@@ -166,7 +170,7 @@ extension Key {
             ?? self
     }
 
-    /// Of a run's count: what says how far that was removed.
+    /// The key of the removal, for a run's count.
     var removal: Key { part.map { whole.part($0.removal) } ?? self }
 }
 
@@ -177,7 +181,7 @@ extension Count {
         return FoldMark(rawValue: removal?.times ?? 0)
     }
 
-    /// Greater ones would make the sum inexact for good; they stay as they are.
+    /// A greater count would make the sum inexact for good, so it is not folded.
     private static let foldedMax = 9_007_199_254_740_992.0
 
     var canBeFolded: Bool { abs(total.real) <= Self.foldedMax }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A run's count that is kept outside of the store as well, by who can neither write both at once nor
-/// be sure what became of a write: it says what the run has counted in all, and saying that again
+/// A run's count that is also kept outside of the store, by someone who can neither write both at
+/// once nor be sure that a write succeeded. It holds the run's whole count, so writing it again
 /// changes nothing.
 package struct KeptCount: Hashable, Sendable {
-    /// Names the run, drawn by chance.
+    /// The run's name, drawn at random.
     package let run: UInt64
     package private(set) var times: Int64 = 0
     private var total = PropertyListValue.integer(0)
 
-    /// More often than anything counts: what a damaged file says beyond it is no count.
+    /// More than any run ever counts. A damaged file with a greater number has no count.
     private static let timesMax: Int64 = 1 << 56
 
-    /// A run that has counted nothing.
+    /// Makes a run that has counted nothing.
     package init(run: UInt64) { self.run = run }
 
-    /// Nil where either is no number. Nothing counts as zero.
+    /// Returns nil if either is not a number. No value counts as zero.
     package func adding(from old: PropertyListValue?, to new: PropertyListValue) -> KeptCount? {
         guard let new = Number(new), let old = old.map(Number.init) ?? .zero else { return nil }
         var count = self
@@ -32,7 +32,7 @@ package struct KeptCount: Hashable, Sendable {
         .array([.data(withUnsafeBytes(of: run.bigEndian, Array.init)), .integer(times), total])
     }
 
-    /// Nil for anything else than ``propertyList`` gives.
+    /// Fails for anything that ``propertyList`` does not produce.
     package init?(_ propertyList: PropertyListValue) {
         guard case .array(let fields) = propertyList, fields.count == 3,
             case .data(let run) = fields[0], run.count == 8, case .integer(let times) = fields[1],

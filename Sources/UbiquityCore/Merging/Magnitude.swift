@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value that is greater or less than another of its class: a number, a date or a string.
+/// A value that can be compared with others of its class: a number, a date or a string.
 struct Magnitude: Sendable {
     enum Class: Int, Hashable, Sendable {
         case number, date, string
@@ -10,7 +10,7 @@ struct Magnitude: Sendable {
     let value: PropertyListValue
     private let size: Double
 
-    /// Nil for a value of another type.
+    /// Fails for a value of another type.
     init?(_ value: PropertyListValue) {
         switch value {
         case .integer(let number): (`class`, size) = (.number, Double(number))
@@ -23,17 +23,17 @@ struct Magnitude: Sendable {
         self.value = value
     }
 
-    /// A part's content that says up to where it is removed.
+    /// The content of a part that says up to which value it is removed.
     static func removal(of value: PropertyListValue) -> PropertyListValue { .array([value]) }
 
-    /// Nil for anything else than ``removal(of:)`` gives.
+    /// Fails for anything that ``removal(of:)`` does not produce.
     init?(removed value: PropertyListValue) {
         guard case .array(let values) = value, values.count == 1 else { return nil }
         self.init(values[0])
     }
 
-    /// An order of all: what is the same number in different types is ordered too, for every device
-    /// must choose the same. That of classes means nothing.
+    /// A total order. The same number in different types is ordered as well, because every device
+    /// must choose the same. The order of the classes is arbitrary.
     func isLess(than other: Magnitude) -> Bool {
         if `class` != other.class { return `class`.rawValue < other.class.rawValue }
         return size != other.size ? size < other.size : value < other.value

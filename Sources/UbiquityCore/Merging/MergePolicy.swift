@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How the writes of a key merge that would replace one another.
+/// The rule for merging writes of a key that would otherwise replace one another.
 ///
-/// Such a key has parts, each an entry of its own in engine, disk, protocol and server, and beside them
-/// what the key itself has: the value that was last written without a policy. What is written is put so
-/// that this loses nothing, and what the app sees is made of all of it, by ``Family``. Who knows nothing
-/// of policies carries the parts all the same.
+/// Such a key has parts. Each is an entry of its own in the engine, on disk, in the protocol and on
+/// the server. Beside them is the key's own value, which was last written without a policy. Writes
+/// are stored so that nothing is lost, and ``Family`` makes the visible value of all of it. Clients
+/// that know nothing of policies carry the parts along.
 ///
-/// A removal, and a write without a policy, replaces what its author has seen and nothing else. Parts that
-/// change in place, which only their run does, say so by how far they had come, see ``PartOrder``.
+/// A removal, and a write without a policy, replaces what its author has seen and nothing else.
+/// Parts that only their own run changes say how far they had come, see ``PartOrder``.
 package enum MergePolicy: Character, Hashable, Sendable, CaseIterable {
-    /// A number. Each run of each app has a part for what it has counted, and the parts add up. A second
-    /// part of that run, counted negatively, says how far that was removed.
+    /// A number. Each run of each app has a part with its count, and the parts are added up. A
+    /// second part of the run, counted negatively, says how much of that is removed.
     case counter = "c"
-    /// A number, date or string. Each run of each app has a part for the greatest that it wrote; removed,
-    /// the part says up to where.
+    /// A number, date or string. Each run of each app has a part with the greatest value that it
+    /// wrote. When the part is removed, it says up to which value.
     case maximum = "x"
-    /// The same for smaller ones.
+    /// The same with the smallest value.
     case minimum = "n"
-    /// An array without repetition. Each element is a part.
+    /// An array without duplicates. Each element is a part.
     case array = "a"
-    /// A dictionary. Each entry is a part, under its own name.
+    /// A dictionary. Each entry is a part with its own name.
     case dictionary = "d"
-    /// Any value. A part is a value that came in place of all that its author knew; where several
-    /// are left, the app's own rule makes one of them.
+    /// Any value. A part is a value that replaced everything its author knew. Where several are
+    /// left, the app's own rule makes one value of them.
     case register = "r"
 }
 
 extension PartID {
-    /// Nil for a kind that this program does not know.
+    /// Nil for a kind that this version does not know.
     package var policy: MergePolicy? {
-        // Not the first character: an accent at the beginning of a name would be a part of it.
+        // Not the first character: an accent at the beginning of the name would combine with it.
         text.string.unicodeScalars.first.flatMap { MergePolicy(rawValue: Character($0)) }
     }
 
-    /// What stands after the kind.
+    /// The part's name without its kind.
     var name: String { String(text.string.unicodeScalars.dropFirst()) }
 
-    /// Of what a run counts: the part that says how far that was removed.
+    /// The part that says how much of this run's count is removed.
     var removal: PartID { PartID("\(MergePolicy.counter.rawValue)-\(name)") ?? self }
 
-    /// Whether it is one of those.
+    /// Whether it is the removal of a count.
     var isRemoval: Bool { policy == .counter && name.hasPrefix("-") }
 }
 
 extension Key {
-    /// Whether it is what a run has counted, or how far that was removed. A device that was away for long
-    /// must not lose what it counted meanwhile.
+    /// Whether it is a run's count or the removal of one. A device that was away for long must not
+    /// lose what it counted meanwhile.
     var isCount: Bool { part?.policy == .counter }
 }
 
 extension MergePolicy {
-    /// Whether the value is of a kind that can be merged so.
+    /// Whether this policy can merge the value.
     package func fits(_ value: PropertyListValue) -> Bool {
         switch self {
         case .counter: Number(value) != nil

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A number that can be added and taken away: whole as long as all that is added is whole.
+/// A number that can be added and subtracted. It stays an integer as long as all operands are
+/// integers.
 package struct Number: Hashable, Sendable {
     private enum Kind: Hashable {
         case integer(Int64)
@@ -13,7 +14,7 @@ package struct Number: Hashable, Sendable {
 
     private init(kind: Kind) { self.kind = kind }
 
-    /// Nil for a value that is no number; a Bool is none.
+    /// Fails for a value that is not a number; a Bool is not one.
     package init?(_ value: PropertyListValue) {
         switch value {
         case .integer(let number): kind = .integer(number)
@@ -44,7 +45,7 @@ package struct Number: Hashable, Sendable {
         }
     }
 
-    /// What does not fit into an integer stays at its end.
+    /// An integer that overflows becomes the nearest `Int64`.
     package static func + (a: Number, b: Number) -> Number {
         guard case .integer(let a) = a.kind, case .integer(let b) = b.kind else {
             return Number(kind: .real(a.real + b.real))

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a proposal writes, each part's new value or its deletion, and nothing twice.
+/// The writes that a proposal makes: the new value or the deletion of each part, each at most once.
 ///
-/// What the key itself has, a plain value, is never made into parts: it stays beside them, where only
-/// other plain writes replace it. Two devices that go on from it do not take it twice.
+/// The key's own plain value is never turned into parts. It stays beside them, where only other
+/// plain writes replace it, so two devices that continue from it do not take it twice.
 struct PartChanges {
     private let key: Key
     private let family: Family
     private let policy: MergePolicy
-    /// What the key itself is to have; nil: as it is.
+    /// The new content of the key itself; nil if it is unchanged.
     private(set) var base: Content?
     private(set) var parts: [PartID: Content] = [:]
 
-    /// The most parts of a maximum or minimum that a raise leaves, its own included. What others do to
-    /// those that went long ago can no longer be told from what was seen.
+    /// The most parts of a maximum or minimum that a raise leaves, including its own. Changes to
+    /// parts dropped long ago can no longer be told from what was seen.
     static let reachedPartsMax = 16
 
     /// - Parameters:
-    ///   - family: What the key has.
+    ///   - family: The current state of the key.
     ///   - resolver: The app's own rule, for ``MergePolicy/register``.
     init(
         _ proposal: Proposal, into key: Key, of family: Family, _ resolver: Resolver?,
@@ -47,12 +47,12 @@ struct PartChanges {
         }
     }
 
-    // MARK: - What is there
+    // MARK: - Current state
 
-    /// What the key itself will have.
+    /// The future value of the key itself.
     private var plain: PropertyListValue? { base.map(\.value) ?? family.base?.value }
 
-    /// The parts of this kind that stay.
+    /// The parts of this kind that remain.
     private var kept: [Family.Part] {
         family.parts(of: policy).filter { parts[$0.id] == nil }
     }
@@ -62,8 +62,8 @@ struct PartChanges {
         parts[id] = content
     }
 
-    /// What another version of the app wrote, with another policy or of another kind, is replaced by a
-    /// plain value, or by nothing where this policy can do nothing with it.
+    /// Replaces what another version of the app wrote, with another policy or of another kind, by a
+    /// plain value, or by nothing if this policy cannot use it.
     private mutating func takeOver(_ visible: PropertyListValue?) {
         if let last = family.parts.last, last.id.policy != policy {
             base = visible.flatMap { policy.fits($0) ? .value($0) : nil } ?? .deleted
@@ -74,7 +74,7 @@ struct PartChanges {
         for part in family.parts where part.id.policy != policy { remove(part) }
     }
 
-    // MARK: - What is new
+    // MARK: - New state
 
     private mutating func count(
         from old: PropertyListValue?, to new: PropertyListValue, isNew: Bool,
@@ -82,7 +82,7 @@ struct PartChanges {
     ) {
         let difference =
             (Number(new) ?? .zero) - (old.flatMap { Number($0) } ?? .zero)
-        // A counter that was never counted is there all the same, as a zero.
+        // A counter that was set but never counted must exist, as zero.
         guard !difference.isZero || isNew else { return }
         let own = names.continued(policy, under: key, in: family)
         let counted = own.flatMap { Count($0.content) } ?? Count(times: 0, total: .zero)
@@ -107,7 +107,7 @@ struct PartChanges {
                 && !(policy == .maximum ? old.isLess(than: new) : new.isLess(than: old))
         }
         guard !isBeaten else { return }
-        // It takes the place of what is of another class.
+        // Replaces values of another class.
         if let plain, Magnitude(plain)?.class != new.class { base = .deleted }
         for part in kept where Magnitude(part.value)?.class != new.class { remove(part) }
         let own = names.continued(policy, under: key, in: family).flatMap { own in
@@ -116,7 +116,7 @@ struct PartChanges {
         let id = own ?? names.begin(policy, under: key)
         parts[id] = .value(value)
         names.leave(value, in: id, of: key)
-        // All others are beaten.
+        // All other parts are smaller.
         let others = family.all.filter { $0.id.policy == policy && $0.id != id }
         for part in others.dropLast(Self.reachedPartsMax - 1) { parts[part.id] = .deleted }
     }
@@ -151,7 +151,7 @@ struct PartChanges {
         }
     }
 
-    /// What the app did not know stays beside the new value.
+    /// Values that the app did not know stay beside the new value.
     private mutating func replace(
         _ old: PropertyListValue?, by value: PropertyListValue, _ visible: PropertyListValue?,
         _ names: inout PartNames
@@ -162,7 +162,8 @@ struct PartChanges {
         parts[names.next(policy)] = .value(value)
     }
 
-    /// So that it is empty, and not absent, when its last part is gone.
+    /// Writes an empty container, so that the key is empty rather than absent when its last part is
+    /// gone.
     private mutating func makeContainer(_ empty: PropertyListValue, where isNeeded: Bool) {
         if isNeeded, plain == nil { base = .value(empty) }
     }

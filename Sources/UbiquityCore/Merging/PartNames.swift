@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names for new parts, which no other run of any app ever gives.
+/// Makes names for new parts that no other run of any app ever uses.
 struct PartNames: Sendable {
-    /// A part that this run changes in place, and what it left there.
+    /// A part that this run changes in place, and its last content.
     private struct Own: Sendable {
         var id: PartID
         var content: PropertyListValue
     }
 
-    /// Of this run.
+    /// The name of this run.
     private let run: String
     private var count = 0
     /// By the names of the keys.
     private var own: [ExactString: Own] = [:]
 
-    /// - Parameter run: Drawn by chance.
+    /// - Parameter run: A random number.
     init(run: UInt64) { self.run = DeviceID.hexadecimal(run) }
 
-    /// The part in which this run goes on under a key, and what that has; nil: in a new one.
+    /// The part that this run continues under a key, and its content; nil if it must begin a new
+    /// one.
     ///
-    /// It goes on only in a part that it finds as it left it: what was removed stays so, and what was
-    /// refused may come back by an older copy.
+    /// A run only continues a part that is as it left it. A removed part stays removed, and a
+    /// refused one may come back with an older copy.
     func continued(
         _ policy: MergePolicy, under key: Key, in family: Family
     ) -> (id: PartID, content: PropertyListValue)? {
@@ -30,7 +31,7 @@ struct PartNames: Sendable {
         return (own.id, own.content)
     }
 
-    /// The name of a part that this run is going to change in place.
+    /// The name for a part that this run is going to change in place.
     mutating func begin(_ policy: MergePolicy, under key: Key) -> PartID {
         own[key.name] == nil ? name(policy) : next(policy)
     }
@@ -40,10 +41,10 @@ struct PartNames: Sendable {
         own[key.name] = Own(id: id, content: content)
     }
 
-    /// A new name, later in order than those before.
+    /// A new name that sorts after those before.
     mutating func next(_ policy: MergePolicy) -> PartID {
         count += 1
-        // Up to 36 to the seventh.
+        // Counts up to 36 to the seventh power.
         let digits = String(count, radix: 36)
         let zeros = String(repeating: "0", count: max(0, 7 - digits.count))
         return PartID("\(name(policy)).\(zeros)\(digits)")!

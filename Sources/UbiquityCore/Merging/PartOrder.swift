@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How far a part has come that its run changes in place: of two, that which has come further wins,
-/// whatever their stamps. A clone, or a device that was restored from an older copy, may send an older one
-/// later; and a removal replaces what its author saw, and not what the run has come to since.
+/// The progress of a part that its run changes in place. Of two versions the one that has come
+/// further wins, whatever their stamps. A clone, or a device restored from a backup, may send an
+/// older one later, and a removal replaces what its author saw but not later progress of the run.
 struct PartOrder {
     private enum Place {
         case counted(times: Int64)
@@ -11,7 +11,7 @@ struct PartOrder {
 
     private let place: Place
 
-    /// Nil where the stamps decide: for every other record, and for what no run wrote there.
+    /// Fails where the stamps decide: for all other records, and for a value that no run wrote.
     init?(_ key: Key, _ content: Content) {
         guard let value = content.value else { return nil }
         switch key.part?.policy {
@@ -30,7 +30,7 @@ struct PartOrder {
         }
     }
 
-    /// Nil where they have come equally far.
+    /// Nil if both have come equally far.
     static func isBehind(_ a: Record, _ b: Record) -> Bool? {
         guard let one = PartOrder(a.key, a.content), let other = PartOrder(b.key, b.content) else {
             return nil
@@ -48,7 +48,7 @@ struct PartOrder {
 }
 
 extension Key {
-    /// Whether a write only takes away: it deletes, or says how far a part is removed.
+    /// Whether a write only takes away: deletes, or says how far a part is removed.
     package func isTakenAway(by content: Content) -> Bool {
         guard let value = content.value else { return true }
         guard let part else { return value == .array([]) || value == .dictionary([:]) }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an app writes under a policy: the value went from one to another.
+/// An app's write under a policy: a change from one value to another.
 ///
-/// The difference is what counts: what the store has by now may be neither.
+/// Only the difference counts, because the store may hold neither value by now.
 package struct Proposal: Hashable, Sendable {
     package var policy: MergePolicy
-    /// What the app knew; nil: nothing.
+    /// The value that the app knew; nil if it knew none.
     package var base: PropertyListValue?
-    /// What the app wants; nil: nothing.
+    /// The value that the app wants; nil to remove it.
     package var value: PropertyListValue?
 
-    /// What a run has counted in all, instead of a difference.
+    /// The whole count of a run, in place of a difference.
     var count: KeptCount?
 
-    /// - Parameter count: Nothing, where the store has the run with at least as many times.
+    /// - Parameter count: Changes nothing if the store has the run with at least as many times.
     package init(count: KeptCount) {
         policy = .counter
         self.count = count
@@ -27,7 +27,7 @@ package struct Proposal: Hashable, Sendable {
         self.value = value
     }
 
-    /// Whether the policy can do anything with it. If not, the value is written as any other, and the
+    /// Whether the policy can apply it. If not, the value is written without a policy, and the
     /// later write wins.
     package var fits: Bool { value.map(policy.fits) ?? true }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One of several values that were written without knowing of one another.
+/// One of several values written without knowledge of one another.
 package struct Sibling: Hashable, Sendable {
     package var value: PropertyListValue
     package var stamp: Stamp
@@ -11,6 +11,6 @@ package struct Sibling: Hashable, Sendable {
     }
 }
 
-/// An app's own rule: what the earlier and the later of two values make. It must give the same for
-/// the same on every device.
+/// An app's own rule: merges the earlier and the later of two values. It must give the same result
+/// for the same values on every device.
 package typealias Resolver = @Sendable (_ earlier: Sibling, _ later: Sibling) -> PropertyListValue

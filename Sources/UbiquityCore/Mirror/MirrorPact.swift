@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// With what a mirror's agreements were made: kept beside them, and compared with the store as it is
-/// now before any key is looked at.
+/// The baseline of a mirror: the account state in which preferences and store last agreed. It is
+/// kept beside the agreed values, and compared with the store's current state before any key is
+/// looked at.
 package struct MirrorPact: Hashable, Sendable {
-    /// The account that the store's values belong to; nil: none yet.
+    /// The account that the store's values belong to; nil if there is none yet.
     package var account: String?
     /// Whether the first download of that account had completed.
     package var isSynced: Bool
@@ -14,12 +15,12 @@ package struct MirrorPact: Hashable, Sendable {
     }
 }
 
-/// The store of a mirror at one moment.
+/// The state of a mirror's store at one moment.
 package struct MirroredStore: Hashable, Sendable {
     package var pact: MirrorPact
     package var isSignedIn: Bool
-    /// Whether it may be another file than the one the agreements were made with, without anybody
-    /// having wished so: it holds nothing, and its device knows of no earlier account.
+    /// Whether the file may have been replaced by accident since the last agreement: it is empty, and
+    /// its device knows of no earlier account.
     package var isNew: Bool
 
     package init(pact: MirrorPact, isSignedIn: Bool, isNew: Bool) {
@@ -28,17 +29,17 @@ package struct MirroredStore: Hashable, Sendable {
         self.isNew = isNew
     }
 
-    /// - Parameter before: With what the agreements were made; nil: there are none.
+    /// - Parameter before: The state in which both last agreed; nil if they never did.
     package func course(since before: MirrorPact?) -> MirrorCourse {
         if isOfAnotherAccount(than: before) { return .replace }
         if isSignedIn, !pact.isSynced { return .wait }
         guard let before else { return .begin }
-        // The account's first download decides over what was agreed on before it.
+        // The account's first download overrides what was agreed on before it.
         if pact.account != before.account || pact.isSynced != before.isSynced { return .begin }
         return isNew ? .begin : .compare
     }
 
-    /// Another account, or none because this one's values were wiped from the device.
+    /// Whether it is another account's, or nobody's because this account's values were wiped.
     private func isOfAnotherAccount(than before: MirrorPact?) -> Bool {
         guard let account = before?.account, account != pact.account else { return false }
         return pact.account != nil || !isNew

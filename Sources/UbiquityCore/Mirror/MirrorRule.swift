@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a mirror does with one key of an app's preferences and of a store.
+/// The action that a mirror takes for one key of an app's preferences and the store.
 package enum MirrorStep: Hashable, Sendable {
-    /// There is nothing to do, or nothing may be done yet.
+    /// Nothing to do, or nothing may be done yet.
     case rest
-    /// Both have the same, which is agreed on from now on.
+    /// Both have the same value, which becomes the agreed one.
     case agree
-    /// The preferences take the store's value, or lose theirs with it.
+    /// The preferences take the store's value, or its deletion.
     case take
-    /// The store is told what the preferences have, or that they have nothing any more.
+    /// The preferences' value or deletion is written to the store.
     case propose
 }
 
-/// Which way of looking at all keys is the right one at a time, see ``MirrorPact``.
+/// The way to compare all keys at a given time, see ``MirrorPact``.
 package enum MirrorCourse: Hashable, Sendable {
-    /// The first download is under way: what the store does not have may be on the server.
+    /// The first download is under way: a key missing in the store may be on the server.
     case wait
-    /// What was agreed on before says nothing about this store: the store's values win.
+    /// Earlier agreements say nothing about this store: the store's values win.
     case begin
-    /// What differs from what was agreed on has changed.
+    /// A value that differs from the agreed one has changed.
     case compare
-    /// The store has another account's values, and nothing of the earlier one's may reach it.
+    /// The store holds another account's values, and nothing of the earlier account may reach it.
     case replace
 }
 
-/// Decides, for one key, what makes preferences and store equal.
+/// Decides, for one key, how to make preferences and store equal.
 ///
-/// Nil is "no value" for all three: a default that an app registers is no value, and what both have
-/// lost is agreed on no longer. A change is what differs from what both agreed on last; where both
-/// changed, the preferences' change is proposed, and the store resolves the conflict by its policy.
+/// Nil means "no value" for all three. A registered default is no value, and a key that both have
+/// lost has no agreed value any more. A change is a difference from the last agreed value. Where
+/// both changed, the preferences' change is proposed, and the store resolves the conflict by its
+/// policy.
 package enum MirrorRule {
     /// - Parameters:
-    ///   - agreed: What both had last; nil also where they never had the same.
+    ///   - agreed: The last common value; nil also if there never was one.
     ///   - merges: Whether the key's policy keeps something of both of two values that were written
-    ///     without knowing of each other.
+    ///     without knowledge of each other.
     package static func step<Value: Equatable>(
         agreed: Value?, local: Value?, remote: Value?, course: MirrorCourse, merges: Bool = false
     ) -> MirrorStep {
@@ -48,10 +49,10 @@ package enum MirrorRule {
         return merges && local != agreed ? .propose : .take
     }
 
-    /// What a proposal is a change of; nil: of nothing.
+    /// The base value of a proposal; nil if it has none.
     ///
-    /// Where the store lost a value without anybody's wish, all of the preferences' value is new to it,
-    /// and not only what changed since.
+    /// Where the store lost a value by accident, the whole of the preferences' value is
+    /// new to it, not only the change.
     package static func base<Value: Equatable>(
         agreed: Value?, remote: Value?, course: MirrorCourse
     ) -> Value? {

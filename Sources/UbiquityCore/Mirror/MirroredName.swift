@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which names of an app's preferences may ever be mirrored.
+/// Decides which names of an app's preferences can be mirrored.
 package enum MirroredName {
-    /// A mirror's own bookkeeping begins with this.
+    /// The prefix of a mirror's own bookkeeping.
     package static let bookkeeping = "UbiquityMirror:"
 
-    /// What systems and frameworks keep in an app's preferences, which is of one machine.
+    /// Prefixes that systems and frameworks use in an app's preferences, for settings of one
+    /// machine.
     private static let foreignPrefixes = [
         "AK", "Apple", "NS", "com.apple.", "AddingEmojiKeybordHandled", "INNextFreshmintRefresh",
         "INNextHearbeatDate", "METAL_", "MSVLoggingMasterSwitchEnabledKey",
@@ -14,7 +15,7 @@ package enum MirroredName {
         "WebKit",
     ]
 
-    /// Why a name is never mirrored, a sentence; nil: it may be.
+    /// The reason a name is never mirrored, as a sentence; nil if it can be.
     package static func refusal(of name: String) -> String? {
         if name.isEmpty { return "a key must not be empty" }
         if name.hasPrefix(bookkeeping) { return "the key belongs to the mirror itself" }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension PropertyListValue {
-    /// The value as a preferences file on Linux gives it back: dates without their fractions of a
-    /// second, no negative zero. Two values with the same form cannot be told apart there.
+    /// The value as a preferences file on Linux returns it: dates without fractions of a second, no
+    /// negative zero. Two values with the same form cannot be told apart there.
     package var preferencesForm: PropertyListValue {
         switch self {
         case .real(let real) where real == 0: .real(0)
@@ -13,8 +13,8 @@ extension PropertyListValue {
         }
     }
 
-    /// Whether a preferences file can have it. On Linux, a date that is no time makes the whole file
-    /// unreadable.
+    /// Whether a preferences file can hold it. On Linux, a date that is not finite makes the whole
+    /// file unreadable.
     package var fitsPreferences: Bool {
         switch self {
         case .date(let date): date.isFinite
@@ -24,8 +24,8 @@ extension PropertyListValue {
         }
     }
 
-    /// Whether Foundation on Linux takes the two for one value, and so does not write the one over
-    /// the other: numbers that are equal, of whatever type, but no Bools.
+    /// Whether Foundation on Linux takes the two for one value, and so does not replace one by the
+    /// other: equal numbers of any type, except Bools.
     package func looksEqual(to other: PropertyListValue) -> Bool {
         switch (self, other) {
         case (.integer, .real), (.integer, .unsigned), (.unsigned, .real), (.real, .integer),

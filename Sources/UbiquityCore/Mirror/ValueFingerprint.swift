@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// 128 bits that stand for a value: two values have the same only if they are equal, but for a chance
-/// that nobody will see. The same in every process and on every machine.
+/// A 128-bit hash of a value, the same in every process and on every machine. Different values
+/// practically never have the same one.
 ///
-/// For comparisons with what was: it is no defence against values made to collide, which would hide
-/// a change from who made them. Cost: a few nanoseconds for each 8 bytes of the value.
+/// For comparisons with earlier values. It is no defence against values made to collide, which
+/// would only hide a change from their author. Cost: a few nanoseconds for each 8 bytes of the
+/// value.
 package struct ValueFingerprint: Hashable, Sendable {
     package static let byteCount = 16
 
@@ -13,8 +14,7 @@ package struct ValueFingerprint: Hashable, Sendable {
 
     package init(_ value: PropertyListValue) { add(value) }
 
-    /// The digest of what is written at once: equal for equal keys and contents, in any order, and
-    /// never 0.
+    /// The digest of a transaction: equal for equal keys and contents, in any order, and never 0.
     package static func digest(of writes: some Collection<(key: Key, content: Content)>) -> UInt64 {
         var fingerprint = Self()
         let sorted = writes.count == 1 ? Array(writes) : writes.sorted { $0.key < $1.key }
@@ -32,7 +32,7 @@ package struct ValueFingerprint: Hashable, Sendable {
 
     private init() {}
 
-    /// - Returns: Nil for any other number of bytes than ``byteCount``.
+    /// - Returns: Nil unless there are ``byteCount`` bytes.
     package init?(bytes: [UInt8]) {
         guard bytes.count == Self.byteCount else { return nil }
         first = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
@@ -45,8 +45,8 @@ package struct ValueFingerprint: Hashable, Sendable {
         }
     }
 
-    // Each value begins with a number for its type, each container and text with its length, so that
-    // no two values give the same sequence.
+    // Each value begins with a number for its type, each container and string with its length, so
+    // that no two values give the same sequence.
     private mutating func add(_ value: PropertyListValue) {
         switch value {
         case .string(let string): add(1, bytes: string.string.utf8)
@@ -93,7 +93,7 @@ package struct ValueFingerprint: Hashable, Sendable {
         second = Self.mix(second &+ word, 0xE703_7ED1_A0B4_28DB)
     }
 
-    /// The constants are those of wyhash: half of their bits are ones.
+    /// The constants of wyhash, in which half of the bits are ones.
     private static func mix(_ number: UInt64, _ secret: UInt64) -> UInt64 {
         let product = (number ^ secret).multipliedFullWidth(by: 0x8EBC_6AF0_9C88_C6E3)
         return product.high ^ product.low &+ number.byteSwapped

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An address, or all whose first bits are the same: `10.0.0.0/8`.
+/// An address, or all addresses with the same prefix, such as `10.0.0.0/8`.
 package struct AddressRange: Hashable, Sendable, CustomStringConvertible {
     private let address: IPAddress
     private let bits: Int
 
-    /// Nil for what is neither.
+    /// Fails for text that is neither.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count <= 2, let address = IPAddress(parts[0]) else { return nil }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// For whom a request must be, by its header `Host`, so that a server does not answer a page of
-/// somebody else's that has a browser reach it under that page's name (DNS rebinding).
+/// The `Host` headers for which a server answers. It must not answer a foreign web page that makes
+/// a browser reach the server under the page's own name (DNS rebinding).
 package struct HostRule: Hashable, Sendable {
-    /// In lower case; nil: the server does not know its names, and takes any.
+    /// In lower case; nil if the server does not know its names and accepts any.
     private let names: Set<String>?
 
     /// - Parameters:
-    ///   - names: What the server is called, without ports; none: it was not told.
-    ///   - isReachedByOthers: Whether it listens on another address than this machine's own, or a proxy
-    ///     stands before it. If not, it is this machine for everybody who may ask.
+    ///   - names: The server's names, without ports; empty if none were configured.
+    ///   - isReachedByOthers: Whether the server listens on a non-loopback address or is behind a
+    ///     proxy. If not, all its clients are on this machine.
     package init(names: [String], isReachedByOthers: Bool) {
         self.names =
             names.isEmpty && isReachedByOthers ? nil : Set(names.map { Self.plain($0[...]) })
     }
 
-    /// - Parameter host: The value of the header, with a port or without one.
+    /// - Parameter host: The value of the header, with or without a port.
     package func admits(_ host: String) -> Bool {
         guard let names else { return true }
         let name = Self.name(in: host)
@@ -27,7 +27,7 @@ package struct HostRule: Hashable, Sendable {
         return host.prefix { $0 != ":" }
     }
 
-    /// A final point says only that the name is whole.
+    /// A final dot only marks a name as fully qualified.
     private static func plain(_ name: Substring) -> String {
         (name.hasSuffix(".") ? name.dropLast() : name).lowercased()
     }

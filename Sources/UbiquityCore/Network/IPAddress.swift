@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An address of a machine as a number. IPv4 addresses that are dressed as IPv6 are what they are.
+/// An IP address as a number. An IPv4-mapped IPv6 address equals its IPv4 address.
 package struct IPAddress: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
@@ -11,9 +11,9 @@ package struct IPAddress: Hashable, Sendable {
         (self.high, self.low) = (high, low)
     }
 
-    /// Strict: four decimal numbers without leading zeros, or the text forms of RFC 4291. The
-    /// spellings that only some resolvers take, such as `127.1` or `0x7f000001`, are none.
-    /// - Parameter text: Without brackets. The zone after a `%` is passed over.
+    /// Parses strictly: four decimal numbers without leading zeros, or the text forms of RFC 4291.
+    /// Fails for spellings that only some resolvers accept, such as `127.1` or `0x7f000001`.
+    /// - Parameter text: Without brackets. A zone after `%` is ignored.
     package init?(_ text: some StringProtocol) {
         guard text.utf8.count <= 64 else { return nil }
         if let number = Self.ipv4(text) {
@@ -33,14 +33,14 @@ package struct IPAddress: Hashable, Sendable {
         isIPv4 ? low >> 24 & 0xFF == 127 : high == 0 && low == 1
     }
 
-    /// What is counted together: an IPv4 address, or the 64 bits of an IPv6 address that one
-    /// connection to the Internet has.
+    /// The unit for counting connections: an IPv4 address, or the 64-bit prefix of an IPv6 address,
+    /// which one Internet connection has.
     package var neighbourhood: IPAddress { isIPv4 ? self : IPAddress(high: high, low: 0) }
 
-    /// The bits that an address of this kind has.
+    /// The number of bits in an address of this kind.
     var bits: Int { isIPv4 ? 32 : 128 }
 
-    /// Whether the first so many bits are the same.
+    /// Whether the first `bits` bits are the same.
     func agrees(with other: IPAddress, bits: Int) -> Bool {
         guard isIPv4 == other.isIPv4 else { return false }
         let count = isIPv4 ? bits + 96 : bits
@@ -67,7 +67,7 @@ package struct IPAddress: Hashable, Sendable {
         return number
     }
 
-    /// - Returns: Eight groups; nil: it is no address.
+    /// - Returns: Eight groups; nil if it is not an address.
     private static func groups(_ text: some StringProtocol) -> [UInt16]? {
         let sides = text.split(separator: "::", omittingEmptySubsequences: false)
         guard sides.count <= 2 else { return nil }
@@ -116,7 +116,7 @@ extension IPAddress: CustomStringConvertible {
         return Self.text(groups)
     }
 
-    /// The longest run of zeros is left out, as RFC 5952 has it.
+    /// Leaves out the longest run of zeros, as RFC 5952 requires.
     private static func text(_ groups: [UInt16]) -> String {
         var best = 0..<0
         var start = 0

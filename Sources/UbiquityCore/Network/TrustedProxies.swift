@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whose word about the origin of a request is believed.
+/// The proxies whose `X-Forwarded-For` is believed.
 package struct TrustedProxies: Hashable, Sendable {
     private let ranges: [AddressRange]
 
-    /// A list of more is cut at its left, which is what strangers wrote.
+    /// A longer list loses its left end, which strangers wrote.
     private static let hopsMax = 32
 
     package init(_ ranges: [AddressRange] = []) { self.ranges = ranges }
@@ -13,17 +13,18 @@ package struct TrustedProxies: Hashable, Sendable {
         ranges.contains { $0.contains(address) }
     }
 
-    /// Where a request comes from: the right-most address that is no proxy's. Each proxy adds the
-    /// address that it saw at the right; what stands left of a stranger's is the stranger's word.
+    /// The origin of a request: the right-most address that is not a proxy's. Each proxy appends
+    /// the address that it saw; everything to the left of a stranger's address is unverified.
     /// - Parameters:
-    ///   - peer: Whom the connection is with.
-    ///   - forwarded: The values of all fields `X-Forwarded-For`, in their order.
-    /// - Returns: The peer where it is no proxy; the last proxy where what it says is no address.
+    ///   - peer: The other end of the connection.
+    ///   - forwarded: The values of all `X-Forwarded-For` fields, in order.
+    /// - Returns: The peer if it is not a proxy; the last proxy if what it reported is not an
+    ///   address.
     package func origin(peer: IPAddress, forwarded: [String]) -> IPAddress {
         guard !ranges.isEmpty, contains(peer) else { return peer }
         let hops = forwarded.flatMap { $0.split(separator: ",") }.suffix(Self.hopsMax)
         var origin = peer
-        // A list may have empty elements.
+        // A list may contain empty elements.
         for hop in hops.reversed() where hop.contains(where: { $0 != " " && $0 != "\t" }) {
             guard let address = Self.address(hop) else { return origin }
             origin = address
@@ -32,7 +33,7 @@ package struct TrustedProxies: Hashable, Sendable {
         return origin
     }
 
-    /// Some proxies add a port, and brackets.
+    /// Parses an address to which some proxies add brackets and a port.
     private static func address(_ hop: Substring) -> IPAddress? {
         var text = hop
         while text.first == " " || text.first == "\t" { text.removeFirst() }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The greatest timestamp of each device that a store ever decided about, for or against it.
+/// The greatest timestamp of each device that a store has ever decided about, whether it accepted
+/// the write or not.
 ///
-/// A write at or below its author's may be a repeat, and what it wrote may have been deleted since.
-/// The number of devices has a bound, for a push names the authors of its writes: beyond it, the
-/// ones whose timestamps are the least share one, the greatest among them.
+/// A write at or below its author's timestamp may be a repeat, and may have been deleted since. The
+/// number of devices is bounded, because a push names the authors of its writes. Beyond the bound,
+/// the devices with the smallest timestamps share one, the greatest of theirs.
 package struct AcceptedTimes: Hashable, Sendable {
     package static let devicesMax = 256
 
     package private(set) var times: [DeviceID: HybridTimestamp]
-    /// The one that all devices share that are not listed.
+    /// The timestamp shared by all devices that are not listed.
     package private(set) var floor: HybridTimestamp
 
     package init(times: [DeviceID: HybridTimestamp] = [:], floor: HybridTimestamp = .zero) {
@@ -19,7 +20,7 @@ package struct AcceptedTimes: Hashable, Sendable {
 
     package subscript(device: DeviceID) -> HybridTimestamp { times[device] ?? floor }
 
-    /// Whether a write of that timestamp and author may have been decided about.
+    /// Whether a write with this timestamp and author may have been decided about.
     package func mayContain(_ stamp: Stamp) -> Bool { stamp.timestamp <= self[stamp.device] }
 
     package mutating func note(_ stamp: Stamp) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names a device within its account: 64 bits that the server draws when the device signs in.
+/// Identifies a device within its account: 64 bits that the server draws when the device signs in.
 ///
 /// Its text is 16 hexadecimal digits. ``unassigned`` is the author of writes made before a sign-in.
 package struct DeviceID: Hashable, Comparable, Sendable {
@@ -8,7 +8,7 @@ package struct DeviceID: Hashable, Comparable, Sendable {
 
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// Nil unless the text is 16 hexadecimal digits.
+    /// Fails unless the text is 16 hexadecimal digits.
     package init?(_ text: String) {
         guard text.utf8.count == 16, text.utf8.allSatisfy({ UInt8.isHexadecimalDigit($0) }),
             let value = UInt64(text, radix: 16)

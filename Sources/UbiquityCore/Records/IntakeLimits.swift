@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a device takes in of one store, whatever a server sends.
+/// The maximum that a device accepts for one store, whatever the server sends.
 ///
-/// Four times what the store's limits allow, or those that a store has by default where they are less:
-/// limits are lowered, and a server of version 0.1 counts no elements. What is beyond ends the
-/// connection.
+/// Four times the store's limits, or four times the defaults if those are higher: a store may
+/// exceed limits that were lowered, and a server of version 0.1 does not count elements. Exceeding
+/// it ends the connection.
 package struct IntakeLimits: Hashable, Sendable {
-    /// Of what the device holds as agreed; ``Usage`` counts it.
+    /// The maximum of the device's confirmed records, as counted by ``Usage``.
     package let bytesMax: Int
     package let keysMax: Int
     package let partsMax: Int
-    /// Of the tombstones that the device keeps, by their weights; the oldest are dropped.
+    /// The maximum weight of the tombstones that the device keeps. The oldest are dropped.
     package let deletionsMax: Int
-    /// Of one answer or event.
+    /// The maximum of one answer or event.
     package let message: MessageBounds
 
     private static let margin = 4
     private static let deletionsMax = 16_384
 
-    /// - Parameter limits: The server's; nil: not known yet, and the store may have what any store may.
+    /// - Parameter limits: The server's limits; nil if they are not known yet, so that the highest
+    ///   limits of any store apply.
     package init(_ limits: StoreLimits?) {
         let (ceiling, usual) = (StoreLimits.ceiling, StoreLimits())
         let limits = limits?.believed ?? ceiling
@@ -30,7 +31,7 @@ package struct IntakeLimits: Hashable, Sendable {
         message = MessageBounds(ofStoreWith: bytes)
     }
 
-    /// Checks what a server's records do to the store. What shrinks it always passes.
+    /// Checks the effect of a server's records on the store. Records that shrink it always pass.
     package func check(from old: Usage, to new: Usage) throws(LimitViolation) {
         guard new.keys <= keysMax || new.keys <= old.keys else {
             throw .keys(count: new.keys, max: keysMax)
@@ -45,7 +46,7 @@ package struct IntakeLimits: Hashable, Sendable {
 }
 
 extension StoreLimits {
-    /// What no device takes for a limit of a store, though a server may say more.
+    /// The highest limits that a device believes, whatever a server announces.
     package static let ceiling: StoreLimits = {
         var limits = StoreLimits()
         limits.storeBytesMax = 64 << 20
@@ -55,7 +56,7 @@ extension StoreLimits {
         return limits
     }()
 
-    /// The limits as a device takes them from a server.
+    /// The limits that a device adopts from a server.
     package var believed: StoreLimits {
         var limits = self
         limits.storeBytesMax = min(storeBytesMax, Self.ceiling.storeBytesMax)
@@ -70,11 +71,12 @@ extension StoreLimits {
     }
 }
 
-/// How much one message may be, so that reading it takes a known amount of memory: an element of
-/// two bytes becomes an object of a hundred.
+/// The maximum size of one message, so that decoding it takes a limited amount of memory. An
+/// element of two bytes becomes an object of a hundred.
 package struct MessageBounds: Hashable, Sendable {
     package var bytes: Int
-    /// In JSON, the openings of objects and arrays and the commas; in the binary form, the fields.
+    /// In JSON, the number of opening brackets, braces and commas; in the binary format, the number
+    /// of fields.
     package var elements: Int
 
     package init(bytes: Int, elements: Int) {
@@ -82,15 +84,16 @@ package struct MessageBounds: Hashable, Sendable {
         self.elements = elements
     }
 
-    /// Of an answer that is a few fields, or the reason why there is none.
+    /// For an answer with a few fields, or the reason for a failure.
     package static let small = MessageBounds(bytes: 64 << 10, elements: 4_096)
-    /// Of a list of devices, accounts, apps or audit entries.
+    /// For a list of devices, accounts, apps or audit entries.
     package static let list = MessageBounds(bytes: 8 << 20, elements: 131_072)
 
     private static let ceiling = MessageBounds(bytes: 64 << 20, elements: 1 << 21)
 
-    /// Of all records of a store, or what an answer to a push repeats of them. An element that
-    /// counts 8 bytes is four of JSON's at most; a byte, six; the rest is for the records.
+    /// For all records of a store, or their repetition in the answer to a push. An element that
+    /// counts 8 bytes has at most four JSON elements, and a byte at most six characters. The rest
+    /// is for the records.
     fileprivate init(ofStoreWith bytesMax: Int) {
         bytes = min(8 * bytesMax + (16 << 20), Self.ceiling.bytes)
         elements = min(bytesMax / 2 + (1 << 19), Self.ceiling.elements)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A store's history of epochs: which cursors it can resume from.
+/// The history of a store's epochs. Decides which cursors it can resume from.
 package struct Lineage: Hashable, Sendable {
     /// The revisions from `firstRevision` on, up to the next span, were committed in this epoch.
     package struct Span: Hashable, Sendable {
@@ -15,9 +15,9 @@ package struct Lineage: Hashable, Sendable {
 
     /// In the order of their revisions.
     package private(set) var spans: [Span]
-    /// The newest revision; 0 where nothing was ever committed.
+    /// The newest revision; 0 if nothing was ever committed.
     package private(set) var revision: Int64
-    /// The newest revision of a deletion that is no longer remembered; 0 where all are.
+    /// The revision of the newest dropped tombstone; 0 if none was dropped.
     package var forgottenRevision: Int64
 
     package init(spans: [Span] = [], revision: Int64 = 0, forgottenRevision: Int64 = 0) {
@@ -31,7 +31,7 @@ package struct Lineage: Hashable, Sendable {
     }
 
     /// Counts one more committed push.
-    /// - Returns: The span that this begins, to be stored; nil if the epoch goes on.
+    /// - Returns: The span that begins with it, to be stored; nil if the epoch continues.
     package mutating func advance(in epoch: UInt64) -> Span? {
         revision += 1
         guard spans.last?.epoch != epoch else { return nil }
@@ -45,7 +45,7 @@ package struct Lineage: Hashable, Sendable {
         case after(Int64)
         /// The cursor comes from another history: a restored copy or a wiped store.
         case otherHistory
-        /// Deletions since the cursor are forgotten.
+        /// Tombstones newer than the cursor have been dropped.
         case forgotten
     }
 

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The limits of one store. Settings of the server, made known to its devices.
+/// The limits of one store: server settings that its devices are told.
 package struct StoreLimits: Hashable, Sendable {
-    /// Of all values together, see ``PropertyListValue/quotaBytes``. Keys do not count.
+    /// For all values together, see ``PropertyListValue/quotaBytes``. Keys do not count.
     package var storeBytesMax = 1_048_576
     package var keysMax = 1_024
-    /// Of keys with a policy, all together. No setting: every client knows it.
+    /// For all keys with a policy together. Not a setting: every client knows it.
     package static let partsMax = 16_384
     package var valueBytesMax = 1_048_576
     package var key = KeyLimit.utf8Bytes(64)
-    /// Bytes of one request's body, in either form.
+    /// The body of one request, in either format.
     package var pushBytesMax = 8 << 20
 
     package init() {}
 }
 
-/// What the values of a store take.
+/// The space that the values of a store take.
 package struct Usage: Hashable, Sendable {
     package var bytes: Int
     package var keys: Int
     package var parts: Int
 
-    /// What a part takes besides its name and value.
+    /// The size of a part in addition to its name and value.
     private static let partBytes = 16
 
     package init(bytes: Int = 0, keys: Int = 0, parts: Int = 0) {
@@ -30,9 +30,9 @@ package struct Usage: Hashable, Sendable {
         self.parts = parts
     }
 
-    /// Takes note that a key's value changes from one to the other; nil: there is none.
+    /// Replaces a key's value; nil stands for no value.
     ///
-    /// A part is no key of its own, but its name takes room.
+    /// A part does not count as a key, but its name takes space.
     package mutating func replace(
         _ old: PropertyListValue?, by new: PropertyListValue?, of key: Key
     ) {
@@ -44,7 +44,7 @@ package struct Usage: Hashable, Sendable {
     }
 }
 
-/// Why a write is refused though it is well formed.
+/// The reason a well-formed write is refused.
 package enum LimitViolation: Error, Hashable, Sendable {
     case keyTooLong(KeyLimit)
     case valueTooLarge(bytes: Int, max: Int)
@@ -69,7 +69,7 @@ extension LimitViolation: CustomStringConvertible {
         }
     }
 
-    /// The word for programs, as in the protocol.
+    /// The machine-readable code, as in the protocol.
     package var code: String {
         switch self {
         case .keyTooLong: "key-too-long"
@@ -82,7 +82,7 @@ extension LimitViolation: CustomStringConvertible {
 }
 
 extension StoreLimits {
-    /// Checks what one write brings, whatever else the store holds. A deletion always passes.
+    /// Checks one write on its own, whatever else the store holds. A deletion always passes.
     package func check(_ key: Key, _ content: Content) throws(LimitViolation) {
         guard let value = content.value else { return }
         do { try self.key.check(key) } catch { throw .keyTooLong(self.key) }
@@ -92,10 +92,10 @@ extension StoreLimits {
         }
     }
 
-    /// Checks what a transaction does to the whole store. What deletes or shrinks always passes,
-    /// also where the store is over a limit that was lowered.
-    /// - Parameter writes: A removal of a key with a policy says of its parts that they are removed, which
-    ///   takes room too, at most as much as they.
+    /// Checks the effect of a transaction on the whole store. A transaction that deletes or shrinks
+    /// always passes, even if the store exceeds a limit that was lowered.
+    /// - Parameter writes: Removing a key with a policy writes removals of its parts, which take at
+    ///   most as much space as the parts.
     package func check(
         from old: Usage, to new: Usage, by writes: some Collection<(key: Key, content: Content)>
     ) throws(LimitViolation) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a write puts under a key: a value, or the key's deletion.
+/// The content of a write: a value, or the key's deletion.
 package enum Content: Hashable, Sendable {
     case deleted
     case value(PropertyListValue)
@@ -21,14 +21,14 @@ extension Content: Comparable {
     }
 }
 
-/// When, by which device and with what an edit was made: the order of all writes.
+/// The time, the device and a digest of an edit, which together order all writes.
 package struct Stamp: Hashable, Comparable, Sendable {
     package var timestamp: HybridTimestamp
     package var device: DeviceID
-    /// Stands for all that was written at once, see ``ValueFingerprint/digest(of:)``. Two processes
-    /// of one device, or two copies of it, can give two transactions the same timestamp; the digest
-    /// then orders them, for all of their keys alike. Only its author computes it; 0: a client
-    /// without digests wrote it.
+    /// The digest of everything written at once, see ``ValueFingerprint/digest(of:)``. Two
+    /// processes of one device, or two copies of it, can give two transactions the same timestamp;
+    /// the digest then orders them, for all of their keys alike. Only the author computes it; 0
+    /// means that a client without digests wrote it.
     package var digest: UInt64
 
     package init(_ timestamp: HybridTimestamp, _ device: DeviceID, digest: UInt64 = 0) {
@@ -56,9 +56,9 @@ package struct Record: Hashable, Sendable {
         self.stamp = stamp
     }
 
-    /// Whether this write gives way to the other one of the same key: the one with the greater stamp
-    /// wins. Neither of two with one stamp does. Of parts that their run changes in place, see
-    /// ``PartOrder``, that which has come further wins.
+    /// Whether this write loses to the other one of the same key: the one with the greater stamp
+    /// wins. Of two with the same stamp, neither loses. For parts that their run changes in place,
+    /// the one that has come further wins, see ``PartOrder``.
     package func isOlder(than other: Record) -> Bool {
         isBehind(other) ?? (stamp < other.stamp)
     }
@@ -68,13 +68,13 @@ package struct Record: Hashable, Sendable {
         key.isPart ? PartOrder.isBehind(self, other) : nil
     }
 
-    /// Whether this write replaces the other one of the same key: the one with the greater stamp does.
-    /// Of two with one stamp, which only clients without digests write, the greater content does.
+    /// Whether this write replaces the other one of the same key: the one with the greater stamp
+    /// wins. Equal stamps come only from clients without digests; then the greater content wins.
     package func wins(over other: Record) -> Bool {
         other.isOlder(than: self) || (!isOlder(than: other) && other.content < content)
     }
 
-    /// Whether the other is this write as a server without digests gave it back.
+    /// Whether the other record is this write as returned by a server without digests.
     package func isWithoutDigest(_ other: Record) -> Bool {
         var mine = self
         mine.stamp = stamp.withoutDigest

@@ -3,7 +3,7 @@
 /// Names a store within an account, such as `TEAMID.com.example.app`.
 ///
 /// 1 to 255 ASCII letters, digits, points, hyphens and underscores, beginning with a letter or
-/// digit: it is part of an address and the name of a file.
+/// digit. It is used in addresses and file names.
 package struct StoreIdentifier: Hashable, Sendable, CustomStringConvertible {
     package let string: String
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a store tells a device at once; to be applied as one.
+/// Changes that a store sends to a device at once, to be applied as one.
 package struct ChangeSet: Hashable, Sendable {
     package var records: [Record]
     /// The place to resume from after these records.
     package var cursor: Cursor
     package var serverMilliseconds: Int64
-    /// The whole store without its deletions: what is not listed is not there.
+    /// Whether this is the whole store without its tombstones. A key that is not listed does not
+    /// exist.
     package var isWhole: Bool
-    /// The store's tombstone horizon: all its deletions from before are forgotten. Zero: none is, or
-    /// the server does not say.
+    /// The store's tombstone horizon: all earlier tombstones have been dropped. Zero if none has,
+    /// or if the server does not say.
     package var horizon: HybridTimestamp
-    /// For who asked for it as well.
+    /// Present if the request also asked for it.
     package var config: ServerConfig?
 
     package init(
@@ -27,13 +28,13 @@ package struct ChangeSet: Hashable, Sendable {
     }
 }
 
-/// What a server makes known to its devices.
+/// The configuration that a server announces to its devices.
 package struct ServerConfig: Hashable, Sendable {
     package var serverMilliseconds: Int64
     package var limits: StoreLimits
     package var allowance: Allowance
     package var deletionsRememberedSeconds: Int64
-    /// How often an idle stream gets a sign of life; 0: the server does not say.
+    /// The interval of keep-alives on an idle stream; 0 if the server does not announce it.
     package var keepAliveSeconds: Int64
 
     package init(

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How the sync stands, at one moment.
+/// The state of the sync at one moment.
 package struct EngineStatus: Hashable, Sendable {
     package var account: String?
     package var isSignedIn: Bool
     package var isLeading: Bool
-    /// Another process holds the connection and does not answer.
+    /// Another process holds the connection and does not respond.
     package var isHeldUp: Bool
     package var link: LinkStatus
-    /// The keys whose write waits for the server.
+    /// The keys with a write that waits for the server.
     package var pendingKeys: Set<Key>
     package var usage: Usage
     package var limits: StoreLimits
     package var hasCompletedFirstSync: Bool
-    /// Why the disk refused the last save; nil: it did not.
+    /// The reason the disk refused the last save; nil if it did not.
     package var diskFailure: String?
 }
 
 extension SyncEngine {
-    /// Of which the app sees a write of this device that the server is not known to hold; parts of a
-    /// key by their own keys.
+    /// The keys of which the app sees a write of this device that is not confirmed by the server.
+    /// Parts of a key are listed by their own keys.
     package var ownRecords: Set<Key> {
         Set(entries.all.lazy.filter { $0.entry.pending != nil }.map(\.key))
     }

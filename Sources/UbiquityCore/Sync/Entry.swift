@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One key as a process has it in memory.
+/// One key in a process's memory.
 package struct Entry: Hashable, Sendable {
-    /// What server and device last agreed on.
+    /// The record on which server and device last agreed.
     package var confirmed: Record?
-    /// The write that waits for the server; it hides the confirmed record.
+    /// The write that waits for the server. It hides the confirmed record.
     package var pending: PendingWrite?
-    /// The server has the pending write or a later one, and the stream will bring it, together with
-    /// all that was committed with it. Until then the app keeps seeing its own.
+    /// The pending write is acknowledged: the server has it or a later one, and the stream will
+    /// bring that with everything committed together. Until then the app keeps seeing its own
+    /// write.
     package var isSettled = false
 
     package init() {}
 
-    /// What the app sees; nil: there never was anything.
+    /// The content that the app sees; nil if the key never had any.
     package var visible: Content? { pending?.record.content ?? confirmed?.content }
 
     var isEmpty: Bool { confirmed == nil && pending == nil }
 
-    /// Whether the pending write is still to be sent.
+    /// Whether the pending write still has to be sent.
     var waits: Bool { pending != nil && !isSettled }
 
-    /// Takes a record of the server. What waits is dropped if the record replaces or is it.
+    /// Merges a record of the server. Drops the pending write if the record is it or replaces it.
     ///
-    /// - Parameter isNews: Whether the server committed it after all that this device has. Then it is
-    ///   what the server holds, whatever this device had: a deletion may have been forgotten there, and
-    ///   something made before have been taken; and records that came in between, which this device
-    ///   was not sent, may have replaced what it has.
+    /// - Parameter isNews: Whether the server committed the record after everything that this
+    ///   device has. Then it is the server's current record, whatever this device had: the server
+    ///   may have dropped a tombstone and accepted an older write since, or this device may have
+    ///   missed records in between.
     package mutating func merge(_ record: Record, isNews: Bool = false) {
         if !isNews, let confirmed, record.isOlder(than: confirmed) { return }
         confirmed = record
         dropPendingIfBeaten()
     }
 
-    /// A stamp that is not final decides nothing yet.
+    /// A provisional stamp decides nothing yet.
     package mutating func dropPendingIfBeaten() {
         guard let mine = pending?.record, let confirmed else { return }
         if pending?.provisional != nil, mine.isBehind(confirmed) == nil { return }
-        // The server has folded the run: it alone knows whether this is in the sum, and says so by
-        // a deletion that follows the write.
+        // The server has folded the run. Only the server knows whether this write is in the sum,
+        // and it answers with a deletion that directly follows the write.
         if mine.key.isCount, confirmed.content == .deleted, mine.content != .deleted,
             confirmed.stamp != mine.stamp.following
         {
@@ -53,11 +54,13 @@ package struct Entry: Hashable, Sendable {
         isSettled = false
     }
 
-    /// Takes what another process saved, knowing what this process last had from or on the disk.
+    /// Merges what another process saved. `base` is what this process last read from or wrote to
+    /// the disk.
     ///
-    /// Who changed the pending write since then, decides; if both did, the later write. That its stamp
-    /// became final is no change.
-    /// - Parameter isEarlier: Which of two writes was made first, as far as this process can tell.
+    /// If one of the two changed the pending write since then, that change wins; if both did, the
+    /// later write wins. A stamp that became final is not a change.
+    /// - Parameter isEarlier: Decides which of two writes was made first, as far as this process
+    ///   can tell.
     package mutating func rebase(
         onto disk: StoredEntry, base: PendingWrite?, keepConfirmed: Bool,
         isEarlier: (PendingWrite, PendingWrite) -> Bool
@@ -76,7 +79,7 @@ package struct Entry: Hashable, Sendable {
         }
         if pending != mine { isSettled = false }
         if pending == mine, mine != base, mine != disk.pending, mine?.had == nil {
-            // What another process saved, a process may have sent.
+            // A process may have sent what another one saved.
             pending?.had = disk.pending?.passedOn
         }
         dropPendingIfBeaten()

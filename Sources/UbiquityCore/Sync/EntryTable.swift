@@ -1,64 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The entries of a store, which of them the disk does not have, and what is derived from all.
+/// The entries of a store, which of them are not on disk yet, and the state derived from all of
+/// them.
 ///
-/// An app's calls wait for it: one look-up finds a key, and the rest is done in place.
+/// An app's calls wait for it: one look-up finds a key, and everything else is done in place.
 struct EntryTable: Sendable {
     private struct Slot: Sendable {
         let key: Key
-        /// What the app sees, once more: reading it copies a value instead of an entry. Beside the
-        /// key, which was just compared.
+        /// A copy of what the app sees, so that reading it copies a value rather than an entry. It
+        /// is next to the key, which a look-up has just compared.
         var value: PropertyListValue?
         var entry = Entry()
-        /// It is a key with parts: what the app sees is made of all of them.
+        /// The key has parts: what the app sees is made of all of them.
         var hasParts = false
-        /// Of an entry that differs from the disk: the pending write that the disk has.
+        /// The pending write that the disk has, if the entry differs from the disk.
         var base: Base?
-        /// A save of it is under way.
+        /// Whether a save of it is under way.
         var isSaving = false
     }
 
-    /// Few entries have one, and memory that is not touched need not be waited for.
+    /// In a box because few entries have one, and memory that is not touched costs no time.
     private final class Base: Sendable {
         let pending: PendingWrite?
 
         init(_ pending: PendingWrite?) { self.pending = pending }
     }
 
-    /// An entry that is being saved, and the pending write that the disk has if that fails.
+    /// An entry being saved, and the pending write that the disk still has if the save fails.
     struct Saving: Sendable {
         fileprivate var slot: Int
         fileprivate var base: PendingWrite?
     }
 
-    /// Where in ``slots`` a key is.
+    /// The place of each key in ``slots``.
     private var index = KeyIndex()
     private var slots: [Slot] = []
-    /// Slots that became unsaved; of some the disk has come to have the same since.
+    /// The slots that became unsaved. Some may have become equal to the disk since.
     private var unsaved: [Int] = []
     private var unsavedCount = 0
-    /// Slots of entries that say nothing.
+    /// The number of slots with empty entries.
     private var emptyCount = 0
     private(set) var usage = Usage()
-    /// What the confirmed records take, those that a waiting write hides too, and the tombstones
-    /// among them by their weights.
+    /// The usage of the confirmed records, including those hidden by a waiting write, and the
+    /// weight of the tombstones among them.
     private(set) var agreed = Usage()
     private(set) var tombstones = 0
-    /// The keys whose write waits for the server.
+    /// The keys with a write that waits for the server.
     private(set) var waiting: Set<Key> = []
 
     /// The keys that have parts.
     private var families: [ExactString: Members] = [:]
-    /// Those of which something changed, and what the app saw until then.
+    /// The keys with parts that changed, and what the app saw before.
     private var touched: [Key: PropertyListValue?] = [:]
-    /// The app's own rules.
+    /// The merge rules of the app.
     private var resolvers: [ExactString: Resolver] = [:]
 
     private struct Members: Sendable {
-        /// The slots of the parts that have a value: of deleted ones there may be thousands more.
+        /// The slots of parts with a value. There may be thousands more with tombstones.
         private(set) var parts: [Int] = []
         private var places: [Int: Int] = [:]
-        /// What the key itself has: its slot has what the app sees.
+        /// The key's own value. Its slot holds what the app sees.
         var own: PropertyListValue?
 
         init(own: PropertyListValue?) { self.own = own }
@@ -79,8 +80,8 @@ struct EntryTable: Sendable {
 
     init() {}
 
-    /// What a disk has, all of it saved: what ``update(_:saves:_:)`` does one by one, without what
-    /// only a change needs.
+    /// Makes a table of a disk's entries, all of them saved. Does the same as
+    /// ``update(_:saves:_:)`` for each entry, except for what only a change needs.
     init(disk: [StoredEntry]) { self.init(disk: disk, resolvers: [:]) }
 
     private init(disk: [StoredEntry], resolvers: [ExactString: Resolver]) {
@@ -92,7 +93,7 @@ struct EntryTable: Sendable {
     }
 
     private mutating func load(_ stored: StoredEntry) {
-        // A damaged disk may have a key twice; then the last one counts.
+        // A damaged disk may hold a key twice; the last one wins.
         let number = slotNumber(of: stored.key)
         let waited = slots[number].entry.waits
         let wasEmpty = slots[number].entry.isEmpty
@@ -108,21 +109,21 @@ struct EntryTable: Sendable {
 
     subscript(key: Key) -> Entry? { number(of: key).map { slots[$0].entry } }
 
-    /// What the app sees of a key.
+    /// The value of a key that the app sees.
     func value(_ key: Key) -> PropertyListValue? {
         guard let number = number(of: key) else { return nil }
         return slots[number].value
     }
 
-    /// What the key itself has, or the part, which an app never sees alone.
+    /// The own value of a key, or of a part, which an app never sees alone.
     func content(_ key: Key) -> PropertyListValue? {
         guard let number = number(of: key) else { return nil }
         return slots[number].hasParts
             ? slots[number].entry.visible?.value : slots[number].value
     }
 
-    /// What a write that replaces the entry has as ``PendingWrite/had``. The server may have what waits
-    /// as well, or what that replaced: only what is on the disk was ever sent.
+    /// The ``PendingWrite/had`` of a write that replaces the entry. The server may have the waiting
+    /// write, or what that one replaced, but only if it was sent, and only writes on disk are.
     func had(_ key: Key) -> Stamp? {
         guard let number = number(of: key) else { return nil }
         if case .some(.value) = slots[number].entry.confirmed?.content {
@@ -132,12 +133,12 @@ struct EntryTable: Sendable {
             ? slots[number].entry.pending?.passedOn : slots[number].entry.pending?.had
     }
 
-    /// The transaction of the write that waits; nil: none does.
+    /// The transaction of the waiting write; nil if there is none.
     func transaction(of key: Key) -> UInt64? {
         number(of: key).flatMap { slots[$0].entry.pending?.transaction }
     }
 
-    /// All that the app sees.
+    /// All values that the app sees.
     var values: [Key: PropertyListValue] {
         var values: [Key: PropertyListValue] = [:]
         values.reserveCapacity(usage.keys)
@@ -145,7 +146,7 @@ struct EntryTable: Sendable {
         return values
     }
 
-    /// What each record has, by its own key.
+    /// The value of each record by its own key.
     var contents: [Key: PropertyListValue] {
         var values: [Key: PropertyListValue] = [:]
         for slot in slots { values[slot.key] = slot.entry.visible?.value }
@@ -156,10 +157,10 @@ struct EntryTable: Sendable {
 
     // MARK: - Changing
 
-    /// Changes an entry, and keeps true what is derived from it.
-    /// - Parameter saves: Whether the disk must have it.
-    /// - Returns: Whether the app sees something else now. Of a key with parts, ``refreshViews()``
-    ///   tells that, when all of them have changed that change at once.
+    /// Changes an entry and updates everything derived from it.
+    /// - Parameter saves: Whether the change must be saved to disk.
+    /// - Returns: Whether the app sees a different value now. For a key with parts, call
+    ///   ``refreshViews()`` after all changes made at once.
     @discardableResult
     mutating func update(
         _ key: Key, saves: Bool = true, _ change: (inout Entry) -> Void
@@ -173,7 +174,7 @@ struct EntryTable: Sendable {
         if entry.confirmed != old.confirmed {
             noteAgreed(key, entry.confirmed, before: old.confirmed)
         }
-        // An echo of what is known costs no write to the disk.
+        // A record that is already known is not saved again.
         if saves, (entry.confirmed, entry.pending) != (old.confirmed, old.pending) {
             noteUnsaved(number, base: old.pending)
         }
@@ -181,7 +182,7 @@ struct EntryTable: Sendable {
         return show(entry.visible?.value, at: number)
     }
 
-    /// - Returns: Whether the app sees something else now.
+    /// - Returns: Whether the app sees a different value now.
     @discardableResult
     private mutating func show(_ value: PropertyListValue?, at number: Int) -> Bool {
         guard !slots[number].hasParts, !slots[number].key.isPart else {
@@ -194,8 +195,7 @@ struct EntryTable: Sendable {
         return true
     }
 
-    /// Has a write wait that the app just made: what ``update(_:saves:_:)`` does for any change, for
-    /// the one that must be fast.
+    /// Adds a write that the app just made. A faster ``update(_:saves:_:)`` for this one case.
     mutating func write(_ write: PendingWrite) {
         let key = write.record.key
         let number = slotNumber(of: key)
@@ -218,7 +218,7 @@ struct EntryTable: Sendable {
         return number
     }
 
-    /// Field by field for a key without a part: an app's calls wait, and a copy of a key counts
+    /// Compares a key without a part field by field: an app's calls wait, and copying a key counts
     /// references.
     @inline(__always)
     private func number(of key: Key) -> Int? {
@@ -254,17 +254,18 @@ struct EntryTable: Sendable {
 
     var isSaved: Bool { unsavedCount == 0 }
 
-    /// Whether a key is on disk as it is in memory.
+    /// Whether the disk has the key as it is in memory.
     func isSaved(_ key: Key) -> Bool {
         number(of: key).map { slots[$0].base == nil && !slots[$0].isSaving } ?? true
     }
 
-    /// Of a key that differs from the disk: the pending write that the disk has. Nil: it does not.
+    /// The pending write that the disk has, for a key that differs from the disk; nil if it does
+    /// not differ.
     func base(of key: Key) -> PendingWrite?? {
         number(of: key).flatMap { slots[$0].base.map(\.pending) }
     }
 
-    /// Takes note of what the disk has of a key by now.
+    /// Compares a key with the disk's current content.
     mutating func compare(_ key: Key, with disk: StoredEntry) {
         let number = slotNumber(of: key)
         let entry = slots[number].entry
@@ -284,7 +285,7 @@ struct EntryTable: Sendable {
         unsavedCount += 1
     }
 
-    /// Begins the save of all that is unsaved.
+    /// Begins to save everything that is unsaved.
     mutating func beginSave() -> (entries: [StoredEntry], saving: [Saving]) {
         var entries: [StoredEntry] = []
         var saving: [Saving] = []
@@ -310,10 +311,10 @@ struct EntryTable: Sendable {
         if emptyCount > Self.emptyMax, emptyCount > slots.count / 2, isSaved { dropEmpty() }
     }
 
-    /// So many, and more than half of all, are not kept.
+    /// Empty entries are dropped when there are more than this, and more than half of all.
     static let emptyMax = 1_024
 
-    /// Everything is saved, and so all of it is as a disk has it.
+    /// Call only when everything is saved: the table is rebuilt as if read from disk.
     private mutating func dropEmpty() {
         refreshViews()
         let kept = slots.filter { !$0.entry.isEmpty }
@@ -325,15 +326,15 @@ struct EntryTable: Sendable {
         for key in settled { update(key, saves: false) { $0.isSettled = true } }
     }
 
-    /// How many entries are kept, those that say nothing included.
+    /// The number of entries, empty ones included.
     var count: Int { slots.count }
 
-    /// The save failed: what it was to write is unsaved again.
+    /// Marks what a failed save was to write as unsaved again.
     mutating func undoSave(_ saving: [Saving]) {
         finishSave(saving)
         for entry in saving {
             noteUnsaved(entry.slot, base: entry.base)
-            // Where it changed meanwhile, the base stays the older one: that is what the disk has.
+            // If it changed meanwhile, the older base stays: it is what the disk has.
             slots[entry.slot].base = Base(entry.base)
         }
     }
@@ -350,7 +351,7 @@ struct EntryTable: Sendable {
             base: number(of: key).flatMap { record(slots[$0].entry) }, parts: parts)
     }
 
-    /// The value that is seen of an entry, and its stamp; nil: none is.
+    /// The visible value of an entry and its stamp; nil if there is none.
     private func record(_ entry: Entry) -> Sibling? {
         guard let record = entry.pending?.record ?? entry.confirmed,
             let value = record.content.value
@@ -358,7 +359,7 @@ struct EntryTable: Sendable {
         return Sibling(value: value, stamp: record.stamp)
     }
 
-    /// - Parameter resolver: Nil: none any more.
+    /// - Parameter resolver: Nil removes the rule.
     mutating func setResolver(_ resolver: Resolver?, for key: Key) {
         resolvers[key.name] = resolver
         if hasParts(key), let number = number(of: key) { touch(number) }
@@ -367,8 +368,8 @@ struct EntryTable: Sendable {
 
     func resolver(of key: Key) -> Resolver? { resolvers[key.name] }
 
-    /// Makes what the app sees of keys of whose parts any changed.
-    /// - Returns: The keys of which it sees something else now.
+    /// Updates the visible values of all keys with changed parts.
+    /// - Returns: The keys of which the app sees a different value now.
     @discardableResult
     mutating func refreshViews() -> Set<Key> {
         guard !touched.isEmpty else { return [] }
@@ -382,8 +383,8 @@ struct EntryTable: Sendable {
         return changed
     }
 
-    /// Whether only this process has ever heard of it. An entry of a dictionary has a name that
-    /// others may have written, too.
+    /// Whether no other process can know of it. An entry of a dictionary has a name that others may
+    /// have written too.
     func isNew(_ key: Key) -> Bool {
         if key.part?.policy == .dictionary { return false }
         guard let number = number(of: key) else { return true }
@@ -400,7 +401,7 @@ struct EntryTable: Sendable {
         }
     }
 
-    /// Takes note of what a part has now, or a key with parts itself.
+    /// Updates the bookkeeping for the new value of a part, or of a key with parts.
     private mutating func noteMember(_ value: PropertyListValue?, at number: Int) {
         let key = slots[number].key
         if key.isPart {

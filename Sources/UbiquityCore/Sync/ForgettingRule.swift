@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which deletions a store may forget: those remembered long enough that every live device has
-/// passed; and beyond a bound the oldest, whoever has not passed them, for a store must not grow
-/// without end. A device that comes with a cursor from before takes the whole store.
+/// Decides which tombstones a store may drop: those kept long enough and already passed by every
+/// live device; and, beyond a maximum number, the oldest, whether passed or not, because a store
+/// must not grow without end. A device with an older cursor then downloads the whole store.
 ///
-/// A deletion's age is the lesser of two times, so that a clock which jumps makes none old: how long
-/// the server has run since, all its runs together, and how far the timestamps of the store have come.
+/// The age of a tombstone is the smaller of two times, so that a jump of the clock makes none old:
+/// how long the server has been running since, over all its runs, and how far the store's
+/// timestamps have advanced.
 package struct ForgettingRule: Hashable, Sendable {
     package var rememberedMilliseconds: Int64
-    /// A device not seen for so long is not waited for.
+    /// A device not seen for this long is not waited for.
     package var liveMilliseconds: Int64
-    /// Of keys of up to ``Deletion/usualBytes``; a longer one counts as several.
+    /// For keys of up to ``Deletion/usualBytes``. A longer key counts as several.
     package var deletionsMax: Int
 
     package init(rememberedMilliseconds: Int64, liveMilliseconds: Int64, deletionsMax: Int) {
@@ -19,13 +20,13 @@ package struct ForgettingRule: Hashable, Sendable {
         self.deletionsMax = deletionsMax
     }
 
-    /// Of the increments of counts that a store has folded, which it remembers for what comes late of them.
+    /// For the increments of folded counts, which the store keeps to recognise late writes.
     package static let folded = ForgettingRule(
         rememberedMilliseconds: 400 * 86_400_000, liveMilliseconds: 0, deletionsMax: 50_000)
 
     package struct Deletion: Hashable, Sendable {
         package var revision: Int64
-        /// The server's running time when it was committed, in milliseconds.
+        /// The server's running time at the commit, in milliseconds.
         package var committed: Int64
         package var timestamp: HybridTimestamp
         /// See ``weight(of:)``.
@@ -40,15 +41,15 @@ package struct ForgettingRule: Hashable, Sendable {
             self.weight = weight
         }
 
-        /// Bytes of a key that make one.
+        /// The size in bytes of a key that counts as one.
         private static let usualBytes = 64
-        /// What it takes besides.
+        /// The overhead of each tombstone, in bytes.
         private static let overheadBytes = 16
 
-        /// For how many the deletion of a key counts: it takes room.
+        /// The number of tombstones that a key's deletion counts as, by its size.
         package static func weight(of key: Key) -> Int { weight(bytes: key.bytesCount) }
 
-        /// The same of a key of so many bytes, its part's name included.
+        /// The same for a key of this many bytes, including the name of its part.
         package static func weight(bytes: Int) -> Int {
             let usual = usualBytes + overheadBytes
             return max(1, (bytes + overheadBytes + usual - 1) / usual)
@@ -56,12 +57,12 @@ package struct ForgettingRule: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - deletions: All that the store remembers, in the order of their revisions.
-    ///   - passed: The least revision that a live device of the store is known to have; nil: no
-    ///     device has a cursor.
+    ///   - deletions: All tombstones of the store, in the order of their revisions.
+    ///   - passed: The smallest revision that a live device of the store is known to have; nil if
+    ///     no device has a cursor.
     ///   - running: The server's running time, in milliseconds.
     ///   - newest: The greatest timestamp that the store ever accepted.
-    /// - Returns: The revision up to which deletions are to be forgotten; nil: none.
+    /// - Returns: The revision up to which tombstones are to be dropped; nil if none are.
     package func horizon(
         of deletions: [Deletion], passed: Int64?, running: Int64, newest: HybridTimestamp
     ) -> Int64? {
@@ -70,14 +71,14 @@ package struct ForgettingRule: Hashable, Sendable {
                 running - deletion.committed,
                 newest.milliseconds - deletion.timestamp.milliseconds)
         }
-        // Up to the first that must stay, for timestamps are in another order than revisions.
+        // Stops at the first one to keep, because timestamps are not in the order of revisions.
         let byAge = deletions.prefix { deletion in
             age(deletion) >= rememberedMilliseconds && deletion.revision <= passed ?? .max
         }.last
         return [byAge, byWeight(deletions)].compactMap { $0?.revision }.max()
     }
 
-    /// The last of those that are too many.
+    /// The last tombstone of the excess.
     private func byWeight(_ deletions: [Deletion]) -> Deletion? {
         var excess = deletions.reduce(-deletionsMax) { $0 + $1.weight }
         return deletions.prefix { deletion in

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds the number of a key by the key's hash: what a dictionary does, without its slower hash.
+/// Maps a key's hash to the key's number, like a dictionary but with a faster hash.
 ///
-/// Numbers are only ever added. An app's calls wait for it; at most half of the places are taken,
-/// so most look-ups see one place.
+/// Numbers are only ever added. An app's calls wait for it, so at most half of the places are taken
+/// and most look-ups visit one place.
 struct KeyIndex: Sendable {
     private struct Place: Sendable {
         var hash: UInt32 = 0
-        /// -1: free.
+        /// -1 if free.
         var number: Int32 = -1
     }
 
-    /// A power of two of them. A number stands in the first free place from its hash on, going round.
+    /// The length is a power of two. A number stands in the first free place from its hash on,
+    /// wrapping around.
     private var places: [Place]
     private(set) var count = 0
-    /// For the hashes of the keys.
+    /// The seed of the keys' hashes.
     let seed: HashSeed
 
-    /// - Parameter capacity: How many numbers it is made for; it grows.
+    /// - Parameter capacity: The expected count. The index grows beyond it.
     init(capacity: Int = 0, seed: HashSeed = .ofProcess) {
         self.seed = seed
         var size = 8
@@ -25,7 +26,7 @@ struct KeyIndex: Sendable {
         places = Array(repeating: Place(), count: size)
     }
 
-    /// The number that was added with this hash and is the right one; nil: there is none.
+    /// The number added with this hash for which `isRight` holds; nil if there is none.
     @inline(__always)
     func find(_ hash: UInt32, where isRight: (Int) -> Bool) -> Int? {
         let mask = places.count - 1
@@ -38,7 +39,7 @@ struct KeyIndex: Sendable {
         }
     }
 
-    /// Adds a number that is not there yet.
+    /// Adds a number that is not in the index yet.
     mutating func add(_ number: Int, _ hash: UInt32) {
         if 2 * (count + 1) > places.count { grow() }
         put(Place(hash: hash, number: Int32(number)))

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether the process that leads answers, as seen by one that follows and has asked it for a round
-/// trip.
+/// Tells whether the leading process responds, from the view of a follower that has asked it for a
+/// round trip.
 ///
-/// The leader takes note of a request on the disk before it does anything for it. A process that was
-/// stopped, by a debugger or by `SIGSTOP`, does not, and keeps its lease: the kernel passes on the locks
-/// of the dead alone. So who waits asks a second time, and then waits no more.
+/// The leader records a request on disk before it does anything for it. A process stopped by a
+/// debugger or `SIGSTOP` does not, but keeps its lease, because the kernel only releases the locks
+/// of dead processes. So a follower asks a second time, and then gives up.
 struct LeaderWatch: Hashable, Sendable {
-    /// How long a leader may take to see a request, in milliseconds; it is asked twice.
+    /// How long a leader may take to record a request, in milliseconds. It is asked twice.
     static let patienceMilliseconds: Int64 = 5_000
-    /// The same where the leader is of a version that takes no note, and only answers at last.
+    /// The same for a leader of a version that does not record requests and only answers when done.
     static let longPatienceMilliseconds: Int64 = 30_000
-    /// How often a leader is asked again that is at work on a request.
+    /// How often a leader that is working on a request is asked again.
     static let pauseMilliseconds: Int64 = 30_000
 
     enum Verdict: Hashable, Sendable {
@@ -19,19 +19,20 @@ struct LeaderWatch: Hashable, Sendable {
         case silent
     }
 
-    /// The last verdict, until the leader is heard of.
+    /// The last verdict, until the leader responds.
     private(set) var isSilent = false
-    /// When there is something to decide, by the uptime in milliseconds; nil: nobody waits.
+    /// The uptime in milliseconds of the next decision; nil if nobody waits.
     private(set) var lookAt: Int64?
-    /// The number of the request with which the wait began: whoever has taken it, or a later one, has
-    /// answered since. Nil: it has no number yet.
+    /// The number of the request that began the wait. A leader that has taken it, or a later one,
+    /// has responded since. Nil if the request has no number yet.
     private var number: Int64?
     private var isTaken = false
     private var looks = 0
 
-    /// A request gets a number, with a save that may still conflict: then it gets another one. Not every
-    /// request begins a wait, or a leader would never be heard by a process that keeps asking.
-    /// - Parameter takesNote: Whether the leader does.
+    /// Begins a wait for a numbered request. The save with the number may still conflict, and the
+    /// request gets another number then. Not every request begins a new wait, or a process that
+    /// keeps asking would never notice a response.
+    /// - Parameter takesNote: Whether the leader records requests.
     mutating func asked(_ number: Int64, at uptime: Int64, takesNote: Bool) {
         guard lookAt == nil || isTaken else {
             self.number = self.number ?? number
@@ -42,7 +43,7 @@ struct LeaderWatch: Hashable, Sendable {
         looks = 0
     }
 
-    /// The leader has seen all requests up to this one.
+    /// The leader has recorded all requests up to this one.
     mutating func heard(_ number: Int64, at uptime: Int64) {
         guard let asked = self.number, number >= asked else { return }
         isSilent = false
@@ -64,7 +65,7 @@ struct LeaderWatch: Hashable, Sendable {
         return .askAgain
     }
 
-    /// Nobody waits any more.
+    /// Ends the wait: nobody waits any more.
     mutating func rest() { lookAt = nil }
 
     private mutating func wait(at uptime: Int64, takesNote: Bool) {

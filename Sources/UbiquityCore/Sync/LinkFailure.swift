@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a request to the server did not get what it was for.
+/// The reason a request to the server failed.
 package struct LinkFailure: Error, Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
-        /// No answer, or none that could be understood: no route, no server, cut off.
+        /// No intelligible response: no route, no server, or a broken connection.
         case unreachable
-        /// For some time no byte has moved, or somebody on the way gave up waiting.
+        /// No byte has moved for some time, or an intermediary gave up waiting.
         case timedOut
-        /// The credential is none, unknown or revoked.
+        /// The credential is missing, unknown or revoked.
         case unauthorized
-        /// The server does not let this device into this store, or refuses for good what was sent.
+        /// The server does not let this device use this store, or permanently refuses the request.
         case refused
-        /// The request is larger than the server, or something on the way to it, takes.
+        /// The request is larger than the server or an intermediary accepts.
         case tooLarge
-        /// The cursor does not hold any more: its history is another one, or deletions since it
-        /// are forgotten.
+        /// The cursor is no longer valid: it belongs to another history, or tombstones since it
+        /// have been dropped.
         case cursorGone(isOtherHistory: Bool)
         case clockAhead(serverMilliseconds: Int64)
-        /// The server asks to come again after so many milliseconds.
+        /// The server asks to retry after this many milliseconds.
         case busy(retryAfterMilliseconds: Int64)
-        /// The account has as many streams as it may have; requests are answered all the same.
+        /// The account has reached its maximum of streams. Requests are still answered.
         case tooManyStreams(retryAfterMilliseconds: Int64)
     }
 
     package var kind: Kind
-    /// A sentence for people, on one line and without a final point; a server may have written it.
+    /// A sentence for people, on one line and without a full stop. It may come from a server.
     package var detail: String
-    /// The keys whose writes a round trip covered and the server refused.
+    /// The keys of a round trip whose writes the server refused.
     package var refusedKeys: Set<Key>
 
-    /// Of a server's sentence, in Unicode scalars.
+    /// The maximum length of a server's message, in Unicode scalars.
     static let detailMax = 1_000
 
     package init(_ kind: Kind, _ detail: String, refusedKeys: Set<Key> = []) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an app is told of changes.
+/// A notification of changes for the app.
 package struct Notice: Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
         case serverChange
         case initialSync
         case quotaViolation
         case accountChange
-        /// The app's own write. Told only if ``SyncEngine/tellsOwnWrites``.
+        /// The app's own write. Only posted with ``SyncEngine/tellsOwnWrites``.
         case ownWrite
     }
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The notices that wait to be posted to the app: one for a reason, in the order in which the reasons
-/// came, and never a second one while the app's observers are still busy with the first.
+/// The notices waiting to be posted to the app: one for each reason, in order of arrival. The next
+/// is posted only after the app's observers have returned from the last.
 ///
-/// An app may answer the notice of a refused write with the same write, without end. So refusals are
-/// paced: a few are told at once, and from then on one every five seconds, with all keys that were
-/// refused meanwhile. Other reasons pass those that wait for their time.
+/// An app may answer the notice of a refused write with the same write, without end. So refusals
+/// are rate-limited: the first few are posted at once, and after that one every five seconds, with
+/// all keys refused meanwhile. Notices for other reasons overtake those that wait.
 package struct NoticeQueue: Hashable, Sendable {
-    /// How often refusals are told: the first ones at once, then one every five seconds.
+    /// The rate of refusal notices: the first ones at once, then one every five seconds.
     package static let refusals = Allowance(burst: 8, perSecond: 0.2)
-    /// Between two notices of refusals, so that a loop's refused writes are told together.
+    /// The gap between two refusal notices, so that the refused writes of a loop are posted
+    /// together.
     package static let refusalGapMilliseconds: Int64 = 100
-    /// The most keys that one notice has of writes that were refused at once: an app can invent
-    /// names without end while a notice waits.
+    /// The most keys in one notice of writes refused at once: an app can invent names without end
+    /// while a notice waits.
     package static let refusedKeysMax = 4_096
 
     private var waiting: [Notice] = []
@@ -20,10 +21,10 @@ package struct NoticeQueue: Hashable, Sendable {
     private var bucket: TokenBucket
     private var nextRefusalAt: Int64?
 
-    /// - Parameter now: Milliseconds of any clock that does not go back.
+    /// - Parameter now: Milliseconds of any monotonic clock.
     package init(now: Int64) { bucket = TokenBucket(Self.refusals, now: now) }
 
-    /// Whether the app knows of everything.
+    /// Whether the app has been told everything.
     package var isEmpty: Bool { waiting.isEmpty && !isPosting }
 
     package mutating func post(_ notice: Notice) {
@@ -33,8 +34,8 @@ package struct NoticeQueue: Hashable, Sendable {
         waiting[index].keys.formUnion(notice.keys)
     }
 
-    /// Posts writes that were refused at once: the values are as they were, so that what does not fit
-    /// into one notice is left out.
+    /// Posts writes that were refused at once. Keys that do not fit into one notice are left out,
+    /// because their values have not changed.
     package mutating func postRefused(_ keys: Set<Key>) {
         let waitingCount = waiting.first { $0.reason == .quotaViolation }?.keys.count ?? 0
         let room = max(0, Self.refusedKeysMax - waitingCount)
@@ -42,7 +43,8 @@ package struct NoticeQueue: Hashable, Sendable {
         post(Notice(.quotaViolation, Set(keys.sorted().prefix(room))))
     }
 
-    /// The next notice to post; nil: there is none, or not before ``wake``. ``posted()`` must follow.
+    /// The next notice to post; nil if there is none, or none before ``wake``. Must be followed by
+    /// ``posted()``.
     package mutating func next(at now: Int64) -> Notice? {
         guard !isPosting, let index = waiting.indices.first(where: { isDue($0, at: now) }) else {
             return nil
@@ -53,13 +55,13 @@ package struct NoticeQueue: Hashable, Sendable {
         return notice
     }
 
-    /// The app's observers have returned.
+    /// Call when the app's observers have returned.
     package mutating func posted() { isPosting = false }
 
-    /// When time alone makes a notice due; nil: never.
+    /// When time alone makes a notice due; nil means never.
     package var wake: Int64? { waiting.isEmpty || isPosting ? nil : nextRefusalAt }
 
-    /// Takes a token for a refusal.
+    /// Whether a notice is due. Takes a token for a refusal.
     private mutating func isDue(_ index: Int, at now: Int64) -> Bool {
         if waiting[index].reason != .quotaViolation { return true }
         if let nextRefusalAt, now < nextRefusalAt { return false }

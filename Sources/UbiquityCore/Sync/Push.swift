@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes that apply wholly or not at all; each key at most once.
+/// Writes that apply all or not at all, at most one for each key.
 package struct Transaction: Hashable, Sendable {
     package let writes: [Record]
     /// What the writes replaced, see ``PendingWrite/had``.
     package let had: [Key: Stamp]
 
-    /// - Throws: ``PushError`` if there is no write, or a key stands twice.
+    /// - Throws: ``PushError`` if there is no write or a key occurs twice.
     package init(_ writes: [Record], had: [Key: Stamp] = [:]) throws(PushError) {
         guard !writes.isEmpty else { throw .emptyTransaction }
         var keys = Set<Key>()
@@ -18,10 +18,10 @@ package struct Transaction: Hashable, Sendable {
     }
 }
 
-/// What a device sends at once. It becomes one revision of the store.
+/// The transactions that a device sends at once. They become one revision of the store.
 package struct Push: Hashable, Sendable {
     package var transactions: [Transaction]
-    /// Whether a write that ``Transaction/had`` does not name is known to replace nothing that the
+    /// Whether a write without an entry in ``Transaction/had`` is known to replace nothing that the
     /// server had. Clients of version 0.1 do not say.
     package var tellsHad: Bool
 
@@ -39,27 +39,27 @@ package struct Push: Hashable, Sendable {
 }
 
 extension Record {
-    /// What a write counts besides its key and payload, in bytes: a deletion of a short key takes
-    /// twenty on the wire, but a look-up, a row and a result besides.
+    /// The cost of a write in addition to its key and value, in bytes. A deletion of a short key
+    /// takes twenty bytes on the wire, but also a look-up, a row and a result.
     private static let pushBytesMin = 256
 
-    /// What the record counts as a write of a push, see ``Push/bytes``, or in its answer.
+    /// The cost of the record as a write of a push, see ``Push/bytes``, or in its answer.
     package var pushBytes: Int {
         Self.pushBytesMin + key.bytesCount + (content.value?.quotaBytes ?? 0)
     }
 }
 
 extension Push {
-    /// What the push counts by its writes. Device and server have the same rule: a push counts
-    /// ``StoreLimits/pushBytesMax`` at most, and takes its part of the ``Allowance``.
+    /// The cost of the push's writes. Device and server use the same rule: it is limited to
+    /// ``StoreLimits/pushBytesMax`` and charged to the ``Allowance``.
     package var bytes: Int {
         transactions.lazy.flatMap(\.writes).reduce(0) { $0 + $1.pushBytes }
     }
 
-    /// What the answer may say more than once, in bytes: where several transactions write one
-    /// entry, each may be superseded by the same record. Our devices do not write so: what is
-    /// written again joins the transaction that waits.
-    /// - Parameter records: What the store has of the keys in the push.
+    /// The bytes that the answer may repeat: where several transactions write one entry, the same
+    /// record may supersede each of them. Our devices do not send such pushes, because a rewrite
+    /// joins the waiting transaction.
+    /// - Parameter records: The stored records of the push's keys.
     package func repeatedBytes(over records: [Key: Record]) -> Int {
         guard transactions.count > 1 else { return 0 }
         var greatest: [Key: Int] = [:]
@@ -103,7 +103,7 @@ package struct PushAnswer: Hashable, Sendable {
 }
 
 extension PushAnswer {
-    /// Whether it answers each transaction and each write, by records of the same entries.
+    /// Whether it answers each transaction and each write, with records of the same entries.
     func fits(_ push: Push) -> Bool {
         guard results.count == push.transactions.count else { return false }
         return zip(push.transactions, results).allSatisfy { transaction, result in
@@ -116,7 +116,7 @@ extension PushAnswer {
         }
     }
 
-    /// The records that replace what was sent.
+    /// The records that replace the sent ones.
     var superseding: [Record] {
         results.flatMap { result -> [Record] in
             guard case .committed(let results) = result else { return [] }
@@ -134,7 +134,7 @@ package enum TransactionResult: Hashable, Sendable {
     case refused(Refusal)
 }
 
-/// Why a transaction was refused: a word for programs and a sentence for people.
+/// The reason a transaction was refused: a machine-readable code and a sentence for people.
 package struct Refusal: Error, Hashable, Sendable {
     package var code: String
     package var detail: String
@@ -144,14 +144,15 @@ package struct Refusal: Error, Hashable, Sendable {
         self.detail = detail.clipped(to: LinkFailure.detailMax).visible()
     }
 
-    /// Of a server's word, in Unicode scalars: each refused write is kept with it.
+    /// The maximum length of a server's code, in Unicode scalars, because it is kept with each
+    /// refused write.
     private static let codeMax = 64
 
     package init(_ violation: LimitViolation) {
         self.init(code: violation.code, detail: violation.description)
     }
 
-    /// A write may have been deleted since: its tombstone would have been dropped.
+    /// The key may have been deleted after this write, and the tombstone dropped since.
     package static let olderThanForgotten = Refusal(
         code: "older-than-forgotten",
         detail: "the key was deleted after this write was made, or may have been")
@@ -162,7 +163,8 @@ package enum WriteResult: Hashable, Sendable {
     case applied
     /// The store holds this later write.
     case superseded(by: Record)
-    /// A deletion from before the tombstone horizon, of what the store does not have: there is
-    /// nothing to delete. (Servers of version 0.1 answer a value so that may have been deleted.)
+    /// The write deletes something that the store does not have, before the tombstone horizon:
+    /// there is nothing to delete. (Servers of version 0.1 also answer this to a value that may
+    /// have been deleted.)
     case olderThanForgotten
 }

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The server's rule for a push: what is stored and a push in, what to write out.
+/// The server's rule for a push: from the stored state and the push, decides what to write.
 ///
-/// A push that repeats itself changes nothing. Times are never rewritten: a write that is stamped
-/// too far into the future refuses the whole push, and the device corrects its clock.
+/// A repeated push changes nothing. Timestamps are never rewritten: if a write is stamped too far
+/// into the future, the whole push is refused and the device corrects its clock.
 package struct PushAdmission: Sendable {
     package var limits: StoreLimits
     /// The server's milliseconds since 1970.
     package var now: Int64
-    /// So many parts of a counter may be listed, besides what the server folds them to.
+    /// The most parts of a counter that may be listed, in addition to the fold.
     package var partsMax: Int
 
-    /// How far ahead of the server a write may be stamped, in milliseconds.
+    /// How far ahead of the server's clock a write may be stamped, in milliseconds.
     package static let clockAheadMax: Int64 = 60_000
-    /// How far beyond the newest stamp of the store where that is further ahead, in milliseconds: the
-    /// server's clock was set back since, and a device that has seen the stamp must be able to write
-    /// after it. What is written so makes no newer one, so that nobody gets ahead step by step.
+    /// How far beyond the store's newest stamp a write may be if that is further ahead, in
+    /// milliseconds. The server's clock was set back then, and a device that has seen the stamp
+    /// must be able to write after it. Such writes do not advance the newest stamp, so nobody gets
+    /// ahead step by step.
     package static let aheadOfNewestMax: Int64 = 1_000
 
     package init(limits: StoreLimits, now: Int64, partsMax: Int = 60) {
@@ -24,15 +25,15 @@ package struct PushAdmission: Sendable {
         self.partsMax = partsMax
     }
 
-    /// What the rule must know of a store.
+    /// The state of a store that the rule needs.
     package struct Stored: Hashable, Sendable {
-        /// What the store has of the keys in the push, deletions included, and all counts of
+        /// The stored records of the push's keys, tombstones included, and all counts of
         /// ``Push/countedKeys``.
         package var records: [Key: Record]
         package var usage: Usage
-        /// The greatest timestamp that the store ever accepted by its server's own time.
+        /// The greatest timestamp accepted within the limit of the server's own clock.
         package var newest: HybridTimestamp
-        /// The greatest timestamp of a deletion that is no longer remembered: the tombstone horizon.
+        /// The greatest timestamp of a dropped tombstone: the tombstone horizon.
         package var newestForgotten: HybridTimestamp
         package var accepted: AcceptedTimes
         package var folds: Folds
@@ -51,13 +52,13 @@ package struct PushAdmission: Sendable {
         }
     }
 
-    /// The folded counts, as far as the rule must know them.
+    /// The folded counts that the rule needs.
     package struct Folds: Hashable, Sendable {
-        /// Those that match ``Push/foldedQueries(_:)``.
+        /// The increments that match ``Push/foldedQueries(_:)``.
         package var increments: [FoldedIncrement]
         package var forgotten: FoldHorizon
         package var lineage: Lineage
-        /// In which the push is committed.
+        /// The epoch in which the push is committed.
         package var epoch: UInt64
 
         package init(
@@ -72,9 +73,9 @@ package struct PushAdmission: Sendable {
     }
 
     package struct Decision: Hashable, Sendable {
-        /// What to store, under one new revision; empty if the push changes nothing.
+        /// The records to store under one new revision; empty if the push changes nothing.
         package var writes: [Record]
-        /// To be stored with them; those of an ID replace one another.
+        /// The increments to store with them. They replace stored ones of the same ID.
         package var folded: [FoldedIncrement]
         package var usage: Usage
         package var newest: HybridTimestamp
@@ -90,7 +91,8 @@ package struct PushAdmission: Sendable {
         var stored = stored
         var counts = CountFolding(push, on: stored, partsMax: partsMax)
         let results = push.transactions.map { transaction in
-            // By what was accepted before this push: its transactions are in no order of times.
+            // Uses what was accepted before this push: its transactions are not in the order of
+            // their times.
             mayBringBack(transaction, before, stored.records, push.tellsHad)
                 || counts.isTooOld(transaction, before, stored.records, tellsHad: push.tellsHad)
                 ? .refused(.olderThanForgotten) : apply(transaction, to: &stored, &counts)
@@ -100,23 +102,24 @@ package struct PushAdmission: Sendable {
             writes: stored.records.values.filter { before.records[$0.key] != $0 }
                 .sorted { $0.key < $1.key },
             folded: folded, usage: stored.usage,
-            // By the server's own time: nobody gets ahead step by step.
+            // Limited by the server's own clock, so that nobody gets ahead step by step.
             newest: max(before.newest, min(stored.newest, latest)), accepted: stored.accepted,
             results: zip(push.transactions, results).map { counted($0, $1, stored.records) })
     }
 
-    /// Whether a transaction could bring back what was deleted, for the tombstone would have been
-    /// dropped: a value from before the horizon, of what the store does not have, that its author had
-    /// from here, or that may have been here itself.
+    /// Whether a transaction could bring back something deleted whose tombstone may have been
+    /// dropped: a value from before the horizon, under a key that the store does not have, if its
+    /// author had the key's value from here, or if the value itself may have been here.
     ///
-    /// What was here has a timestamp that the store has decided about. A server that was restored from an
-    /// older copy has not decided about what it lacks since. And what it never had is taken, however old.
+    /// A value that was here has a timestamp that the store has decided about. A server restored
+    /// from a backup has not decided about what it lost. What it never had is accepted, however
+    /// old.
     private func mayBringBack(
         _ transaction: Transaction, _ stored: Stored, _ records: [Key: Record], _ tellsHad: Bool
     ) -> Bool {
         guard stored.newestForgotten > .zero else { return false }
         return transaction.writes.contains { write in
-            // Of counts, what was folded is remembered in another way.
+            // Folded counts are remembered in another way.
             guard records[write.key] == nil, write.content != .deleted, !write.key.isCount,
                 write.stamp.timestamp <= stored.newestForgotten
             else { return false }
@@ -125,7 +128,7 @@ package struct PushAdmission: Sendable {
         }
     }
 
-    /// The latest stamp by the server's own time.
+    /// The latest acceptable stamp by the server's own clock.
     private var latest: HybridTimestamp {
         HybridTimestamp(milliseconds: now + Self.clockAheadMax, counter: .max)
     }
@@ -146,7 +149,7 @@ package struct PushAdmission: Sendable {
     private func apply(
         _ transaction: Transaction, to stored: inout Stored, _ counts: inout CountFolding
     ) -> TransactionResult {
-        // A copy of all records for each transaction would cost the square of the push.
+        // Copying all records for each transaction would make a push quadratic.
         let before = (stored.usage, stored.newest, stored.accepted)
         var replaced: [(key: Key, record: Record?)] = []
         var results: [WriteResult] = []
@@ -173,7 +176,7 @@ package struct PushAdmission: Sendable {
         return .committed(results)
     }
 
-    /// The answer with what became of counts in the end: they may have been folded by the same push.
+    /// The result with the final state of counts, which the same push may have folded.
     private func counted(
         _ transaction: Transaction, _ result: TransactionResult, _ records: [Key: Record]
     ) -> TransactionResult {
@@ -204,10 +207,11 @@ package struct PushAdmission: Sendable {
     }
 }
 
-/// A write was stamped too far into the future.
+/// The error for a write stamped too far into the future.
 package struct ClockAhead: Error, Hashable, Sendable {
     package var serverMilliseconds: Int64
-    /// Which transaction of the push, from 0 on, and which write of it.
+    /// The position of the transaction in the push, and of the write in the transaction, both from
+    /// 0.
     package var transaction = 0
     package var write = 0
 }

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the server knows of a store besides its records. A value: a commit that fails leaves the
-/// copy from before.
+/// The server's state of a store besides its records. Being a value, it is unchanged after a failed
+/// commit.
 package struct StoreState: Hashable, Sendable {
     package var lineage = Lineage()
     package var usage = Usage()
-    /// The greatest timestamp that the store ever accepted by its server's own time.
+    /// The greatest timestamp accepted within the limit of the server's own clock.
     package var newest = HybridTimestamp.zero
-    /// The greatest timestamp of a forgotten deletion.
+    /// The greatest timestamp of a dropped tombstone.
     package var newestForgotten = HybridTimestamp.zero
-    /// The deletions that are remembered, by their weights: see ``ForgettingRule/Deletion``.
+    /// The weight of the remaining tombstones, see ``ForgettingRule/Deletion``.
     package var deletions = 0
     package var accepted = AcceptedTimes()
-    /// All deletions up to this timestamp are forgotten. ``newestForgotten`` may be later: a deletion
-    /// that was made offline comes late, and is remembered from then on.
+    /// All tombstones up to this timestamp have been dropped. ``newestForgotten`` may be later: a
+    /// deletion made offline arrives late, and its tombstone is kept from then on.
     package var horizon = HybridTimestamp.zero
-    /// How many increments of counts are remembered that are folded.
+    /// The number of stored increments of folded counts.
     package var folded = 0
     package var foldsForgotten = FoldHorizon()
 
     package struct Admitted: Hashable, Sendable {
-        /// To be stored under the revision of ``position``; empty: nothing is to be stored.
+        /// The records to store under the revision of ``position``; empty if there is nothing to
+        /// store.
         package var writes: [Record]
-        /// Likewise; those of an ID replace one another.
+        /// The increments to store with them. They replace stored ones of the same ID.
         package var folded: [FoldedIncrement]
         package var results: [TransactionResult]
         package var position: Position
-        /// To be stored with them, if the revision begins one.
+        /// The span to store with them, if the revision begins one.
         package var span: Lineage.Span?
     }
 
@@ -49,11 +50,10 @@ package struct StoreState: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - records: What the store has of the keys in the push, and all counts of
-    ///     ``Push/countedKeys``.
+    ///   - records: The stored records of the push's keys, and all counts of ``Push/countedKeys``.
     ///   - folded: The increments that match ``Push/foldedQueries(_:)``.
-    ///   - epoch: This run of the server.
-    /// - Throws: ``ClockAhead``; then nothing changed.
+    ///   - epoch: The epoch of this run of the server.
+    /// - Throws: ``ClockAhead``; nothing has changed then.
     package mutating func admit(
         _ push: Push, records: [Key: Record], folded known: [FoldedIncrement],
         by admission: PushAdmission, in epoch: UInt64
@@ -79,8 +79,8 @@ package struct StoreState: Hashable, Sendable {
             position: lineage.position, span: span)
     }
 
-    /// Takes note that deletions up to a revision are remembered no longer.
-    /// - Parameter known: All that were.
+    /// Records that the tombstones up to a revision have been dropped.
+    /// - Parameter known: All tombstones before that.
     package mutating func forget(
         through revision: Int64, of known: [ForgettingRule.Deletion]
     ) {
@@ -93,8 +93,8 @@ package struct StoreState: Hashable, Sendable {
         horizon = oldest.map { min(newestForgotten, $0.previous) } ?? newestForgotten
     }
 
-    /// Takes note that the increments up to a revision are remembered no longer.
-    /// - Parameter increments: Their timestamps.
+    /// Records that the increments up to a revision have been dropped.
+    /// - Parameter increments: The timestamps of the dropped ones.
     package mutating func forgetFolded(_ increments: [HybridTimestamp], through revision: Int64) {
         folded -= increments.count
         foldsForgotten = FoldHorizon(

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The fields of a dictionary that a device keeps for itself. An absent one is nil, one of another
-/// type an error, and one that this version does not know is passed over.
+/// The fields of a dictionary that a device stores for itself. An absent field is nil, a field of
+/// another type is an error, and an unknown field is ignored.
 package struct StoredFields: Sendable {
     private let fields: [ExactString: PropertyListValue]
 
     package init(_ fields: [ExactString: PropertyListValue]) { self.fields = fields }
 
-    /// - Throws: ``StoredFieldError`` if the value is no dictionary.
+    /// - Throws: ``StoredFieldError`` if the value is not a dictionary.
     package init(_ value: PropertyListValue) throws(StoredFieldError) {
         guard case .dictionary(let fields) = value else { throw .otherForm }
         self.fields = fields
     }
 
-    /// Nil: absent.
+    /// Nil if the field is absent.
     package subscript(_ name: ExactString) -> PropertyListValue? { fields[name] }
 
     package func string(_ name: ExactString) throws(StoredFieldError) -> String? {
@@ -28,7 +28,7 @@ package struct StoredFields: Sendable {
         return boolean
     }
 
-    /// Any integer that the type can be.
+    /// Any integer that the type can represent.
     package func integer<Integer: FixedWidthInteger>(
         _ name: ExactString, as type: Integer.Type = Integer.self
     ) throws(StoredFieldError) -> Integer? {
@@ -63,7 +63,7 @@ package struct StoredFields: Sendable {
         return StoredFields(fields)
     }
 
-    /// All of them, if each is a string.
+    /// All fields, if each is a string.
     package func strings() throws(StoredFieldError) -> [String: String] {
         var strings: [String: String] = [:]
         for (name, value) in fields {
@@ -82,7 +82,7 @@ package struct StoredFields: Sendable {
     }
 }
 
-/// Why stored fields mean nothing.
+/// The reason stored fields cannot be read.
 package enum StoredFieldError: Error, Hashable, Sendable {
     case otherForm
     case otherType(_ name: String)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The form in which a disk has it: a dictionary. What is nil is left out, and what is left out is
-/// what it is to begin with.
+/// The form on disk: a dictionary. Nil fields are omitted, and an omitted field has its initial
+/// value.
 extension StoredMeta {
     package var fields: PropertyListValue {
         .fields([
@@ -14,7 +14,7 @@ extension StoredMeta {
             "syncsRequested": .integer(syncsRequested),
             "syncsCompleted": .integer(syncsCompleted),
             "syncsTaken": syncsTaken.map { .integer($0) },
-            // For a process of version 0.1.0, which knows only the last one.
+            // For processes of version 0.1.0, which only know the last failure.
             "syncFailure": syncFailures.last.flatMap {
                 $0.numbers.contains(syncsCompleted) ? .string($0.detail) : nil
             },
@@ -23,7 +23,7 @@ extension StoredMeta {
         ])
     }
 
-    /// - Throws: ``StoredFieldError`` for what has another form.
+    /// - Throws: ``StoredFieldError`` if the value has another form.
     package init(fields value: PropertyListValue) throws(StoredFieldError) {
         let fields = try StoredFields(value)
         account = try fields.string("account")
@@ -88,7 +88,7 @@ extension ClockCorrection {
         ])
     }
 
-    /// A reading that is not whole says nothing.
+    /// An incomplete reading is an error.
     fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
         self.init(
             reading: ClockReading(
@@ -143,7 +143,7 @@ extension Allowance {
 extension LinkStatus {
     fileprivate var fields: PropertyListValue {
         .fields([
-            // Version 0.1.0 does not know the word.
+            // Version 0.1.0 does not know this state.
             "state": .string((state == .polling ? State.connected : state).rawValue),
             "polls": state == .polling ? .boolean(true) : nil,
             "lastSync": lastSync.map { .integer($0) },

@@ -3,13 +3,13 @@
 /// A write of this device that the server has not yet acknowledged.
 package struct PendingWrite: Hashable, Sendable {
     package var record: Record
-    /// Writes with the same number apply wholly or not at all.
+    /// Writes with the same number apply all or not at all.
     package var transaction: UInt64
-    /// Set while the stamp may still change; such a write is not sent.
+    /// Set while the stamp may still change. Such a write is not sent.
     package var provisional: ProvisionalStamp?
-    /// The timestamp and author of the value that this write replaced, where the server had that or
-    /// may have been sent it. Nil: it was not, so that nobody can have deleted it there. It stays as
-    /// it is for as long as the write waits.
+    /// The timestamp and author of the value that this write replaced, if the server had that value
+    /// or may have been sent it. Nil otherwise: then nobody can have deleted it there. It stays the
+    /// same for as long as the write waits.
     package var had: Stamp?
 
     package init(
@@ -24,13 +24,14 @@ package struct PendingWrite: Hashable, Sendable {
 }
 
 extension PendingWrite {
-    /// The ``had`` of a write that replaces this one: only what had its final stamp was ever sent.
+    /// The ``had`` of a write that replaces this one: only a write with a final stamp can have been
+    /// sent.
     var passedOn: Stamp? {
         if let had { return had }
         return provisional == nil && record.content != .deleted ? record.stamp.withoutDigest : nil
     }
 
-    /// Whether this is the other write with its final stamp.
+    /// Whether this is the other write, with its final stamp.
     func isFinalForm(of other: PendingWrite?) -> Bool {
         guard let other else { return false }
         return provisional == nil && other.provisional != nil && transaction == other.transaction
@@ -38,10 +39,11 @@ extension PendingWrite {
     }
 }
 
-/// From what a final stamp is made, once the clock's error is known.
+/// The basis of a final stamp, which is made once the clock's error is known.
 package struct ProvisionalStamp: Hashable, Sendable {
     package var madeAt: ClockReading
-    /// The greatest timestamp of others that the author had seen; the stamp will be later.
+    /// The greatest timestamp of other writes that the author had seen. The final stamp will be
+    /// later.
     package var seen: HybridTimestamp
 
     package init(madeAt: ClockReading, seen: HybridTimestamp) {
@@ -50,11 +52,11 @@ package struct ProvisionalStamp: Hashable, Sendable {
     }
 }
 
-/// One key as the device's disk has it.
+/// One key as stored on the device's disk.
 package struct StoredEntry: Hashable, Sendable {
     package var key: Key
-    /// What server and device last agreed on; a deletion is kept so that a restored server can be
-    /// told of it. Nil: the server is not known to have ever had the key.
+    /// The record on which server and device last agreed. A tombstone is kept so that a restored
+    /// server can be told of it. Nil if the server is not known to have ever had the key.
     package var confirmed: Record?
     package var pending: PendingWrite?
 
@@ -65,7 +67,7 @@ package struct StoredEntry: Hashable, Sendable {
     }
 }
 
-/// What the device's disk has besides the keys.
+/// The device's stored state besides the keys.
 package struct StoredMeta: Hashable, Sendable {
     /// The account that the cursor belongs to; nil before the first sign-in.
     package var account: String?
@@ -74,26 +76,26 @@ package struct StoredMeta: Hashable, Sendable {
     package var correction: ClockCorrection?
     package var limits = StoreLimits()
     package var allowance = Allowance()
-    /// A process that does not lead asks the one that does for a round trip by raising the first;
-    /// the leader answers by raising the second to it.
+    /// A follower asks the leader for a round trip by incrementing the first number. The leader
+    /// answers by raising the second to it.
     package var syncsRequested: Int64 = 0
     package var syncsCompleted: Int64 = 0
-    /// Up to where the leader has seen them; nil where it is of a version that does not say.
+    /// The last request that the leader has seen; nil if it is of a version that does not say.
     package var syncsTaken: Int64?
-    /// Round trips that failed, asked for by processes that do not lead: the newest
-    /// ``SyncFailure/countMax``, in their order.
+    /// The failed round trips that followers asked for: the newest ``SyncFailure/countMax``, in
+    /// order.
     package var syncFailures: [SyncFailure] = []
     package var link = LinkStatus()
 
     package init() {}
 }
 
-/// Why a round trip failed that a process asked for which does not lead.
+/// The reason a round trip failed that a follower asked for.
 package struct SyncFailure: Hashable, Sendable {
-    /// The numbers under which it was asked for, see ``StoredMeta/syncsRequested``.
+    /// The numbers of the requests, see ``StoredMeta/syncsRequested``.
     package var numbers: ClosedRange<Int64>
     package var detail: String
-    /// Those of ``LinkFailure/refusedKeys``; at most ``keysMax``.
+    /// At most ``keysMax`` of ``LinkFailure/refusedKeys``.
     package var refusedKeys: Set<Key>
 
     package static let countMax = 8
@@ -110,18 +112,18 @@ package struct SyncFailure: Hashable, Sendable {
     }
 }
 
-/// How the connection to the server is, for people and for processes that do not hold it.
+/// The state of the connection to the server, for people and for processes that do not hold it.
 package struct LinkStatus: Hashable, Sendable {
     package enum State: String, Hashable, Sendable {
         case signedOut, connecting, connected, waiting, unauthorized
-        /// There is no stream, and requests are answered: the device asks from time to time.
+        /// There is no stream, but requests are answered: the device polls.
         case polling
     }
 
     package var state = State.signedOut
-    /// Milliseconds since 1970 when device and server last agreed; nil: never.
+    /// Milliseconds since 1970 when device and server last agreed; nil means never.
     package var lastSync: Int64?
-    /// What went wrong last, a sentence; nil after a success.
+    /// A sentence about the last error; nil after a success.
     package var lastError: String?
     /// Milliseconds since 1970, by the device's clock.
     package var nextRetry: Int64?
@@ -129,7 +131,7 @@ package struct LinkStatus: Hashable, Sendable {
     package init() {}
 }
 
-/// A write that did not come to pass, kept for the app.
+/// A write that was refused, kept for the app.
 package struct RefusedWrite: Hashable, Sendable {
     package var record: Record
     package var refusal: Refusal
@@ -140,15 +142,15 @@ package struct RefusedWrite: Hashable, Sendable {
     }
 }
 
-/// What one save writes; all of it or nothing.
+/// The content of one save, which is written all or not at all.
 package struct SaveBatch: Hashable, Sendable {
-    /// The version of the disk that this save is based on.
+    /// The version of the disk that the save is based on.
     package var expectedVersion: Int64
     package var entries: [StoredEntry]
-    /// Nil: unchanged.
+    /// Nil if unchanged.
     package var meta: StoredMeta?
-    /// To be added to those that the disk has, which keeps the newest ``refusedWritesMax``. It may have
-    /// some of them: a save that was reported as failed may be there all the same.
+    /// To be added to the disk's list, which keeps the newest ``refusedWritesMax``. The disk may
+    /// already have some of them: a save reported as failed may have succeeded.
     package var refused: [RefusedWrite]
 
     package static let refusedWritesMax = 1_024
@@ -164,11 +166,11 @@ package struct SaveBatch: Hashable, Sendable {
     }
 }
 
-/// What the disk has that a process does not know yet; to begin with, everything.
+/// The changes on disk that a process does not know yet; at first, everything.
 package struct DiskChanges: Hashable, Sendable {
     /// Counts the saves of all processes.
     package var version: Int64
-    /// The keys that changed, each as it is now.
+    /// The keys that changed, in their current state.
     package var entries: [StoredEntry]
     package var meta: StoredMeta
 
@@ -180,8 +182,8 @@ package struct DiskChanges: Hashable, Sendable {
 }
 
 package enum SaveOutcome: Hashable, Sendable {
-    /// It is on the disk, which has this version now.
+    /// The save is on disk, which has this version now.
     case saved(version: Int64)
-    /// Another process was first. Nothing was written.
+    /// Another process saved first. Nothing was written.
     case conflict(DiskChanges)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension SyncEngine {
-    /// A disk belongs to one account: what it holds must never reach another.
+    /// A disk belongs to one account. Its content must never reach another.
     mutating func signIn(account: String, device: DeviceID) {
         guard meta.account == nil || meta.account == account else {
             setLink(.unauthorized, error: "this store's file belongs to another account")
@@ -16,7 +16,7 @@ extension SyncEngine {
         closeLink()
     }
 
-    /// The values stay, and what is written from now on waits for the same account.
+    /// The values stay, and new writes wait for the same account.
     mutating func signOut() {
         guard isSignedIn else { return }
         endAccount("this device was signed out")
@@ -28,17 +28,17 @@ extension SyncEngine {
     private mutating func endAccount(_ reason: String) {
         isSignedIn = false
         closeLink()
-        // Who follows has the leader's word in there, and keeps it for when it is signed in again.
+        // A follower has the leader's status there, and keeps it for the next sign-in.
         if isLeading { setLink(.signedOut) }
         failRequests(LinkFailure(.unauthorized, reason))
     }
 
-    /// Goes on with another account's disk, whose values replace these whatever their timestamps.
-    /// What waits for the server stays parked on the disk that is left.
+    /// Switches to another account's disk. Its values replace these, whatever their timestamps.
+    /// Unsent writes stay parked on the old disk.
     ///
-    /// Answers to what was asked for the account that is left are answers to nothing. The process
-    /// neither leads there nor is it signed in yet.
-    /// - Precondition: ``isSaved``, unless the disk that is left is being wiped.
+    /// Answers to requests for the old account are ignored. The process neither leads on the new
+    /// disk nor is it signed in yet.
+    /// - Precondition: ``isSaved``, unless the old disk is being wiped.
     package mutating func move(
         to disk: DiskChanges, discardsUnsaved: Bool = false, at now: ClockReading
     ) {

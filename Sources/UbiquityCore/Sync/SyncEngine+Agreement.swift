@@ -6,8 +6,9 @@ extension SyncEngine {
         waiting.reduce(into: [:]) { $0[$1] = entries[$1]?.pending }
     }
 
-    /// Whether none of these writes waits any more: device and server agree on it, or on a later one of
-    /// the same key. An app that keeps writing a key has a write waiting there at almost any time.
+    /// Whether none of these writes waits any more: device and server agree on it, or on a later
+    /// one of the same key. Looking for new writes would not do: an app that keeps writing a key
+    /// nearly always has one waiting.
     package func agrees(on writes: [Key: PendingWrite], at now: ClockReading) -> Bool {
         writes.allSatisfy { key, write in
             guard let entry = entries[key], entry.waits else { return true }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The save under way: what it writes, to be written again if it fails.
+/// The save under way, kept to be repeated if it fails.
 struct SaveInFlight: Sendable {
     var entries: [EntryTable.Saving]
     var hasMeta: Bool
     var refused: [RefusedWrite]
-    /// The number that this save gives to requests of this process to the leader; nil: none.
+    /// The number that this save gives to this process's requests to the leader; nil if none.
     var requestNumber: Int64?
-    /// The newest request that has it.
+    /// The newest request with that number.
     var requestsThrough: Int
 }
 
 extension SyncEngine {
-    /// How long a disk that refused is left alone, in milliseconds.
+    /// The pause after a failed save, in milliseconds.
     private static let saveRetryMilliseconds: Int64 = 1_000
 
     /// Whether memory and disk agree.
@@ -22,7 +22,7 @@ extension SyncEngine {
 
     mutating func nextSave(at now: ClockReading) -> SaveBatch? {
         guard !isSaved else {
-            // What the disk refused is there now, or is not to be saved any more.
+            // What failed to save is on disk now, or no longer needs saving.
             (diskFailure, saveRetryAt) = (nil, nil)
             return nil
         }
@@ -71,10 +71,10 @@ extension SyncEngine {
         refusedUnsaved = save.refused + refusedUnsaved
     }
 
-    /// Takes in what other processes saved. What this process changed since stays, see
+    /// Merges what other processes saved. Changes that this process made since stay, see
     /// ``Entry/rebase(onto:base:keepConfirmed:)``.
     mutating func diskChanged(_ changes: DiskChanges, at now: ClockReading) {
-        // What the own save under way is answered with is newer than these.
+        // The result of our own save under way is newer than these changes.
         guard saveInFlight == nil, changes.version != diskVersion else { return }
         diskVersion = changes.version
         let hadFirstSync = meta.hasCompletedFirstSync
@@ -101,8 +101,8 @@ extension SyncEngine {
         requestsAnswered(by: changes.meta, at: now)
     }
 
-    /// Where another process gave its final stamp to a write that this process has replaced since, and
-    /// not saved: the stamp of what replaced it must be later.
+    /// Handles a write that got its final stamp from another process after this process replaced
+    /// it, unsaved: the replacement's stamp must be later.
     private mutating func stayLater(than stored: StoredEntry, at now: ClockReading) {
         guard let base = entries.base(of: stored.key), let mine = entries[stored.key]?.pending,
             let final = stored.pending, mine != base, !mine.isFinalForm(of: base),
@@ -113,8 +113,8 @@ extension SyncEngine {
         stamp(mine, laterThan: seen, at: now)
     }
 
-    /// Has a write of this process, with all that was written at once, get a stamp that is later than
-    /// what its author had seen.
+    /// Gives a write of this process, with its whole transaction, a stamp later than everything its
+    /// author had seen.
     private mutating func stamp(
         _ mine: PendingWrite, laterThan seen: HybridTimestamp, at now: ClockReading
     ) {
@@ -125,7 +125,8 @@ extension SyncEngine {
         }
     }
 
-    /// - Returns: The transactions of two writes of which one replaced the other: they are one now.
+    /// - Returns: The transactions of two writes if one replaced the other. They are one from now
+    ///   on.
     private mutating func rebase(
         onto stored: StoredEntry, at now: ClockReading
     ) -> (UInt64, UInt64)? {
@@ -144,7 +145,7 @@ extension SyncEngine {
         if let theirs = stored.pending, let mine = entries[stored.key]?.pending,
             mine.provisional != nil, mine.record != theirs.record
         {
-            // It takes their place, though its author did not know of them.
+            // Ours replaces theirs, though its author did not know of them.
             let seen = theirs.provisional?.seen ?? theirs.record.stamp.timestamp
             stamp(mine, laterThan: seen, at: now)
         }
@@ -160,17 +161,17 @@ extension SyncEngine {
         return (mine.transaction, theirs.transaction)
     }
 
-    /// Only the leader writes anything there but requests.
+    /// Only the leader writes anything there except requests.
     private mutating func follow(_ disk: StoredMeta, at now: ClockReading) {
         meta = Self.meta(disk, settings)
         isMetaUnsaved = false
-        // The stamps that this process has not saved yet are to be compared with final ones.
+        // The stamps of this process's unsaved writes are about to be compared with final ones.
         clock.adopt(disk.correction, at: now)
         finalizeStamps(at: now, onlyUnsaved: true)
     }
 
-    /// Gives the final stamp to the writes that wait for theirs, if the clock's error is known.
-    /// - Returns: The keys of which the app sees another value now.
+    /// Gives waiting writes their final stamps, if the clock's error is known.
+    /// - Returns: The keys of which the app sees a different value now.
     @discardableResult
     mutating func finalizeStamps(at now: ClockReading, onlyUnsaved: Bool = false) -> Set<Key> {
         let keys = waiting.filter {
@@ -186,9 +187,9 @@ extension SyncEngine {
         return stamp(keys, by: clock.finalize(provisional, at: now))
     }
 
-    /// Gives waiting writes the final timestamps that stand for their present ones; those without
-    /// one stay as they are. What turns out to be older than what the server has gives way.
-    /// - Returns: The keys of which the app sees another value now.
+    /// Replaces the stamps of waiting writes by final ones. Writes without a final stamp stay
+    /// unchanged. A write that turns out older than the server's record is dropped.
+    /// - Returns: The keys of which the app sees a different value now.
     mutating func stamp(
         _ keys: Set<Key>, by final: [Stamp: HybridTimestamp]
     ) -> Set<Key> {

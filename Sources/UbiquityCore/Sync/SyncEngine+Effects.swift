@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension SyncEngine {
-    /// What the driver must do. Each is answered by the event that its case names.
+    /// An action for the driver. Each is answered by the event that its case names.
     package enum Effect: Hashable, Sendable {
         /// ``Event/saved(version:)``, ``Event/saveConflicted(_:)`` or ``Event/saveFailed(_:)``.
         case save(SaveBatch)
         /// Opens a stream of this number: ``Event/streamReceived(_:_:)`` and, at last,
-        /// ``Event/streamEnded(_:_:)``. Nil: from the whole store.
+        /// ``Event/streamEnded(_:_:)``. A nil cursor asks for the whole store.
         case listen(stream: Int, since: Cursor?)
-        /// Ends that stream; no event answers.
+        /// Ends that stream. There is no answer.
         case hangUp(stream: Int)
         /// Sends a push of this number: ``Event/pushAnswered(_:_:)`` or ``Event/pushFailed(_:_:)``.
         case push(Int, Push)
-        /// A pull of this number: ``Event/pulled(_:_:)`` or ``Event/pullFailed(_:_:)``. Nil: of the whole
-        /// store. With the server's configuration, which else a stream brings.
+        /// Makes a pull of this number: ``Event/pulled(_:_:)`` or ``Event/pullFailed(_:_:)``. A nil
+        /// cursor asks for the whole store. The server's configuration can be included, which
+        /// otherwise comes by a stream.
         case pull(Int, since: Cursor?, withConfig: Bool)
-        /// ``Event/notified``, when the app's observers have returned.
+        /// Posts a notice: ``Event/notified`` when the app's observers have returned.
         case notify(Notice)
-        /// The round trip of ``requestSync(at:)`` is done, or failed.
+        /// The round trip of ``requestSync(at:)`` has succeeded or failed.
         case finishSync(id: Int, LinkFailure?)
     }
 
@@ -28,18 +29,18 @@ extension SyncEngine {
         /// Another process saved.
         case diskChanged(DiskChanges)
 
-        /// This process holds the lease, or not any more. When it gets the lease, it must have told
-        /// of all changes on the disk before.
+        /// Whether this process holds the lease now. When it gets the lease, it must first have
+        /// reported all changes on disk.
         case leading(Bool)
         case signedIn(account: String, device: DeviceID)
         case signedOut
-        /// The device turns to another account: nothing of this one is sent any more. When all is
-        /// saved, see ``SyncEngine/isSaved``, the process turns to the other account's disk with
-        /// ``SyncEngine/move(to:at:)``.
+        /// The device is switching to another account: nothing of this account is sent any more.
+        /// When everything is saved, see ``SyncEngine/isSaved``, the process switches to the other
+        /// account's disk with ``SyncEngine/move(to:at:)``.
         case leaving
 
         case streamReceived(Int, StreamMessage)
-        /// Nil: the server ended it in peace.
+        /// A nil failure means that the server ended it normally.
         case streamEnded(Int, LinkFailure?)
         case pushAnswered(Int, PushAnswer)
         case pushFailed(Int, LinkFailure)
@@ -48,7 +49,7 @@ extension SyncEngine {
 
         /// The app's observers have returned from the notice.
         case notified
-        /// Try now what waits for its next attempt.
+        /// Retry now whatever waits for its next attempt.
         case hurry
     }
 
@@ -73,7 +74,7 @@ extension SyncEngine {
         }
     }
 
-    /// What to do now; nil: nothing until the next event or ``nextWake``.
+    /// The next action; nil if there is none until the next event or ``nextWake``.
     package mutating func nextEffect(at now: ClockReading) -> Effect? {
         checkRequests()
         checkLeader(at: now)
@@ -88,7 +89,7 @@ extension SyncEngine {
         return nextPull(at: now)
     }
 
-    /// When time alone will make something possible, by the uptime in milliseconds; nil: never.
+    /// The uptime in milliseconds at which time alone makes something possible; nil means never.
     package var nextWake: Int64? {
         [
             saveRetryAt, linkRetryAt, pushAt, pollAt, lagEndsAt, leaderWatch.lookAt, notices.wake,
@@ -96,9 +97,9 @@ extension SyncEngine {
     }
 }
 
-/// What a stream brings.
+/// A message of a stream.
 package enum StreamMessage: Hashable, Sendable {
-    /// Bytes came, of what is not whole yet. Not told more often than each second.
+    /// Bytes of an incomplete message arrived. Reported at most once a second.
     case progress
     case changes(ChangeSet)
     /// The listener has everything up to this cursor.

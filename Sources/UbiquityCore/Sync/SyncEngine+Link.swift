@@ -2,13 +2,14 @@
 
 /// The stream of changes from the server.
 enum Link: Hashable, Sendable {
-    /// No stream, and none to wait for. To connecting when this process leads and is signed in.
+    /// No stream, and nothing to retry. Becomes connecting when this process leads and is signed
+    /// in.
     case idle
-    /// To connecting when its time has come, or in a hurry.
+    /// Becomes connecting when it is time, or sooner in a hurry.
     case waiting(Retry)
-    /// The stream was opened and is not up to date. To live with `ready`; to waiting if it ends.
+    /// The stream is open but not up to date. Becomes live with `ready`, and waiting if it ends.
     case connecting(stream: Int, fetch: Int)
-    /// Up to date. To waiting if it ends; to idle where another account or process takes over.
+    /// Up to date. Becomes waiting if it ends, and idle if another account or process takes over.
     case live(stream: Int)
 
     var stream: Int? {
@@ -19,30 +20,30 @@ enum Link: Hashable, Sendable {
     }
 }
 
-/// When to try again, by the uptime in milliseconds.
+/// The time of the next attempt, in milliseconds of uptime.
 struct Retry: Hashable, Sendable {
     var at: Int64
-    /// Not before this time even in a hurry: the server asked for it, or the last attempt was a
-    /// moment ago.
+    /// The earliest time even in a hurry: the server asked for it, or the last attempt was a moment
+    /// ago.
     var notBefore: Int64
 }
 
-/// Why a device takes the whole store.
+/// The reason a device downloads the whole store.
 enum WholeCause: Hashable, Sendable {
     case firstSync
-    /// Deletions since the cursor are forgotten: what the server does not have was deleted.
+    /// Tombstones since the cursor have been dropped: what the server does not have was deleted.
     case forgotten
-    /// The server has another history: what the device has and the server has not, or older, is
-    /// offered to it.
+    /// The server has another history: it is offered everything that it lacks or has in an older
+    /// version.
     case otherHistory
 }
 
 extension SyncEngine {
-    /// A credential that was refused is not tried again for so long, in milliseconds.
+    /// The pause after a refused credential, in milliseconds.
     private static let unauthorizedRetryMilliseconds: Int64 = 300_000
-    /// A request that the server refuses for good, likewise.
+    /// The pause after a permanently refused request, in milliseconds.
     static let refusedRetryMilliseconds: Int64 = 60_000
-    /// Two attempts in a hurry are at least so far apart, in milliseconds.
+    /// The minimum time between two hurried attempts, in milliseconds.
     static let hurryMilliseconds: Int64 = 1_000
 
     var isLive: Bool { if case .live = link { true } else { false } }
@@ -51,7 +52,7 @@ extension SyncEngine {
         guard isSignedIn, isLeading else { return nil }
         return switch link {
         case .waiting(let retry): retry.at
-        // For polls to begin.
+        // The time at which polling begins.
         case .connecting where polling == nil: streamSignAt + Self.streamPatienceMilliseconds
         case .idle, .connecting, .live: nil
         }
@@ -91,7 +92,7 @@ extension SyncEngine {
         return .listen(stream: streamsOpened, since: cursor)
     }
 
-    /// Nil: the whole store is to be taken.
+    /// Nil if the whole store is needed.
     mutating func cursorToResumeFrom() -> Cursor? {
         if !meta.hasCompletedFirstSync {
             wholeCause = .firstSync
@@ -101,7 +102,7 @@ extension SyncEngine {
         return wholeCause == nil ? meta.cursor : nil
     }
 
-    /// Ends the stream from this side; a new one is opened when there is reason to.
+    /// Ends the stream from this side. A new one is opened when needed.
     mutating func closeLink() {
         if let stream = link.stream { hangUp = stream }
         link = .idle
@@ -147,7 +148,7 @@ extension SyncEngine {
         }
     }
 
-    /// What the app sees of the keys whose write waits.
+    /// The values that the app sees of keys with waiting writes.
     var shownOfWaiting: [Key: PropertyListValue?] {
         Dictionary(waiting.map { ($0.whole, self[$0.whole]) }) { first, _ in first }
     }
@@ -176,7 +177,7 @@ extension SyncEngine {
         setLink(.connected)
     }
 
-    /// All that the server had when that fetch was begun is here.
+    /// Records that everything the server had when that fetch began is here.
     mutating func finishFetch(_ fetch: Int) {
         fetchesFinished = max(fetchesFinished, fetch)
         if let last = unknownPush, last < fetch { unknownPush = nil }
@@ -189,7 +190,7 @@ extension SyncEngine {
         configuredAt = now.uptime
     }
 
-    /// Who awaits the answer of a poll, of one that was passed over too, awaits another one.
+    /// Requests that await a poll's answer, even one that was ignored, now await a new poll.
     private mutating func endPolling() {
         polling = nil
         pullInFlight = nil
@@ -212,11 +213,12 @@ extension SyncEngine {
         waitAfter(failure, at: now)
         if wasLive { return }
         beginPolling(after: failure, at: now)
-        // Who waits for a round trip gets another attempt: by polls, or where there was a connection.
+        // Callers waiting for a round trip get another attempt, by polling or after a lost
+        // connection.
         if polling == nil { failRequests(failure) }
     }
 
-    /// Leaves the server alone for as long as the failure asks for.
+    /// Waits before the next attempt for as long as the failure requires.
     mutating func waitAfter(_ failure: LinkFailure, at now: ClockReading) {
         switch failure.kind {
         case .unauthorized:
@@ -255,7 +257,7 @@ extension SyncEngine {
         }
     }
 
-    /// What a stream begins with was made before its first byte was sent.
+    /// The beginning of a stream was made before its first byte was sent.
     private mutating func measureClockByStream(
         _ serverMilliseconds: Int64, at now: ClockReading
     ) -> Set<Key> {
@@ -263,11 +265,11 @@ extension SyncEngine {
             serverMilliseconds, sentAt: streamSentAt ?? now, heardAt: streamHeardAt, at: now)
     }
 
-    /// Takes note of the server's time, and stamps what waits for it.
+    /// Measures the clock by the server's time and finalises waiting stamps.
     /// - Parameters:
-    ///   - sentAt: When the server was asked.
-    ///   - heardAt: When its answer began to come; nil: now.
-    /// - Returns: The keys of which the app sees another value now.
+    ///   - sentAt: When the request was sent.
+    ///   - heardAt: When the answer began to arrive; nil means now.
+    /// - Returns: The keys of which the app sees a different value now.
     mutating func measureClock(
         _ serverMilliseconds: Int64, sentAt: ClockReading, heardAt: ClockReading? = nil,
         at now: ClockReading

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A transaction that is to be sent.
+/// A transaction to be sent.
 private struct Outgoing {
     private var writes: [Record] = []
     private var had: [Key: Stamp] = [:]
     private(set) var bytes = 0
-    /// The least timestamp of its writes, and of what they replaced that may have been sent.
+    /// The smallest timestamp of its writes, and of the writes they replaced that may have been
+    /// sent.
     private(set) var oldest = HybridTimestamp(rawValue: .max)
     private(set) var newest = HybridTimestamp.zero
     private var first: Key?
@@ -31,19 +32,20 @@ private struct Outgoing {
         return first < second
     }
 
-    /// Keys are unique here: each comes from another entry.
+    /// Keys are unique here, because each comes from a different entry.
     var transaction: Transaction? {
         try? Transaction(writes.sorted { $0.key < $1.key }, had: had)
     }
 }
 
 extension SyncEngine {
-    /// What one push takes of what can be sent, the oldest first.
+    /// The transactions for the next push, oldest first.
     ///
-    /// All in it is later than what was sent before: a server takes what is not for a repeat, where it
-    /// has forgotten deletions since. So a push goes on where transactions overlap in time, up to four
-    /// times what the way bears, for that may never end; and not where the least is still too much. What was
-    /// too large goes alone.
+    /// Everything in a push must be later than what was sent before, or a server that has dropped
+    /// tombstones since would take it for a repeat. So a push also includes transactions that
+    /// overlap in time, up to four times what the connection bears, because the overlap may never
+    /// end. It does not where even the minimum is still too much. A transaction that was too large
+    /// is sent alone.
     func sendable() -> [Transaction] {
         let ready = outgoing().sorted { $0.isBefore($1) }
         let soft = min(meta.limits.pushBytesMax, pushBytesMax)
@@ -64,7 +66,7 @@ extension SyncEngine {
         return ready.first?.transaction.map { [$0] } ?? []
     }
 
-    /// The transactions that are on disk under their final stamps.
+    /// The transactions that are on disk with their final stamps.
     private func outgoing() -> some Collection<Outgoing> {
         var outgoing: [UInt64: Outgoing] = [:]
         var held: Set<UInt64> = []

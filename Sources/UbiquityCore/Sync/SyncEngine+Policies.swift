@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension SyncEngine {
-    /// Declares how writes of a key merge from now on; nil: the later one wins, as without a policy.
-    /// What the key has stays.
+    /// Sets how writes of a key merge from now on. With nil the later one wins. Stored values stay.
     ///
-    /// - Parameter resolver: The app's own rule, for ``MergePolicy/register``. What is seen of the key
-    ///   changes at once, and nobody is told.
+    /// - Parameter resolver: The app's own rule, for ``MergePolicy/register``. The visible value
+    ///   changes at once, without a notification.
     package mutating func setPolicy(
         _ policy: MergePolicy?, resolver: Resolver? = nil, for key: Key
     ) {
@@ -15,15 +14,15 @@ extension SyncEngine {
 
     package func policy(of key: Key) -> MergePolicy? { policies[key] }
 
-    /// The keys under which a value was written since that their policy cannot merge.
+    /// Returns and clears the keys that got a value which their policy cannot merge.
     package mutating func takeMisfits() -> Set<Key> {
         guard !misfits.isEmpty else { return [] }
         defer { misfits = [] }
         return misfits
     }
 
-    /// Whether a run must count on as another one: it has counted more often under a key than who kept its
-    /// count knows, which is an older copy then; or what it had counted was deleted.
+    /// Whether a run must continue under another name: either it has counted more often under the
+    /// key than its keeper knows, who then has an older copy, or its count was deleted.
     package func hasCounted(moreThan count: KeptCount, under key: Key) -> Bool {
         let entry = entries[key.part(count.part)]
         if case .deleted? = entry?.visible { return true }
@@ -33,7 +32,7 @@ extension SyncEngine {
         } ?? false
     }
 
-    /// What writes of keys with a policy mean: the app goes on from what it sees.
+    /// The proposals for writes of keys with a policy. The app's base is the value that it sees.
     func proposals(for changes: [Key: Content]) -> [Key: Proposal] {
         guard !policies.isEmpty else { return [:] }
         var proposals: [Key: Proposal] = [:]
@@ -44,7 +43,7 @@ extension SyncEngine {
         return proposals
     }
 
-    /// Those of the engine that this one replaces.
+    /// Takes over the policies of the engine that this one replaces.
     mutating func adoptPolicies(of other: SyncEngine) {
         for (key, policy) in other.policies {
             setPolicy(policy, resolver: other.entries.resolver(of: key), for: key)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Requests in place of a stream that cannot be had: the account has as many as it may have, or a
-/// proxy keeps back what a server sends piece by piece. Ends when a stream is live.
+/// Polling in place of a stream that is not available: the account has its maximum, or a proxy
+/// buffers the server's messages. Ends when a stream is live.
 struct Polling: Hashable, Sendable {
-    /// When to ask next.
+    /// The next poll.
     var next: Retry
-    /// Between two polls. They grow while nothing happens.
+    /// The pauses between polls. They grow while nothing happens.
     var pauses = Backoff()
-    /// The last poll was answered: then pushes are sent, too.
+    /// The last poll was answered, so pushes are sent too.
     var isWorking = false
 }
 
@@ -16,31 +16,31 @@ struct PullInFlight: Hashable, Sendable {
     var number: Int
     var since: Cursor?
     var sentAt: ClockReading
-    /// Else it only asks a stream that is live whether it has all.
+    /// Whether it is a poll. If not, it only checks whether a live stream is complete.
     var isPoll: Bool
 }
 
-/// The server is at a cursor to which the stream has not come.
+/// The server is at a cursor that the stream has not reached.
 struct StreamLag: Hashable, Sendable {
-    /// The pull that found it.
+    /// The pull that found the lag.
     var fetch: Int
     var cursor: Cursor
     var noticedAt: Int64
 }
 
 extension SyncEngine {
-    /// A stream that gives no sign of life is waited for so long before polls begin, in milliseconds.
+    /// How long a stream may be silent before polling begins, in milliseconds.
     static let streamPatienceMilliseconds: Int64 = 10_000
-    /// A live one that lags, and gives none, is broken after so long.
+    /// How long a live stream may lag in silence before it counts as broken, in milliseconds.
     static let lagMilliseconds: Int64 = 2_000
-    /// So many attempts to open a stream fail before polls begin, where each may fail for a reason
-    /// that would have polls fail too.
+    /// The number of failed attempts to open a stream before polling begins, if each may have
+    /// failed for a reason that would make polls fail too.
     private static let attemptsMax = 3
 
-    /// Without a stream, the configuration is asked for so often, in milliseconds.
+    /// How often the configuration is requested without a stream, in milliseconds.
     private static let configMilliseconds: Int64 = 3_600_000
 
-    /// Whether the server is reached, so that pushes can be sent.
+    /// Whether the server responds, so that pushes can be sent.
     var isReached: Bool { isLive || polling?.isWorking ?? false }
 
     mutating func beginPolling(after failure: LinkFailure, at now: ClockReading) {
@@ -59,14 +59,14 @@ extension SyncEngine {
         polling = Polling(next: Retry(at: uptime, notBefore: uptime))
     }
 
-    /// Something happened, and more may.
+    /// Polls soon: something happened, and more may follow.
     mutating func hurryPolling(at now: ClockReading) {
         guard let next = polling?.next else { return }
         polling?.pauses.succeed()
         polling?.next.at = min(next.at, max(next.notBefore, now.uptime))
     }
 
-    /// When to poll, by the uptime; nil: not now. While a stream is on its way it is not raced.
+    /// The uptime of the next poll; nil if none is due. While a stream is being opened, polls wait.
     var pollAt: Int64? {
         guard let polling, pullInFlight == nil, !isLive, isSignedIn, isLeading else { return nil }
         let next = polling.next
@@ -78,8 +78,8 @@ extension SyncEngine {
         if case .connecting = link { streamHeardAt != nil } else { false }
     }
 
-    /// Writes wait for their final stamps, and the clock's error is not known in this boot: a machine
-    /// may go on from a copy of its memory.
+    /// Whether writes wait for final stamps and the clock's error is unknown in this boot. A
+    /// machine may have been resumed from a copy of its memory.
     private func lacksTime(at now: ClockReading) -> Bool {
         !waiting.isEmpty && clock.correction?.isExact(at: now) != true
     }
@@ -108,7 +108,7 @@ extension SyncEngine {
         meta.link.lastSync = clock.milliseconds(at: now)
         let changed = measureClock(changes.serverMilliseconds, sentAt: pull.sentAt, at: now)
         post(Notice(.serverChange, changed))
-        // What the stream has not brought is not taken, see decision 0007.
+        // Changes that the stream has not brought are not taken, see decision 0007.
         if passedCursors.contains(changes.cursor) {
             fetchesFinished = max(fetchesFinished, number)
         } else {
@@ -129,14 +129,14 @@ extension SyncEngine {
         let shown = Shown(
             values: shownOfWaiting,
             changed: measureClock(changes.serverMilliseconds, sentAt: pull.sentAt, at: now))
-        // A stream that was opened before tells what is known by now, or less.
+        // A stream opened before carries only what is known by now, or less.
         isStreamStale = isStreamStale || changes.cursor != meta.cursor || changes.isWhole
         if let config = changes.config { adopt(config, at: now) }
         receive(changes, stamped: shown, at: now)
         unsettle(before: pull.number)
         finishFetch(pull.number)
         if polling?.isWorking == false, case .waiting(let retry) = link {
-            // The server is reached again, perhaps by a stream, too.
+            // The server responds again; a stream may work too.
             link = .waiting(Retry(at: min(retry.at, retry.notBefore), notBefore: retry.notBefore))
         }
         polling?.isWorking = true
@@ -155,7 +155,7 @@ extension SyncEngine {
         guard let pull = pullInFlight, pull.number == number else { return }
         pullInFlight = nil
         if pull.isPoll { return pollFailed(failure, at: now) }
-        // The stream is likely to be broken as well: it is opened again, which is a fetch too.
+        // The stream is probably broken as well. Opening a new one fetches everything too.
         breakStream(failure, at: now)
     }
 
@@ -176,7 +176,7 @@ extension SyncEngine {
             polling?.next = Retry(at: at, notBefore: at)
         case .refused, .tooLarge: polling?.next.at = now.uptime + Self.refusedRetryMilliseconds
         case .unreachable, .timedOut, .cursorGone, .clockAhead:
-            // Who is offline need not wake twice.
+            // A device that is offline need not wake twice.
             if case .waiting(let retry) = link { polling?.next.at = max(retry.at, now.uptime) }
         }
         if polling != nil {
@@ -185,7 +185,7 @@ extension SyncEngine {
         failRequests(failure)
     }
 
-    /// A live stream that has not come to where the server is, and is silent, is broken.
+    /// When a silent live stream that lags behind the server counts as broken.
     var lagEndsAt: Int64? {
         guard isLive, let streamLag else { return nil }
         return max(streamLag.noticedAt, streamSignAt) + Self.lagMilliseconds

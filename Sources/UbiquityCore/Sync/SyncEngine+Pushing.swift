@@ -2,50 +2,52 @@
 
 /// A push that was sent and is not answered yet.
 struct PushInFlight: Hashable, Sendable {
-    /// An answer to another number is none to this one.
+    /// An answer with another number is ignored.
     var number: Int
     var push: Push
     var sentAt: ClockReading
-    /// The last stream that was opened before.
+    /// The last stream opened before the push.
     var streamsOpened: Int
 }
 
-/// A transaction that was too large, alone.
+/// A transaction that was too large even alone.
 struct TooLarge: Hashable, Sendable {
     var bytes: Int
-    /// When one of that size is tried again; nil: when nothing else waits.
+    /// When one of this size is retried; nil means when nothing else waits.
     var retry: Retry?
 }
 
-/// A write that the server has answered, and of which the stream has not brought what the server
-/// holds now: the write itself, or a later one.
+/// A write that the server has acknowledged, while the stream has not yet brought what the server
+/// holds now: this write or a later one.
 ///
-/// It is not taken before: a later write may be a part of a transaction, which the stream brings as
-/// one; and a server that is restored from a copy of just before the answer would never be told of a
-/// write that this device took for agreed, for it resumes from the stream's cursor, which is older.
+/// It is not confirmed earlier for two reasons. A later write may be part of a transaction, which
+/// the stream brings as one. And a server restored from a copy just before the answer would never
+/// be told of a write that this device considers confirmed, because it resumes from the stream's
+/// older cursor.
 struct SettledWrite: Hashable, Sendable {
     var write: Record
     var transaction: UInt64
     var held: Record
-    /// The server's when it answered: who has come there has all of that.
+    /// The server's cursor at the answer. A device that reaches it has all of this.
     var cursor: Cursor
-    /// The last stream or poll that was begun before the answer; a later one has it.
+    /// The last stream or poll begun before the answer. A later one includes the write.
     var fetch: Int
 }
 
 extension SyncEngine {
-    /// A push is not made smaller than this, in bytes.
+    /// The minimum size of a push, in bytes.
     static let pushBytesMin = 1_024
-    /// What was too large alone is not tried again for so long, in milliseconds.
+    /// The pause before a transaction that was too large alone is retried, in milliseconds.
     static let tooLargeRetryMilliseconds: Int64 = 3_600_000
 
-    /// What can be sent now: whole transactions that are on disk under their final stamps, the
-    /// oldest first, as many as the server takes at once.
+    /// The next push: whole transactions that are on disk with their final stamps, oldest first, as
+    /// many as the server accepts at once.
     mutating func nextPush(at now: ClockReading) -> PushInFlight? {
         guard isReached, pushInFlight == nil, !waiting.isEmpty,
             now.uptime >= pushRetry?.at ?? .min
         else { return nil }
-        // Its time has come: were it kept while nothing can be sent, time would seem to help.
+        // Its time has come. If it stayed set while nothing can be sent, `nextWake` would lie in
+        // the past.
         pushRetry = nil
         if let retry = tooLarge?.retry, retry.at <= now.uptime { tooLarge?.retry = nil }
         let transactions = sendable()
@@ -62,7 +64,7 @@ extension SyncEngine {
         return pushInFlight
     }
 
-    /// When a push can be tried again, by the uptime; nil: nothing waits for that.
+    /// The uptime of the next attempt to push; nil if nothing waits for one.
     var pushAt: Int64? {
         guard isReached, pushInFlight == nil, !waiting.isEmpty else { return nil }
         return pushRetry?.at ?? tooLarge?.retry?.at
@@ -117,12 +119,12 @@ extension SyncEngine {
         if passedCursors.contains(answer.cursor) {
             post(Notice(.serverChange, finishSettled { $0.cursor == answer.cursor }))
         }
-        // A stream that is live since may be of a server which was restored after the answer.
+        // A stream that went live since may come from a server restored after the answer.
         if isLive, inFlight.streamsOpened < streamsOpened { unsettle(before: .max) }
     }
 
-    /// - Parameter cursor: The server's when it answered.
-    /// - Returns: Why the app's write did not come to pass; nil: it did.
+    /// - Parameter cursor: The server's cursor at the answer.
+    /// - Returns: The reason the app's write was refused; nil if it was not.
     private mutating func take(
         _ result: WriteResult, of write: Record, at cursor: Cursor
     ) -> Refusal? {
@@ -130,7 +132,8 @@ extension SyncEngine {
         case .applied: settle(write, held: write, at: cursor)
         case .superseded(let later): settle(write, held: later, at: cursor)
         case .olderThanForgotten where write.content == .deleted:
-            // There is nothing to delete there; here is, until the stream tells.
+            // The server has nothing to delete; this device has, until the stream brings the
+            // change.
             settle(write, held: write, at: cursor)
         case .olderThanForgotten: return .olderThanForgotten
         }
@@ -147,8 +150,8 @@ extension SyncEngine {
             fetch: fetchesStarted)
     }
 
-    /// The stream has come to a cursor.
-    /// - Returns: The keys of which the app sees another value now.
+    /// The stream has reached a cursor.
+    /// - Returns: The keys of which the app sees a different value now.
     mutating func pass(_ cursor: Cursor) -> Set<Key> {
         if pushInFlight == nil, pullInFlight == nil { passedCursors = [] }
         passedCursors.insert(cursor)
@@ -159,10 +162,10 @@ extension SyncEngine {
         return finishSettled { $0.cursor == cursor }
     }
 
-    /// Takes what the server holds in place of settled writes, where all that was committed before
-    /// the answer is here. Mostly the stream has brought it; not a deletion, if it began with the
-    /// whole store.
-    /// - Returns: The keys of which the app sees another value now.
+    /// Replaces acknowledged writes by the server's records where everything committed before the
+    /// answer is here. Usually the stream has already brought them, but it does not bring a
+    /// deletion if it began with the whole store.
+    /// - Returns: The keys of which the app sees a different value now.
     private mutating func finishSettled(where hasAll: (SettledWrite) -> Bool) -> Set<Key> {
         var changed: Set<Key> = []
         for (key, settled) in settledWrites where hasAll(settled) {
@@ -178,9 +181,10 @@ extension SyncEngine {
         return changed.union(entries.refreshViews())
     }
 
-    /// What was answered before a stream or poll was begun, and that did not bring, the server does
-    /// not have any more, or it was a deletion: it is sent again. So is what was answered while a stream
-    /// was being opened, for that may begin beyond the answer's cursor and never come to it.
+    /// Sends a write again if it was acknowledged before a stream or poll began that did not bring
+    /// it: the server no longer has it, or it was a deletion. The same goes for writes acknowledged
+    /// while a stream was being opened, because it may begin beyond the answer's cursor and never
+    /// reach it.
     mutating func unsettle(before fetch: Int) {
         for (key, settled) in settledWrites where settled.fetch < fetch {
             settledWrites[key] = nil
@@ -190,7 +194,7 @@ extension SyncEngine {
         }
     }
 
-    /// What replaced a refused write meanwhile replaced nothing that the server has of it.
+    /// The server never had the refused write, so what replaced that write replaced nothing there.
     private mutating func neverHad(_ write: Record, over had: Stamp?) {
         guard let pending = entries[write.key]?.pending, pending.record != write,
             pending.had == write.stamp.withoutDigest
@@ -198,14 +202,14 @@ extension SyncEngine {
         entries.update(write.key) { $0.pending?.had = had }
     }
 
-    /// Puts the last agreed value back, and keeps the refused one for the app.
-    /// - Returns: Whether the write was still there to be withdrawn.
+    /// Restores the last confirmed value, and keeps the refused write for the app.
+    /// - Returns: Whether the write was still there to withdraw.
     private mutating func withdraw(_ write: Record, _ refusal: Refusal) -> Bool {
         guard entries[write.key]?.pending?.record == write else { return false }
         let settled = settledWrites[write.key]
         entries.update(write.key) { entry in
             entry.dropPending()
-            // What was written before is on the server, and the stream has not brought it.
+            // The previous write is on the server, and the stream has not brought it.
             guard let settled, settled.write != write else { return }
             entry.pending = PendingWrite(
                 record: settled.write, transaction: settled.transaction)
@@ -254,9 +258,9 @@ extension SyncEngine {
         pushBytesMax = max(Self.pushBytesMin, min(pushBytesMax, push.bytes) / 2)
     }
 
-    /// A transaction is never split: one that is too large alone lets others by, and is tried again after
-    /// a long while.
-    /// - Returns: What is wrong.
+    /// Holds back a push that was too large. A transaction is never split: one that is too large
+    /// alone lets others pass, and is retried after a long time.
+    /// - Returns: A description of the problem.
     private mutating func hold(_ push: Push, at now: ClockReading) -> String {
         let bytes = push.bytes
         tooLarge = TooLarge(
@@ -277,7 +281,8 @@ extension SyncEngine {
         pushRetry = Retry(at: at, notBefore: isOrdered ? at : now.uptime)
     }
 
-    /// Stamps anew, as made now, what the server finds too far in its future. It was never taken.
+    /// Gives new stamps to writes that the server refused as too far in its future. It never
+    /// accepted them.
     private mutating func restamp(
         aheadOf serverMilliseconds: Int64, sentAt: ClockReading, at now: ClockReading
     ) {
@@ -291,9 +296,10 @@ extension SyncEngine {
         for (key, entry) in entries.all {
             observe(entry.confirmed, keys.contains(key) ? nil : entry.pending, at: now)
         }
-        // Also what the stream has not brought, and its author has replaced meanwhile.
+        // Including records that the stream has not brought and whose author has written again
+        // meanwhile.
         for settled in settledWrites.values { clock.observe(settled.held.stamp.timestamp) }
-        // What is one transaction gets one stamp, in the order in which it was written.
+        // A transaction gets one stamp, in the order in which it was written.
         var stamps: [Stamp: HybridTimestamp] = [:]
         let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp })
         for stamp in old.sorted() { stamps[stamp] = clock.issue(at: now).timestamp }

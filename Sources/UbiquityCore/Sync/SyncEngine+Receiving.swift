@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension SyncEngine {
-    /// Takes what the stream brought, as one.
-    /// - Parameter stamped: The keys of which the app was shown something else by the same event, before.
+    /// Applies what the stream brought, as one.
+    /// - Parameter stamped: The keys whose visible value this event has already changed, with their
+    ///   values before.
     mutating func receive(_ changes: ChangeSet, stamped: Shown, at now: ClockReading) {
         let reason: Notice.Reason
         var changed: Set<Key>
-        // What was counted may come to be in the sum, and then be no part of its own.
+        // A count may have moved into the sum, and is no part of its own then.
         var shown = stamped
         for key in Set(changes.records.lazy.filter(\.key.isPart).map(\.key.whole))
         where shown.values[key] == nil {
@@ -28,20 +29,21 @@ extension SyncEngine {
         post(Notice(reason, shown.changed(besides: changed, in: self)))
     }
 
-    /// What the device takes in of its store, see ``IntakeLimits``.
+    /// The limits on the data that the device accepts for its store, see ``IntakeLimits``.
     package var intake: IntakeLimits {
         IntakeLimits(meta.cursor == nil && configuredAt == nil ? nil : meta.limits)
     }
 
-    /// Why the device does not take what a server sends: its store would be more than one may be. Nil:
-    /// it does.
+    /// The reason the device rejects the changes: its store would exceed the ``intake``. Nil if it
+    /// accepts them.
     func refusal(of changes: ChangeSet) -> LinkFailure? {
         changes.isWhole
             ? refusal(of: changes.records, from: Usage()) { _ in nil }
             : refusal(of: changes.records, from: entries.agreed) { entries[$0]?.confirmed }
     }
 
-    /// The same of an answer to a push: the records in it are taken later, with those that wait already.
+    /// The same for an answer to a push. Its records are applied later, together with those already
+    /// waiting.
     func refusal(of answer: PushAnswer) -> LinkFailure? {
         let superseding = answer.superseding
         guard !superseding.isEmpty else { return nil }
@@ -66,26 +68,27 @@ extension SyncEngine {
         return nil
     }
 
-    /// What an event showed the app of some keys, before and while it was handled.
+    /// The visible values of some keys before an event, and the keys that it has changed so far.
     struct Shown {
-        /// Before.
+        /// The values before the event.
         var values: [Key: PropertyListValue?] = [:]
         var changed: Set<Key> = []
 
-        /// Of all keys that changed meanwhile, those that are not again as they were.
+        /// The changed keys whose value differs from before.
         func changed(besides more: Set<Key>, in engine: SyncEngine) -> Set<Key> {
             changed.union(more).filter { key in values[key].map { $0 != engine[key] } ?? true }
         }
     }
 
-    /// Merges records of the server. To take one twice changes nothing.
-    /// - Returns: The keys of which the app sees another value now.
-    /// - Parameter areNews: See ``Entry/merge(_:isNews:)``: the stream brings them in their order.
+    /// Merges records of the server. Merging one twice changes nothing.
+    /// - Returns: The keys of which the app sees a different value now.
+    /// - Parameter areNews: Whether the stream brings them in order, see
+    ///   ``Entry/merge(_:isNews:)``.
     mutating func merge(_ records: [Record], areNews: Bool = false) -> Set<Key> {
         change(records) { entry, record in entry.merge(record, isNews: areNews) }
     }
 
-    /// Takes the whole store of the server.
+    /// Takes over the server's whole store.
     private mutating func takeWhole(_ changes: ChangeSet) -> Set<Key> {
         let cause = wholeCause ?? .forgotten
         wholeCause = nil
@@ -94,14 +97,14 @@ extension SyncEngine {
         case .firstSync: return takeFirst(changes.records)
         case .forgotten: return takeListedOnly(changes.records)
         case .otherHistory:
-            // An answer that is still under way is about the history that is gone.
+            // An answer still under way belongs to the old history.
             pushInFlight = nil
             passedCursors = []
             return takeAndOffer(changes.records)
         }
     }
 
-    /// Of keys with a policy, nothing is discarded: what the device and what the account has merge.
+    /// Keys with a policy lose nothing: the device's and the account's values merge.
     private mutating func takeFirst(_ records: [Record]) -> Set<Key> {
         meta.hasCompletedFirstSync = true
         let keys = Set(records.map(\.key.whole))
@@ -115,7 +118,7 @@ extension SyncEngine {
             if discarded.contains(key.whole) { entry.dropPending() }
             entry.merge(record)
         }
-        // A plain write of what the server has only parts of.
+        // A plain write of a key of which the server has only parts.
         let rest = discarded.filter { entries[$0]?.pending != nil }
         return rest.reduce(into: changed) { changed, key in
             if entries.update(key, { $0.dropPending() }) { changed.insert(key) }
@@ -134,8 +137,8 @@ extension SyncEngine {
         return changed.union(entries.refreshViews())
     }
 
-    /// Takes the store of a server with another history, and makes what it lacks wait for it, under
-    /// the stamps that it had: what was one transaction has one stamp.
+    /// Takes over the store of a server with another history, and queues everything that it lacks,
+    /// with the original stamps. Records with the same stamp were one transaction.
     private mutating func takeAndOffer(_ records: [Record]) -> Set<Key> {
         let listed = Dictionary(records.map { ($0.key, $0) }) { $1 }
         var transactions: [Stamp: UInt64] = [:]
@@ -155,12 +158,12 @@ extension SyncEngine {
             }
             if isChanged { changed.insert(key) }
         }
-        // What the device had is as the server has it by now, and stays so; the rest is new to it.
+        // Records that the server has as well stay as they are; the rest is new to it.
         return changed.union(merge(records))
     }
 
-    /// Drops the deletions from before the server's tombstone horizon. They were kept so that a restored
-    /// server can be told of them.
+    /// Drops tombstones from before the server's horizon. They were kept so that a restored server
+    /// can be told of them.
     private mutating func dropTombstones(before horizon: HybridTimestamp) {
         guard horizon > .zero, horizon != self.horizon else { return }
         self.horizon = horizon
@@ -173,7 +176,8 @@ extension SyncEngine {
         entries.refreshViews()
     }
 
-    /// Drops the oldest of more deletions than a store remembers: a server may not say its horizon.
+    /// Drops the oldest tombstones in excess of the maximum, because a server may not announce its
+    /// tombstone horizon.
     private mutating func dropTombstones(beyond max: Int) {
         guard entries.tombstones > max else { return }
         let deletions = entries.all.compactMap { key, entry -> (key: Key, stamp: Stamp)? in
@@ -202,14 +206,14 @@ extension SyncEngine {
 }
 
 extension Record {
-    /// Only a server makes it: a counter's fold, and the deletion of what is in there.
+    /// Only a server makes these: a counter's fold, and the deletions of the runs in it.
     fileprivate var isOfServer: Bool {
         key.part == .fold || key.isCount && content == .deleted
     }
 }
 
 extension Content {
-    /// What a key with parts has itself, whose writer may not have known what others have there.
+    /// The own value of a key with parts. Its writer may not have known the parts of others.
     fileprivate var isPlaceholder: Bool {
         switch value {
         case nil: true

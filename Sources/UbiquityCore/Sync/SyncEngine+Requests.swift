@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Somebody waits for a round trip: what was written before is on the server, and what the server
-/// had is here.
+/// A request for a round trip. It is done when earlier writes are on the server and the server's
+/// earlier changes are here.
 struct SyncRequest: Hashable, Sendable {
-    /// For ``SyncEngine/Effect/finishSync(id:_:)``; nil: another process asked.
+    /// The ID for ``SyncEngine/Effect/finishSync(id:_:)``; nil if another process asked.
     var id: Int?
     /// The keys whose answer is awaited.
     var waiting: Set<Key>
-    /// The last push that was sent before; of its keys, only those in ``sent`` had what is awaited.
+    /// The last push sent before the request. It only answers the keys in ``sent``.
     var push: Int
     var sent: Set<Key>
-    /// The keys whose write was answered and not brought. One that lost is awaited until its successor
-    /// is here, whoever wrote it and when; one that is to be sent again is awaited anew.
+    /// The keys whose write was acknowledged but not brought by the stream. If a write lost, its
+    /// successor is awaited, whoever wrote it and whenever. If it must be sent again, its answer is
+    /// awaited again.
     var settling: Set<Key>
-    /// The keys whose write the server refused, and why.
+    /// The keys whose write the server refused.
     var refused: Set<Key> = []
     var refusal = ""
-    /// The number of the fetch that must have finished: one that began after the request.
+    /// The number of the fetch that must have finished, which began after the request.
     var fetch: Int
-    /// The numbers under which the disk has the request; nil: it has not.
+    /// The numbers of the request on disk; nil if it is not there yet.
     var numbers: ClosedRange<Int64>?
 }
 
 extension SyncRequest {
-    /// Why the round trip fails although the server was reached; nil: it does not.
+    /// The reason the round trip fails although the server responded; nil if it does not fail.
     var failure: LinkFailure? {
         refused.isEmpty ? nil : LinkFailure(.refused, refusal, refusedKeys: refused)
     }
 }
 
 extension SyncEngine {
-    /// Asks for a round trip to the server, now.
-    /// - Returns: What the effect ``Effect/finishSync(id:_:)`` will name.
+    /// Requests a round trip to the server.
+    /// - Returns: The ID for the effect ``Effect/finishSync(id:_:)``.
     package mutating func requestSync(at now: ClockReading) -> Int {
         requestsMade += 1
         let id = requestsMade
@@ -56,10 +57,10 @@ extension SyncEngine {
             numbers: numbers)
     }
 
-    /// Takes note that the server answered to these writes, so that who goes on writing does not
-    /// keep a request waiting for ever.
-    /// - Parameter refused: Those that it refused, and why. Where the app has replaced a write
-    ///   meanwhile, which the server never had, its successor is waited for.
+    /// Takes note that the server answered these writes. A caller that keeps writing does not delay
+    /// a request for ever.
+    /// - Parameter refused: The refused writes and the reasons. If the app has replaced such a
+    ///   write meanwhile, which the server never had, the replacement is awaited.
     mutating func noteAnswered(_ keys: Set<Key>, refused: [Key: Refusal], of push: Int) {
         let replaced = Set(refused.keys.filter { entries[$0]?.waits ?? false })
         let settled = keys.filter(isSettled)
@@ -77,7 +78,7 @@ extension SyncEngine {
 
     private func isSettled(_ key: Key) -> Bool { entries[key]?.isSettled ?? false }
 
-    /// Whether the server holds another write than the settled one.
+    /// Whether the server holds a later write than the acknowledged one.
     private func hasLost(_ key: Key) -> Bool {
         isSettled(key) && settledWrites[key].map { $0.held != $0.write } ?? false
     }
@@ -90,7 +91,8 @@ extension SyncEngine {
         }
     }
 
-    /// For processes that follow at once: who leads when the request is done may be another one.
+    /// Tells followers of a failure at once, because another process may lead when the request
+    /// finishes.
     private mutating func note(_ refused: [Key: Refusal], of index: Int) {
         guard let first = refused.min(by: { $0.key < $1.key }) else { return }
         requests[index].refused.formUnion(refused.keys.map(\.whole))
@@ -106,29 +108,29 @@ extension SyncEngine {
         isMetaUnsaved = true
     }
 
-    /// What was awaited of the stream is sent again.
+    /// The acknowledged write is sent again, so its answer is awaited again.
     mutating func awaitAgain(_ key: Key) {
         for index in requests.indices where requests[index].settling.remove(key) != nil {
             requests[index].waiting.insert(key)
         }
     }
 
-    /// As leader: takes what other processes ask.
+    /// As leader: takes the requests of other processes.
     mutating func takeRequests(from disk: StoredMeta, at now: ClockReading) {
         guard disk.syncsRequested > meta.syncsRequested else { return }
         let numbers = meta.syncsRequested + 1...disk.syncsRequested
         meta.syncsRequested = disk.syncsRequested
-        // At once, so that those who asked know that they were heard.
+        // Recorded at once, so that the followers know that they were heard.
         meta.syncsTaken = disk.syncsRequested
         isMetaUnsaved = true
         requests.append(newRequest(numbers: numbers))
         hurry(at: now)
     }
 
-    /// What the processes that follow asked of the leader that is gone, and what this one asked,
-    /// is this one's to do.
+    /// Takes over the requests that followers made of the previous leader, including this process's
+    /// own.
     mutating func takeOverRequests() {
-        // With the next save: who waits asks again.
+        // Recorded with the next save; the followers ask again.
         meta.syncsTaken = meta.syncsRequested
         for index in requests.indices {
             requests[index].fetch = fetchesStarted + 1
@@ -139,7 +141,7 @@ extension SyncEngine {
         }
     }
 
-    /// As follower: gives the next number to the requests that have none.
+    /// As follower: gives the next number to new requests.
     mutating func numberNewRequests(at now: ClockReading) -> Int64? {
         guard !isLeading, asksAgain || requests.contains(where: { $0.numbers == nil }) else {
             return nil
@@ -151,7 +153,7 @@ extension SyncEngine {
         return meta.syncsRequested
     }
 
-    /// As follower: waits no longer for a leader that does not answer.
+    /// As follower: stops waiting for a leader that does not respond.
     mutating func checkLeader(at now: ClockReading) {
         guard !isLeading, !requests.isEmpty else {
             asksAgain = false
@@ -178,11 +180,11 @@ extension SyncEngine {
         where requests[index].numbers == nil && requests[index].id ?? .max <= id {
             requests[index].numbers = number...number
         }
-        // Those that came while the save was under way need another one.
+        // Requests made during the save need another one.
         if requests.contains(where: { $0.numbers == nil }) { isMetaUnsaved = true }
     }
 
-    /// As follower: the leader finished all requests up to a number.
+    /// As follower: the leader has finished all requests up to a number.
     mutating func requestsAnswered(by meta: StoredMeta, at now: ClockReading) {
         guard !isLeading else { return }
         leaderWatch.heard(max(meta.syncsTaken ?? 0, meta.syncsCompleted), at: now.uptime)
@@ -195,7 +197,7 @@ extension SyncEngine {
         if asksAgain || requests.contains(where: { $0.numbers == nil }) { isMetaUnsaved = true }
     }
 
-    /// As leader: finishes what is done.
+    /// As leader: finishes the requests that are done.
     mutating func checkRequests() {
         guard isLeading, !requests.isEmpty else { return }
         let (waiting, fetched) = (waiting, fetchesFinished)
@@ -213,7 +215,8 @@ extension SyncEngine {
         finishRequests { _ in .some(failure) }
     }
 
-    /// - Parameter outcome: Nil: it is not done; else why it failed, or that it did not.
+    /// - Parameter outcome: Nil if a request is not done; otherwise its failure, or none on
+    ///   success.
     private mutating func finishRequests(_ outcome: (SyncRequest) -> LinkFailure??) {
         var left: [SyncRequest] = []
         for (index, request) in requests.enumerated() {

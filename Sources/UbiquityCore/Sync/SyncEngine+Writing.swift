@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension SyncEngine {
-    /// Writes of the app, as one transaction: all of it or nothing, here and everywhere.
+    /// Writes of the app as one transaction: all or nothing, here and everywhere.
     ///
-    /// What is already so is no change: an equal value, the removal of an absent key. But where
-    /// anything in a transaction changes, all of it is written, or another transaction of an earlier
-    /// time could win the keys that were passed over, and of neither all would be seen.
+    /// An equal value or the removal of an absent key is not a change. But if anything in a
+    /// transaction changes, all of it is written. Otherwise an earlier transaction could win the
+    /// omitted keys, and neither would be seen as a whole.
     ///
-    /// - Throws: ``LimitViolation`` if the transaction does not fit; then nothing changed, and a
-    ///   refusal for a quota is told as a ``Notice`` too.
+    /// - Throws: ``LimitViolation`` if the transaction does not fit. Nothing has changed then, and
+    ///   a violation of the quota is also posted as a ``Notice``.
     ///
-    /// - Parameter proposals: Of other keys, what is written under a policy.
+    /// - Parameter proposals: Writes of other keys under a policy.
     package mutating func write(
         _ changes: [Key: Content], merging proposals: [Key: Proposal] = [:], at now: ClockReading
     ) throws(LimitViolation) {
@@ -24,7 +24,7 @@ extension SyncEngine {
         try write(all, at: now)
     }
 
-    /// One write of the app, as a transaction of its own.
+    /// Writes one key as a transaction of its own.
     package mutating func write(
         _ key: Key, _ content: Content, at now: ClockReading
     ) throws(LimitViolation) {
@@ -34,7 +34,7 @@ extension SyncEngine {
         try write([key: content], at: now)
     }
 
-    /// A write that knows no policy replaces all that its author saw there.
+    /// A write without a policy replaces everything that its author saw.
     private func replacing(_ key: Key, by content: Content) -> [Change] {
         let removal = entries.hasParts(key) ? entries.family(key).removal : [:]
         return [Change(key: key, content: content)]
@@ -105,10 +105,10 @@ extension SyncEngine {
             from: usage, to: after, by: changes.lazy.map { (key: $0.key, content: $0.content) })
     }
 
-    /// The number of the transaction for new writes.
+    /// The transaction number for new writes.
     ///
     /// A write that replaces one of a waiting transaction joins it: the rest of that transaction
-    /// must not become visible, nor be refused, without it.
+    /// must neither become visible nor be refused without it.
     private mutating func transaction(for changes: [Change]) -> UInt64 {
         let replaced = Set(changes.compactMap { entries.transaction(of: $0.key) })
         guard let first = replaced.min() else { return random.next() }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long to wait before the next attempt: twice as long each time, with jitter, so that the
-/// devices of a server that was away do not all come back in the same moment.
+/// The delay before the next attempt: doubled each time, with jitter, so that all devices do not
+/// return to a recovered server at the same moment.
 package struct Backoff: Hashable, Sendable {
     package static let firstMilliseconds: Int64 = 250
     package static let maxMilliseconds: Int64 = 60_000
@@ -21,7 +21,8 @@ package struct Backoff: Hashable, Sendable {
     package mutating func succeed() { attempts = 0 }
 }
 
-/// Random numbers from a seed (SplitMix64). A value, so that an engine's copy draws the same.
+/// Random numbers from a seed (SplitMix64). A value, so that a copy of an engine draws the same
+/// ones.
 package struct RandomSource: RandomNumberGenerator, Hashable, Sendable {
     private var state: UInt64
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a device's clocks show at one moment.
+/// A reading of a device's clocks.
 ///
-/// The wall clock may be wrong and may be set at any time. The uptime is never set; it counts
-/// while the device sleeps; readings of it can be compared only if they have the same boot.
+/// The wall clock may be wrong and may be set at any time. The uptime is never set and also counts
+/// while the device sleeps. Uptimes can be compared only within one boot.
 package struct ClockReading: Hashable, Sendable {
-    /// Milliseconds since 1970, as far as the device knows.
+    /// Milliseconds since 1970 by the device's clock.
     package var wall: Int64
     /// Milliseconds since the boot.
     package var uptime: Int64
-    /// Names the boot; a platform that cannot tell draws a number a process.
+    /// Identifies the boot. Where the platform cannot tell, each process draws a random number.
     package var boot: UInt64
 
     package init(wall: Int64, uptime: Int64, boot: UInt64) {
@@ -19,18 +19,18 @@ package struct ClockReading: Hashable, Sendable {
     }
 }
 
-/// What the server's clock showed at a moment of the device: the measure by which the device
-/// turns its own readings into the time that all devices share.
+/// The server's time at a reading of the device's clocks. Converts the device's readings to the
+/// time that all devices share.
 package struct ClockCorrection: Hashable, Sendable {
     package var reading: ClockReading
     /// The server's milliseconds since 1970 at that reading.
     package var serverMilliseconds: Int64
-    /// By how many milliseconds it may be wrong, in either direction.
+    /// The possible error in either direction, in milliseconds.
     package var doubt: Int64
 
-    /// What is taken for the doubt where it was not measured.
+    /// The doubt of a correction that was not measured.
     package static let doubtMax: Int64 = 30_000
-    /// How far two clocks drift apart at most, in milliseconds for each of these.
+    /// The maximum drift between two clocks is one millisecond per this many.
     private static let driftDivisor: UInt64 = 2_000
     private static let roundingMilliseconds: Int64 = 2
     private static let dayMilliseconds: Int64 = 86_400_000
@@ -41,8 +41,8 @@ package struct ClockCorrection: Hashable, Sendable {
         self.doubt = min(max(doubt, 0), Self.dayMilliseconds)
     }
 
-    /// By a request: the server looked at its clock at some moment in between, as likely as not in
-    /// the middle.
+    /// Measures by a request: the server read its clock at some moment in between, so the middle is
+    /// taken.
     package init(serverMilliseconds: Int64, sentAt: ClockReading, heardAt: ClockReading) {
         guard sentAt.boot == heardAt.boot, sentAt.uptime <= heardAt.uptime else {
             self.init(reading: heardAt, serverMilliseconds: serverMilliseconds)
@@ -55,8 +55,8 @@ package struct ClockCorrection: Hashable, Sendable {
         self.init(reading: middle, serverMilliseconds: serverMilliseconds, doubt: half)
     }
 
-    /// Whether it says more than another one, which was measured before: the way there and back was
-    /// shorter, or the other one has aged, or no longer holds because the server's clock was set.
+    /// Whether it is more precise than an earlier one: its round trip was shorter, or the other one
+    /// has aged, or is invalid because the server's clock was set.
     package func isBetter(than other: ClockCorrection?) -> Bool {
         guard let other, other.isExact(at: reading) else { return true }
         let (age, isOlder) = reading.uptime.subtractingReportingOverflow(other.reading.uptime)
@@ -70,8 +70,8 @@ package struct ClockCorrection: Hashable, Sendable {
 
     /// The shared time of another reading.
     ///
-    /// Exact within one boot, however often the wall clock was set. Across boots, the wall clock's
-    /// error is taken to have been the same.
+    /// Exact within one boot, however often the wall clock was set. Across boots, assumes that the
+    /// wall clock's error was the same.
     package func milliseconds(at other: ClockReading) -> Int64 {
         let (elapsed, overflow) =
             isExact(at: other)

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stamps a device's writes.
+/// Issues the timestamps of a device's writes.
 ///
-/// While the device does not know how wrong its clock is, its stamps are provisional: they order
-/// its own writes, and become final when the first answer of a server in this boot tells.
+/// Until the device knows the error of its clock, its stamps are provisional: they order its own
+/// writes, and become final with the first answer of a server in this boot.
 package struct DeviceClock: Hashable, Sendable {
     package private(set) var correction: ClockCorrection?
-    /// The greatest timestamp that will not change any more: others' and final ones of our own.
+    /// The greatest timestamp that will not change any more: those of others, and final ones of our
+    /// own.
     package private(set) var settled = HybridTimestamp.zero
-    /// The greatest timestamp of all, provisional ones included.
+    /// The greatest timestamp of all, including provisional ones.
     package private(set) var latest = HybridTimestamp.zero
 
     package init(correction: ClockCorrection?) { self.correction = correction }
 
-    /// Takes note of a timestamp that was seen; later writes will be later than it.
+    /// Observes a timestamp. Later writes will be later than it.
     package mutating func observe(_ timestamp: HybridTimestamp, isFinal: Bool = true) {
         if isFinal { settled = max(settled, timestamp) }
         latest = max(latest, timestamp)
     }
 
-    /// Stamps a write that is made now.
-    /// - Returns: The stamp, and how to make it final; nil: it is.
+    /// Issues the timestamp of a write made now.
+    /// - Returns: The timestamp, and what is needed to make it final; nil if it is final.
     package mutating func issue(
         at now: ClockReading
     ) -> (timestamp: HybridTimestamp, provisional: ProvisionalStamp?) {
@@ -39,14 +40,14 @@ package struct DeviceClock: Hashable, Sendable {
         correction?.milliseconds(at: now) ?? now.wall
     }
 
-    /// Takes note of how wrong the clock is. What was stamped without knowing does not count any
-    /// more: those stamps are to be made final.
+    /// Adopts the measured error of the clock. Provisional stamps no longer count, because they are
+    /// about to become final.
     package mutating func adopt(_ correction: ClockCorrection?, at now: ClockReading) {
         self.correction = correction
         if correction?.isExact(at: now) == true { latest = settled }
     }
 
-    /// When a write was made: by its stamp, or by what that will be.
+    /// The time of a write, by its final stamp if that is known.
     package func time(of write: PendingWrite, at now: ClockReading) -> HybridTimestamp {
         guard let provisional = write.provisional, let correction, correction.isExact(at: now)
         else { return write.record.stamp.timestamp }
@@ -66,8 +67,8 @@ package struct DeviceClock: Hashable, Sendable {
         return (a.record.stamp, a.transaction) < (b.record.stamp, b.transaction)
     }
 
-    /// When a write was made, where the stamp that it will have is not known yet: as if the wall clock
-    /// were as wrong as in an earlier boot. Its present stamp may be hours off.
+    /// The estimated time of a write with an unknown final stamp, assuming the clock's error of an
+    /// earlier boot. Its provisional stamp may be hours off.
     private func estimate(_ write: PendingWrite, at now: ClockReading) -> HybridTimestamp {
         guard let provisional = write.provisional, let correction else {
             return write.record.stamp.timestamp
@@ -75,7 +76,7 @@ package struct DeviceClock: Hashable, Sendable {
         return made(provisional, correction, at: now)
     }
 
-    /// The time by the server's clock, but later than what the author had seen.
+    /// The time by the server's clock, but later than everything the author had seen.
     private func made(
         _ stamp: ProvisionalStamp, _ correction: ClockCorrection, at now: ClockReading
     ) -> HybridTimestamp {
@@ -84,12 +85,13 @@ package struct DeviceClock: Hashable, Sendable {
         return max(HybridTimestamp(milliseconds: made), stamp.seen.next)
     }
 
-    /// Makes provisional stamps final: the time at which the write was made by the server's clock,
-    /// but later than what its author had seen, in the order in which the writes were made.
+    /// Makes provisional stamps final: the server's time at which the write was made, but later
+    /// than everything its author had seen, in the order in which the writes were made.
     ///
     /// - Parameters:
-    ///   - provisional: One for each present stamp. Two processes may give the same timestamp.
-    /// - Returns: The final timestamp for each present stamp. Nothing while the error is not known.
+    ///   - provisional: One for each current stamp. Two processes may issue the same timestamp.
+    /// - Returns: The final timestamp for each current stamp; empty while the clock's error is
+    ///   unknown.
     package mutating func finalize(
         _ provisional: [Stamp: ProvisionalStamp], at now: ClockReading
     ) -> [Stamp: HybridTimestamp] {
@@ -105,15 +107,15 @@ package struct DeviceClock: Hashable, Sendable {
         return result
     }
 
-    /// In the order in which they were made: one boot after the other, each by its uptime. The wall
-    /// clock may have been set in between.
+    /// In the order in which they were made: boot by boot, each by its uptime. The wall clock may
+    /// have been set in between.
     private static func inOrder(
         _ provisional: [Stamp: ProvisionalStamp]
     ) -> [(key: Stamp, value: ProvisionalStamp)] {
         let boots = Dictionary(grouping: provisional) { $0.value.madeAt.boot }.values.map {
             $0.sorted { ($0.value.madeAt.uptime, $0.key) < ($1.value.madeAt.uptime, $1.key) }
         }
-        // Who starts stamps later than all that is on the disk.
+        // A process that starts stamps later than everything on disk.
         return boots.sorted { $0.map(\.key).max()! < $1.map(\.key).max()! }.flatMap(\.self)
     }
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a write was made: 48 bits of milliseconds since 1970 and a counter of 16 bits.
+/// The timestamp of a write by a hybrid logical clock: 48 bits of milliseconds since 1970 and a
+/// 16-bit counter.
 ///
-/// The counter orders what happened within one millisecond, and lets a write that was made after
-/// seeing another be later than it even where the clock says otherwise.
+/// The counter orders writes within one millisecond, and makes a write that was made after seeing
+/// another later than it, even if the clock says otherwise.
 package struct HybridTimestamp: Hashable, Comparable, Sendable {
     package let rawValue: UInt64
 
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// Milliseconds outside of 48 bits become the nearest end.
+    /// Clamps milliseconds to 48 bits.
     package init(milliseconds: Int64, counter: UInt16 = 0) {
         let clamped = UInt64(min(max(milliseconds, 0), 1 << 48 - 1))
         rawValue = clamped << 16 | UInt64(counter)
@@ -20,7 +21,7 @@ package struct HybridTimestamp: Hashable, Comparable, Sendable {
     package var milliseconds: Int64 { Int64(rawValue >> 16) }
     package var counter: UInt16 { UInt16(truncatingIfNeeded: rawValue) }
 
-    /// The least timestamp after this one.
+    /// The smallest timestamp after this one.
     package var next: HybridTimestamp {
         HybridTimestamp(rawValue: rawValue == .max ? .max : rawValue + 1)
     }

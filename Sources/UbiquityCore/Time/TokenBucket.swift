@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How often a device may push: so many at once, and so many a second in the long run. A large push
-/// counts as several.
+/// The rate at which a device may push: a burst at once, and a sustained rate. A large push counts
+/// as several.
 package struct Allowance: Hashable, Sendable {
     package var burst: Int
     package var perSecond: Double
@@ -11,25 +11,26 @@ package struct Allowance: Hashable, Sendable {
         self.perSecond = perSecond > 0 && perSecond.isFinite ? perSecond : 1
     }
 
-    /// What one token covers of a push.
+    /// The bytes of a push that one token pays for.
     package static let bytesPerToken = 8_192
 
-    /// What an account may do with all its devices.
+    /// The allowance of an account with all its devices.
     package var ofAccount: Allowance {
         Allowance(burst: min(burst, .max / 4) * 4, perSecond: perSecond * 4)
     }
 }
 
-/// The allowance as it is used up. Device and server count by the same rule.
+/// The use of an allowance. Device and server count by the same rule.
 package struct TokenBucket: Hashable, Sendable {
     package private(set) var allowance: Allowance
     private var tokens: Double
     private var countedAt: Int64
 
-    /// What a server says may be next to nothing; then it is asked again after an hour.
+    /// A server may announce an allowance of next to nothing. The bucket then waits an hour at
+    /// most.
     private static let waitMillisecondsMax = 3_600_000.0
 
-    /// A full bucket; `now` is in milliseconds of any clock that does not go back.
+    /// Makes a full bucket; `now` is in milliseconds of any monotonic clock.
     package init(_ allowance: Allowance, now: Int64) {
         self.allowance = allowance
         tokens = Double(allowance.burst)
@@ -37,7 +38,7 @@ package struct TokenBucket: Hashable, Sendable {
     }
 
     /// Takes a token if there is one.
-    /// - Returns: Nil if it was taken, else the milliseconds until there will be one.
+    /// - Returns: Nil if a token was taken, otherwise the milliseconds until there is one.
     package mutating func take(now: Int64) -> Int64? {
         refill(now: now)
         if tokens >= 1 {
@@ -48,14 +49,14 @@ package struct TokenBucket: Hashable, Sendable {
         return Int64(min(max(1, wait), Self.waitMillisecondsMax))
     }
 
-    /// Takes what a push counts beyond one token, whether it is there or not: it is known only when
-    /// the push is. What comes next waits for it.
+    /// Charges the cost of a push beyond one token, even if that leaves a debt. The cost is known
+    /// only after the token was taken, and the next push waits for the debt.
     package mutating func charge(bytes: Int, now: Int64) {
         refill(now: now)
         tokens -= Double(bytes / Allowance.bytesPerToken)
     }
 
-    /// Goes on with another allowance and no more tokens than it grants.
+    /// Continues with another allowance, and with no more tokens than its burst.
     package mutating func adopt(_ allowance: Allowance, now: Int64) {
         refill(now: now)
         self.allowance = allowance

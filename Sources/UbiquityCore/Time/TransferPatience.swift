@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long a request is waited for: as long as bytes move, in either direction, however many they
-/// are. Times are milliseconds of any clock that does not go back.
+/// The timeout of a request: it may take any time as long as bytes move in either direction. Times
+/// are milliseconds of any monotonic clock.
 package struct TransferPatience: Hashable, Sendable {
-    /// A server answers within that, and a connection that moves no byte for so long is dead.
+    /// The longest silence: a server answers within this time, and a connection without traffic for
+    /// this long is dead.
     package static let answerMilliseconds: Int64 = 30_000
 
-    /// Without a byte.
+    /// The maximum time without a byte.
     package var silenceMilliseconds: Int64
     private var lastMove: Int64
 
@@ -17,17 +18,18 @@ package struct TransferPatience: Hashable, Sendable {
 
     package mutating func moved(at now: Int64) { lastMove = max(lastMove, now) }
 
-    /// When it ends, unless something moves before.
+    /// When the request times out unless something moves before.
     package var end: Int64 { lastMove + silenceMilliseconds }
 }
 
 extension TransferPatience {
-    /// The longest that a server can make a stream be waited for.
+    /// The longest silence that a server can make a client tolerate.
     package static let streamMillisecondsMax: Int64 = 600_000
-    /// For a server that does not say how often it gives a sign of life: of version 0.1, each 20 seconds.
+    /// For a server that does not announce its keep-alive interval. In version 0.1 it is 20
+    /// seconds.
     private static let streamMillisecondsMin: Int64 = 50_000
 
-    /// How long a stream may be silent: two signs of life may be lost or late.
+    /// How long a stream may be silent: two keep-alives may be lost or late.
     /// - Parameter keepAliveSeconds: As ``ServerConfig/keepAliveSeconds``.
     package static func streamMilliseconds(keepAliveSeconds: Int64) -> Int64 {
         let seconds = min(max(0, keepAliveSeconds), streamMillisecondsMax)

@@ -2,8 +2,8 @@
 
 /// A string that equals another only if their UTF-8 bytes are equal.
 ///
-/// Swift's `String` calls "é" and "e" with a combining accent equal; the store must not, or one
-/// of two keys that an app wrote would vanish. The order is that of the bytes, too.
+/// Swift's `String` considers "é" and "e" with a combining accent equal. The store must not, or one
+/// of two keys that an app wrote would vanish. The order is also that of the bytes.
 package struct ExactString: Sendable {
     package let string: String
 
@@ -27,7 +27,7 @@ extension ExactString: Hashable {
         withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 
-    /// A hash of the bytes that takes a few multiplications.
+    /// A fast hash of the bytes.
     func quickHash(_ seed: HashSeed) -> UInt32 {
         withBytes { bytes in
             let bytes = UnsafeRawBufferPointer(bytes)
@@ -46,7 +46,7 @@ extension ExactString: Hashable {
         }
     }
 
-    /// Eight bytes at a time: every look-up of a key comes here.
+    /// Compares eight bytes at a time, because every key look-up comes here.
     private static func areEqual(
         _ a: UnsafeBufferPointer<UInt8>, _ b: UnsafeBufferPointer<UInt8>
     ) -> Bool {
@@ -72,23 +72,23 @@ extension ExactString: Hashable {
     }
 }
 
-/// What nobody outside knows of the hashes of a table, who could otherwise give a store thousands of keys
-/// that have one.
+/// A secret of a table's hashes. Without it, anyone could give a store thousands of keys with the
+/// same hash.
 struct HashSeed: Hashable, Sendable {
     private let offset: UInt64
     private let factor: UInt64
 
-    /// Drawn for this process by the standard library, for its own tables.
+    /// Random for this process, from the hash seed of the standard library.
     static let ofProcess = HashSeed(
         UInt64(bitPattern: Int64("offset".hashValue)), "factor".hashValue)
 
     init(_ offset: UInt64, _ factor: Int) {
         self.offset = offset
-        // Odd, so that no two numbers have one product, and great.
+        // Odd, so that multiplication is one-to-one, and large.
         self.factor = UInt64(bitPattern: Int64(factor)) | 1 << 63 | 1
     }
 
-    /// Each bit of the number reaches each of the result.
+    /// Every bit of the input affects every bit of the result.
     @inline(__always)
     fileprivate func mix(_ number: UInt64) -> UInt64 {
         let product = (number ^ offset).multipliedFullWidth(by: factor)

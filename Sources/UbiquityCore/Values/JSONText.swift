@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads a text in JSON (RFC 8259, UTF-8) as a value; a null is as if nothing stood there.
+/// Parses JSON (RFC 8259, UTF-8) into a value. A null counts as absent.
 ///
-/// An app waits for the file that is read by it each time that it starts, and a first look-up of
-/// `Codable` conformances takes longer than all of this.
+/// An app waits for the file read with it at every start, and just the first look-up of `Codable`
+/// conformances takes longer than all of this.
 package struct JSONText {
     private let bytes: [UInt8]
     private var place = 0
 
     /// - Returns: Nil for a null.
-    /// - Throws: ``NotJSON``, also for containers deeper than ``PropertyListValue/depthMax``.
+    /// - Throws: ``NotJSON``, also for containers nested deeper than
+    ///   ``PropertyListValue/depthMax``.
     package static func value(
         of bytes: some Sequence<UInt8>
     ) throws(NotJSON) -> PropertyListValue? {
@@ -47,7 +48,7 @@ package struct JSONText {
 
     // MARK: - Containers
 
-    /// Of a name that stands twice, the first counts.
+    /// If a name occurs twice, the first one counts.
     private mutating func members(
         _ depth: Int
     ) throws(NotJSON) -> [ExactString: PropertyListValue] {
@@ -105,7 +106,7 @@ package struct JSONText {
         }
     }
 
-    /// What a backslash stands before.
+    /// The character after a backslash.
     private mutating func escaped() throws(NotJSON) -> Character {
         switch Unicode.Scalar(try next()) {
         case "\"": "\""
@@ -121,7 +122,7 @@ package struct JSONText {
         }
     }
 
-    /// One above 16 bits is written as two of them.
+    /// A scalar above 16 bits is written as two escapes.
     private mutating func scalar() throws(NotJSON) -> Unicode.Scalar {
         var number = try unit()
         if (0xD800..<0xDC00).contains(number) {
@@ -145,7 +146,7 @@ package struct JSONText {
         return unit
     }
 
-    /// 1.0 is an integer too: JSON does not tell them apart.
+    /// 1.0 is an integer too, because JSON does not distinguish them.
     private mutating func number() throws(NotJSON) -> PropertyListValue {
         let start = place
         _ = take("-")
@@ -197,7 +198,7 @@ package struct JSONText {
     }
 }
 
-/// A text that is no JSON.
+/// The text is not JSON.
 package struct NotJSON: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String { "it is no JSON" }
 }

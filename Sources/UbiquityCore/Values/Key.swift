@@ -2,14 +2,14 @@
 
 /// The name of one entry of a store: not empty, case-sensitive, compared by its UTF-8 bytes.
 ///
-/// A key whose writes merge has parts, see ``MergePolicy``: each is an entry of its own, with the
-/// same name. Only the store knows of them; an app sees what they make together.
+/// A key whose writes merge has parts, see ``MergePolicy``. Each is an entry of its own with the
+/// same name. Only the store knows of them; an app sees the value that they make together.
 ///
-/// How long a key may be is a setting of the server, so it is checked where the setting is known:
+/// The maximum length is a setting of the server, so it is checked where the setting is known:
 /// ``KeyLimit/check(_:)``.
 package struct Key: Sendable {
     package let name: ExactString
-    /// In a box, for hardly any key has one.
+    /// In a box because hardly any key has one.
     private let box: PartBox?
 
     private final class PartBox: Sendable {
@@ -17,8 +17,8 @@ package struct Key: Sendable {
         init(_ id: PartID) { self.id = id }
     }
 
-    /// The longest name that any message carries, in bytes of UTF-8, whatever a store's limit is.
-    /// Deletions, which no limit refuses, are bounded by it too.
+    /// The longest name in any message, in bytes of UTF-8, whatever a store's limit is. It also
+    /// bounds deletions, which no limit refuses.
     package static let bytesMax = 1_024
 
     /// - Throws: ``KeyError/empty`` for an empty string.
@@ -35,12 +35,12 @@ package struct Key: Sendable {
 
     package var string: String { name.string }
 
-    /// Which part of the key this is; nil: the key itself.
+    /// The part of the key that this is; nil for the key itself.
     package var part: PartID? { box?.id }
 
     package var isPart: Bool { box != nil }
 
-    /// The key that this is a part of, or is.
+    /// The key without its part.
     package var whole: Key { Key(name, nil) }
 
     package func part(_ id: PartID) -> Key { Key(name, PartBox(id)) }
@@ -75,19 +75,20 @@ extension Key: Comparable, CustomStringConvertible {
 }
 
 extension Key {
-    /// What no UTF-8 has stands before the part.
+    /// Stands before the part. It does not occur in UTF-8.
     private static let separator: UInt8 = 0xFF
 
-    /// For a database: the name's bytes, and after one that no UTF-8 has, those of the part.
+    /// For a database: the name's bytes, then a byte that does not occur in UTF-8 and the bytes of
+    /// the part.
     package var bytes: [UInt8] {
         guard let part else { return Array(string.utf8) }
         return Array(string.utf8) + [Self.separator] + Array(part.text.string.utf8)
     }
 
-    /// How many those are.
+    /// The number of ``bytes``.
     var bytesCount: Int { string.utf8.count + (part.map { 1 + $0.text.string.utf8.count } ?? 0) }
 
-    /// - Throws: ``KeyError`` for bytes that no key has.
+    /// - Throws: ``KeyError`` for bytes that are not a key's.
     package init(bytes: UnsafeRawBufferPointer) throws(KeyError) {
         guard let end = bytes.firstIndex(of: Self.separator) else {
             try self.init(String(decoding: bytes, as: UTF8.self))
@@ -101,14 +102,13 @@ extension Key {
     }
 }
 
-/// Names a part of a key within the key: 1 to 1,024 bytes of UTF-8, of which the first says of which
-/// kind the part is.
+/// Names a part within a key: 1 to 1,024 bytes of UTF-8. The first byte is the kind of the part.
 package struct PartID: Hashable, Sendable, Comparable, CustomStringConvertible {
     package let text: ExactString
 
     package static let bytesMax = 1_024
 
-    /// Nil for a text that is empty or too long.
+    /// Fails for a text that is empty or too long.
     package init?(_ text: String) {
         guard (1...Self.bytesMax).contains(text.utf8.count) else { return nil }
         self.text = ExactString(text)
@@ -119,7 +119,7 @@ package struct PartID: Hashable, Sendable, Comparable, CustomStringConvertible {
     package var description: String { text.string }
 }
 
-/// Why a string cannot be a key.
+/// The reason a string cannot be a key.
 package enum KeyError: Error, Equatable, Sendable {
     case empty
     case tooLong(KeyLimit)
@@ -137,10 +137,10 @@ extension KeyError: CustomStringConvertible {
     }
 }
 
-/// How long a key may be.
+/// The maximum length of a key.
 ///
 /// The published guides of Apple's store say 64 bytes of UTF-8; its current SDK says 128 UTF-16
-/// units. A store has one of the two.
+/// units. A store uses one of the two.
 package enum KeyLimit: Hashable, Sendable {
     case utf8Bytes(Int)
     case utf16Units(Int)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a typed getter makes of a value of another type.
+/// The typed getters' conversions of values of other types.
 ///
 /// The rules are those of the class reference of `NSUbiquitousKeyValueStore` and, for strings, of
 /// `NSString`'s `boolValue`, `longLongValue` and `doubleValue`. Nothing is written back.
 extension PropertyListValue {
-    /// Numbers are true when not zero; strings when they begin, after spaces, a sign and zeros,
-    /// with one of `YyTt1-9`. Every other type is false.
+    /// Numbers are true unless zero. Strings are true if they begin, after spaces, a sign and
+    /// zeros, with one of `YyTt1-9`. Every other type is false.
     package var asBool: Bool {
         switch self {
         case .boolean(let boolean): boolean
@@ -18,8 +18,8 @@ extension PropertyListValue {
         }
     }
 
-    /// `true` is 1; reals lose their fraction; strings give their leading digits. What is no
-    /// number is 0, and what lies outside of `Int64` becomes its nearest end, NaN 0.
+    /// `true` is 1, reals lose their fraction, and strings give their leading digits. Other types
+    /// are 0. Numbers outside of `Int64` are clamped to it, and NaN is 0.
     package var asInt64: Int64 {
         switch self {
         case .boolean(let boolean): boolean ? 1 : 0
@@ -31,7 +31,7 @@ extension PropertyListValue {
         }
     }
 
-    /// `true` is 1; strings give their leading number. What is no number is 0.
+    /// `true` is 1, and strings give their leading number. Other types are 0.
     package var asDouble: Double {
         switch self {
         case .boolean(let boolean): boolean ? 1 : 0

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension PropertyListValue {
-    /// What the value counts towards the quota, in bytes.
+    /// The size that counts towards the quota, in bytes.
     ///
-    /// Whatever the encoding: a string's UTF-8 bytes, a data's bytes, 8 for a number or date, 1 for a
-    /// Bool; a container what it holds, the UTF-8 bytes of its keys, and 8 for every element or entry,
-    /// for each takes memory, an empty one too.
+    /// Independent of the encoding: a string's UTF-8 bytes, a data's bytes, 8 for a number or date,
+    /// 1 for a Bool. A container counts its content, the UTF-8 bytes of its keys, and 8 for every
+    /// element or entry, because each takes memory even if empty.
     package var quotaBytes: Int {
         switch self {
         case .string(let string): string.string.utf8.count

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value of a store: what a property list can hold, each type kept apart from the others.
+/// A value of a store: anything that a property list can hold, with all types kept distinct.
 ///
 /// `true` is not 1, 1 is not 1.0, and a date keeps its full `Double`. Two values are equal if they
-/// are the same type and the same bits, so "no change" means exactly that. There is one NaN: an
-/// initialiser from outside passes reals and dates through ``canonical(_:)``.
+/// have the same type and the same bits, so "no change" means exactly that. There is one NaN:
+/// initialisers for values from outside pass reals and dates through ``canonical(_:)``.
 package enum PropertyListValue: Sendable {
     case string(ExactString)
     case boolean(Bool)
@@ -18,10 +18,10 @@ package enum PropertyListValue: Sendable {
     case array([PropertyListValue])
     case dictionary([ExactString: PropertyListValue])
 
-    /// How deep containers may nest; a value outside of any container has depth 1.
+    /// The maximum nesting of containers. A value outside of any container has depth 1.
     package static let depthMax = 512
 
-    /// The same as a sentence without a final point.
+    /// The same rule as a sentence without a final full stop.
     package static let depthRule =
         "a value nests at most \(depthMax) levels: \(depthMax - 1) containers, and what is in them"
 }
@@ -33,7 +33,7 @@ extension PropertyListValue {
 
     package static func string(_ string: String) -> Self { .string(ExactString(string)) }
 
-    /// The one NaN of the store for any NaN, any other number as it is.
+    /// Any NaN becomes the store's one NaN. Other numbers stay as they are.
     package static func canonical(_ number: Double) -> Double { number.isNaN ? .nan : number }
 }
 
@@ -68,11 +68,11 @@ extension PropertyListValue: Hashable {
     }
 }
 
-/// An order of all values without a meaning of its own, except that every device has the same one:
-/// it decides between two writes that one timestamp and one device name made equal.
+/// An arbitrary total order, the same on every device. It decides between two writes with the same
+/// timestamp and device.
 ///
-/// Both directions are decided in one pass: asking `a < b` and then `b < a` at each level would
-/// double the work with each container that nests.
+/// Each level is compared in one pass: asking `a < b` and then `b < a` would double the work with
+/// each nested container.
 extension PropertyListValue: Comparable {
     package static func < (a: Self, b: Self) -> Bool { order(a, b) < 0 }
 
@@ -100,7 +100,7 @@ extension PropertyListValue: Comparable {
         a < b ? -1 : (b < a ? 1 : 0)
     }
 
-    /// The first element that differs decides, else the length.
+    /// The first differing element decides, otherwise the length.
     private static func order<Element>(
         _ a: [Element], _ b: [Element], by order: (Element, Element) -> Int
     ) -> Int {

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Text from anybody, shown to a person: what acts on a terminal or is not seen is written out.
+/// Displays untrusted text: characters that are invisible or act on a terminal are escaped.
 extension StringProtocol {
-    /// Whether there are characters that nothing may have in its name.
+    /// Whether there are control characters, which no name may contain.
     package var hasControls: Bool { unicodeScalars.contains(where: \.isControl) }
 
-    /// Every control character as an escape of JSON's, such as `\n` and `\u001b`.
+    /// Escapes every control character as JSON does, such as `\n` and `\u001b`.
     package func visible(keeping kept: Unicode.Scalar...) -> String {
         escaped { $0.isControl && !kept.contains($0) }
     }
 
-    /// A name in a list: one that may be taken for another is followed by its escaped form, such as
-    /// `аda (\u0430da)`.
+    /// A name for a list. A name that may be mistaken for another is followed by its escaped form,
+    /// such as `аda (\u0430da)`.
     ///
-    /// Such are the names that mix scripts, and those with accents or marks as characters of their
-    /// own. Not those that are wholly of another script.
+    /// These are names that mix scripts, or that have accents or marks as separate characters.
+    /// Names wholly in another script are not.
     package var listed: String {
         let shown = visible()
         return hasLookAlikes ? "\(shown) (\(escaped { !$0.isASCII || $0.isControl }))" : shown
     }
 
-    /// The beginning of what is longer than so many Unicode scalars, with an ellipsis.
+    /// The text, shortened to this many Unicode scalars and an ellipsis if it is longer.
     package func clipped(to max: Int) -> String {
         guard utf8.count > max, unicodeScalars.dropFirst(max).first != nil else {
             return String(self)
@@ -30,7 +30,7 @@ extension StringProtocol {
         return String(text)
     }
 
-    /// With JSON's escapes in the place of some characters.
+    /// Replaces some characters by JSON escapes.
     package func escaped(_ isEscaped: (Unicode.Scalar) -> Bool) -> String {
         guard unicodeScalars.contains(where: isEscaped) else { return String(self) }
         var result = ""
@@ -56,8 +56,7 @@ extension StringProtocol {
 }
 
 extension Unicode.Scalar {
-    /// A control or format character, or a separator of lines: it acts on what shows it, or is not
-    /// seen.
+    /// A control or format character, or a line separator: it acts on the display, or is invisible.
     package var isControl: Bool {
         switch value {
         case 0x20...0x7E: false
@@ -70,7 +69,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// The escape of a JSON string.
+    /// The character's escape in a JSON string.
     fileprivate var jsonEscape: String {
         switch self {
         case "\"": "\\\""
@@ -86,9 +85,9 @@ extension Unicode.Scalar {
         }
     }
 
-    /// The first word of the character's name, which is that of its script for a letter, and
-    /// COMBINING for an accent of its own; nil: it is neither letter nor mark, or of a script that is
-    /// mixed with others as a rule.
+    /// The first word of the character's name: for a letter its script, and COMBINING for a
+    /// separate accent. Nil for anything but letters and marks, and for scripts that are commonly
+    /// mixed with others.
     fileprivate var script: Substring? {
         let isMark = properties.generalCategory == .nonspacingMark
         guard properties.isAlphabetic || isMark, self != "\u{FE0F}",
@@ -98,7 +97,7 @@ extension Unicode.Scalar {
         return word
     }
 
-    /// Those of East Asia, whose letters nobody takes for another script's.
+    /// East Asian scripts, whose letters nobody mistakes for those of others.
     private static let mixedScripts: Set<Substring> = [
         "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC",
     ]

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Waiting elements of many names: each name has a line of its own, and the first of each line come in turns.
-/// Whoever has more waiting waits longer for it, and nobody else does.
+/// Waiting elements, each under a name. Each name has its own line, and the lines take turns. A
+/// name with more waiting elements waits longer for them, without delaying others.
 package struct Turns<Name: Hashable, Element> {
-    /// None is empty.
+    /// No line is empty.
     private var lines: [Name: [Element]] = [:]
-    /// The names that have a line, the one whose turn it is first.
+    /// The names that have a line, beginning with the one whose turn is next.
     private var order: [Name] = []
     package private(set) var count = 0
 
     package init() {}
 
     package var isEmpty: Bool { order.isEmpty }
-    /// In no particular order.
+    /// All elements, in no particular order.
     package var all: [Element] { lines.values.flatMap { $0 } }
 
-    /// How many elements of a name wait.
+    /// The number of waiting elements of a name.
     package func count(of name: Name) -> Int { lines[name]?.count ?? 0 }
 
     package mutating func append(_ element: Element, of name: Name) {
@@ -24,15 +24,15 @@ package struct Turns<Name: Hashable, Element> {
         count += 1
     }
 
-    /// Puts an element back that was taken and is not done: before all others of its name, whose turn
-    /// comes after everybody else's.
+    /// Puts back an element that was taken but is not done. It becomes the first of its name, whose
+    /// turn comes after all others.
     package mutating func putBack(_ element: Element, of name: Name) {
         if lines[name] == nil { order.append(name) }
         lines[name, default: []].insert(element, at: 0)
         count += 1
     }
 
-    /// Takes one of each name after the other, until one does not fit; it is the first next time.
+    /// Takes elements in turns until one does not fit, which will be the first next time.
     package mutating func take(while fits: (Element) -> Bool) -> [Element] {
         var taken: [Element] = []
         while let name = order.first, let first = lines[name]?.first, fits(first) {
@@ -41,7 +41,7 @@ package struct Turns<Name: Hashable, Element> {
         return taken
     }
 
-    /// Takes the one whose turn it is.
+    /// Takes the element whose turn it is.
     package mutating func next() -> (name: Name, element: Element)? {
         guard let name = order.first, let element = lines[name]?.removeFirst() else { return nil }
         order.removeFirst()

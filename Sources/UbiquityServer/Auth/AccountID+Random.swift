@@ -7,7 +7,7 @@ extension AccountID {
 }
 
 extension DeviceID {
-    /// Any but ``unassigned``.
+    /// A random ID other than ``unassigned``.
     static func random() -> DeviceID {
         DeviceID(rawValue: UInt64.random(in: 1 ... .max))
     }

@@ -3,13 +3,13 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// What people call an account, unique on a server: 1 to 128 bytes without control characters,
-/// and without blanks at its ends.
+/// The name of an account, unique on a server: 1 to 128 bytes without control characters, and
+/// without leading or trailing blanks.
 package struct AccountName: Hashable, Sendable, CustomStringConvertible {
     package let string: String
     package static let bytesMax = 128
 
-    /// Nil for any other text.
+    /// Fails for any other text.
     package init?(_ text: String) {
         guard (1...Self.bytesMax).contains(text.utf8.count),
             !text.hasControls,

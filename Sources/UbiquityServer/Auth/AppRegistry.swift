@@ -3,16 +3,16 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// Which apps the server takes, in memory, since every push asks.
+/// The apps that the server accepts, kept in memory because every push needs them.
 ///
-/// State: `apps`, guarded by its lock; read anew from the storage by ``reload()``, which is called
-/// from one thread.
+/// State: `apps`, guarded by its lock and reloaded from the storage by ``reload()``, which is
+/// called on one thread.
 final class AppRegistry: Sendable {
     private let apps: Mutex<AppRule>
     private let storage: any ServerStorage
     private let admission: AppAdmission
 
-    /// Until ``reload()`` was called, a server of registered apps takes none.
+    /// Until the first ``reload()``, a server with registered apps accepts none.
     init(storage: any ServerStorage, admission: AppAdmission) {
         self.storage = storage
         self.admission = admission

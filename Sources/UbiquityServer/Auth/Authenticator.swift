@@ -3,15 +3,14 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// Who a credential belongs to.
+/// Finds the owner of a credential.
 ///
-/// State: `known`, what the storage said lately, guarded by its lock, so that a push costs no
-/// look-up there. A revocation takes an entry out at once; what another process revokes is
-/// noticed by ``Housekeeping``.
+/// State: `known`, a cache of the storage, guarded by its lock, so that a push needs no look-up. A
+/// revocation removes an entry at once; ``Housekeeping`` notices revocations by other processes.
 final class Authenticator: Sendable {
     private struct Known {
         var devices: [SecretHash: DeviceRights] = [:]
-        /// Counts what was taken out: who asked the storage before that must not put it back.
+        /// Counts removals. A look-up that began before one must not put its result into the cache.
         var forgettings = 0
     }
 
@@ -21,7 +20,7 @@ final class Authenticator: Sendable {
     private let operatorHash: SecretHash
     private let sightings: SightingLog
 
-    /// Above, what is remembered begins anew.
+    /// The cache is emptied when it exceeds this size.
     private static let rememberedMax = 65_536
 
     init(
@@ -34,13 +33,13 @@ final class Authenticator: Sendable {
         self.sightings = sightings
     }
 
-    /// - Parameter credential: Nil: none was given.
+    /// - Parameter credential: Nil if the request has none.
     /// - Throws: ``StorageError``, ``Busy``.
     func caller(_ credential: String?) async throws -> Caller {
         guard let credential else { return .nobody }
         let hash = SecretHash(of: credential)
         if hash.isEqual(to: operatorHash) { return .operator }
-        // Anything else is no device's, and not worth asking the storage for.
+        // Anything else is not a device's credential, and needs no look-up.
         guard credential.hasPrefix(Secret.devicePrefix), let rights = try await find(hash) else {
             return .stranger
         }
@@ -62,10 +61,10 @@ final class Authenticator: Sendable {
         return rights
     }
 
-    /// To be called after the storage knows of a revocation.
+    /// Call after the storage has revoked the device.
     func forget(_ device: DeviceName) { forget { $0.name == device } }
 
-    /// To be called after the storage has erased the account.
+    /// Call after the storage has erased the account.
     func forget(_ account: AccountID) { forget { $0.account == account } }
 
     private func forget(_ isGone: (DeviceRights) -> Bool) {
@@ -75,7 +74,7 @@ final class Authenticator: Sendable {
         }
     }
 
-    /// The storage is asked anew about everyone.
+    /// Empties the cache.
     func forgetAll() {
         known.withLock { $0 = Known(forgettings: $0.forgettings + 1) }
     }

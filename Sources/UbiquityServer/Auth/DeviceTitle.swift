@@ -3,12 +3,12 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// What a device is called, made fit to be shown: without control characters, and not too long.
+/// Makes the name of a device fit for display: without control characters, and not too long.
 enum DeviceTitle {
-    /// Of a device that was never given a name.
+    /// The name of a device that was never given one.
     static let unnamed = "device"
 
-    /// - Returns: Nil if nothing is left.
+    /// - Returns: The visible text, shortened if necessary; nil if nothing is left.
     static func fit(_ text: String) -> String? {
         let visible = text.unicodeScalars.filter { !$0.isControl }
         var title = String(String.UnicodeScalarView(visible))

@@ -3,11 +3,12 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// Failed sign-ins, counted by address, to be stored a minute later: a guess costs no write.
+/// Failed sign-ins, counted by address and stored a minute later, so that a guess does not cost a
+/// write.
 ///
-/// State: `entries`, guarded by its lock. There are as many as the allowances for sign-ins let in.
+/// State: `entries`, guarded by its lock. The allowances for sign-ins limit their number.
 final class FailedSignIns: Sendable {
-    /// Those of further addresses count together.
+    /// Sign-ins from further addresses are counted together.
     private static let addressesMax = 1_024
 
     private let entries = Mutex<[AuditEvent: AuditEntry]>([:])
@@ -26,7 +27,8 @@ final class FailedSignIns: Sendable {
         }
     }
 
-    /// - Parameter now: Nil: all; else those whose minute is over.
+    /// - Parameter now: The current time, to take the entries whose minute is over; nil to take
+    ///   all.
     func take(now: Int64?) -> [AuditEntry] {
         entries.withLock { entries in
             let due = entries.filter { event, entry in

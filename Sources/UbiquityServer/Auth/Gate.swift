@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// Lets a request in or not. Every route is behind it; ``AccessRule`` decides.
+/// Authorises requests. All routes use it; ``AccessRule`` decides.
 struct Gate: Sendable {
     let authenticator: Authenticator
     let apps: AppRegistry
@@ -10,13 +10,12 @@ struct Gate: Sendable {
 
     private var rule: AccessRule { AccessRule(apps: apps.rule, now: clock.now()) }
 
-    /// Who asks, if they may do anything of the kind at all: to be asked before an address is
-    /// looked at.
+    /// Returns the caller if it may do anything of this kind. Call this before parsing the address.
     /// - Throws: ``AccessRefusal``, ``StorageError``, ``Busy``.
     func caller(
         _ credential: String?, for owner: ServerOperation.Owner
     ) async throws -> Caller {
-        // Whoever may anyway need not be looked up.
+        // An operation open to anybody needs no look-up.
         guard owner != .anybody else { return .nobody }
         let caller = try await authenticator.caller(credential)
         try rule.check(caller, for: owner)
@@ -28,7 +27,7 @@ struct Gate: Sendable {
         try rule.check(caller, operation)
     }
 
-    /// Whether the same credential still lets its device do this.
+    /// Checks whether the same credential still permits this operation.
     /// - Throws: ``AccessRefusal``, ``StorageError``, ``Busy``.
     func checkAgain(_ credential: String?, _ operation: ServerOperation) async throws {
         try check(try await authenticator.caller(credential), operation)

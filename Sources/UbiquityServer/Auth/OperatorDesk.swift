@@ -2,10 +2,10 @@
 
 internal import UbiquityCore
 
-/// What an operator can have done, whichever way they came: by the server's data folder, or by a
-/// request. Accounts go by their names here. Blocks.
+/// The operator service: everything that an operator may do, in the server's data folder or by a
+/// request. Accounts are identified by name. Blocks.
 ///
-/// Every call may throw ``StorageError/noSuchAccount`` where it names an account.
+/// Every call that names an account may throw ``StorageError/noSuchAccount``.
 struct OperatorDesk: Sendable {
     let storage: any ServerStorage
     let settings: ServerSettings
@@ -40,7 +40,7 @@ struct OperatorDesk: Sendable {
         return Invitation(account: account, code: code.text, expires: new.expires)
     }
 
-    /// In the order of their names' bytes, after this name; nil: from the first on.
+    /// The accounts after this name, or all for nil, in the byte order of their names.
     func accounts(
         after name: AccountName?, max: Int
     ) throws(StorageError) -> [AccountSummary] {

@@ -3,15 +3,15 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// A token bucket for each of many: devices, or remote addresses.
+/// A token bucket for each device or remote address.
 ///
-/// State: `buckets`, guarded by its lock. In memory only: a restart fills all buckets.
+/// State: `buckets`, guarded by its lock. In memory only, so a restart fills all buckets.
 final class RateLimiter<Name: Hashable & Sendable>: Sendable {
     private let buckets = Mutex<[Name: TokenBucket]>([:])
     private let allowance: Allowance
     private let clock: ServerClock
 
-    /// Above, all buckets are full again.
+    /// All buckets are full again when there are more than this.
     private static var bucketsMax: Int { 65_536 }
 
     init(_ allowance: Allowance, clock: ServerClock) {
@@ -19,7 +19,7 @@ final class RateLimiter<Name: Hashable & Sendable>: Sendable {
         self.clock = clock
     }
 
-    /// - Throws: ``Problem`` that says when to come again.
+    /// - Throws: ``Problem`` with the time to wait.
     func take(_ name: Name) throws(Problem) {
         let now = clock.uptime()
         let wait = buckets.withLock { buckets in
@@ -29,7 +29,7 @@ final class RateLimiter<Name: Hashable & Sendable>: Sendable {
         if let wait { throw .tooManyRequests(afterMilliseconds: wait) }
     }
 
-    /// Takes what it counts beyond the one that was taken, whether it is there or not.
+    /// Charges the cost beyond the token already taken, even if that leaves a debt.
     func charge(bytes: Int, _ name: Name) {
         let now = clock.uptime()
         buckets.withLock { $0[name]?.charge(bytes: bytes, now: now) }

@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// Makes the running server follow what the storage has just been told.
+/// Applies changes in the storage to the running server.
 struct Revocation: Sendable {
     let authenticator: Authenticator
     let hub: PushHub
@@ -17,7 +17,7 @@ struct Revocation: Sendable {
         hub.end { $0.device.account == account }
     }
 
-    /// The server takes no more apps than these.
+    /// Ends the streams of apps that are not registered.
     func restricted(to apps: AppRule) {
         hub.end { !apps.admits($0.store.identifier) }
     }

@@ -2,12 +2,12 @@
 
 internal import Foundation
 
-/// Texts that nobody can guess, drawn from the system's secure source.
+/// Unguessable texts from the system's secure random source.
 enum Secret {
     static let devicePrefix = "ubd_"
     static let operatorPrefix = "ubo_"
 
-    /// The prefix, and 32 random bytes in base64url.
+    /// Makes a text of the prefix and 32 random bytes in base64url.
     static func random(prefix: String) -> String {
         var generator = SystemRandomNumberGenerator()
         let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }

@@ -3,14 +3,14 @@
 internal import Crypto
 internal import Foundation
 
-/// The SHA-256 of a credential or code: all that the server keeps of it.
+/// The SHA-256 of a credential or code, which is all that the server stores of it.
 ///
-/// A plain hash is enough: what is hashed has 60 or 256 random bits, not a password's few.
+/// A plain hash is enough: its input has 60 or 256 random bits, unlike a password.
 ///
-/// A device's credential and a code are found by look-up of the hash, whose time may tell how many
-/// of its first bits some stored hash shares. That helps nobody: who does not have the secret cannot
-/// choose its hash, nor go from a hash to the secret. The operator's is compared in a time that
-/// tells nothing at all, by ``isEqual(to:)``.
+/// A device's credential or a code is found by a look-up of the hash, whose duration may reveal how
+/// many leading bits some stored hash shares. That is of no use: without the secret nobody can
+/// choose its hash, or get from a hash to the secret. The operator's hash is compared in constant
+/// time by ``isEqual(to:)``.
 package struct SecretHash: Hashable, Sendable {
     /// 32 bytes.
     let bytes: Data
@@ -19,7 +19,7 @@ package struct SecretHash: Hashable, Sendable {
 
     init(bytes: Data) { self.bytes = bytes }
 
-    /// Takes the same time wherever the hashes differ.
+    /// Compares in constant time.
     func isEqual(to other: SecretHash) -> Bool {
         guard bytes.count == other.bytes.count else { return false }
         return zip(bytes, other.bytes).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0

@@ -3,8 +3,8 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// Collects what is seen of devices, to be stored now and then: a write for every request would
-/// cost more than the request.
+/// Collects when devices were last seen, to be stored from time to time. A write for every request
+/// would cost more than the request.
 ///
 /// State: `state`, guarded by its lock.
 final class SightingLog: Sendable {
@@ -13,9 +13,9 @@ final class SightingLog: Sendable {
         var lastSeen: [DeviceName: Int64] = [:]
     }
 
-    /// How exact the time is at which a device was last seen, in milliseconds.
+    /// The precision of the time at which a device was last seen, in milliseconds.
     static let seenMilliseconds: Int64 = 60_000
-    /// Above, what is remembered begins anew.
+    /// The record is emptied when it exceeds this size.
     private static let rememberedMax = 65_536
 
     private let state = Mutex(State())
@@ -33,13 +33,13 @@ final class SightingLog: Sendable {
         }
     }
 
-    /// The device has the store up to this revision.
+    /// Records that the device has the store up to this revision.
     func pass(_ revision: Int64, of store: StoreKey, by device: DeviceName) {
         let passage = Sightings.Passage(device: device, store: store)
         state.withLock { $0.waiting.passed[passage] = revision }
     }
 
-    /// What waits; it waits no more.
+    /// Returns and clears what waits to be stored.
     func take() -> Sightings {
         state.withLock { state in
             defer { state.waiting = Sightings() }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a person types on a new device to sign in: twelve letters and digits, `7KQ2-M9XD-4TRW`.
+/// A code to type when signing in on a new device: twelve letters and digits, `7KQ2-M9XD-4TRW`.
 ///
-/// No 0, O, 1 or I, which people confuse; any case, with or without hyphens.
+/// Without 0, O, 1 and I, which are easily confused; in any case, with or without hyphens.
 ///
-/// 60 random bits are few for a secret, and enough for one that is good once and for ten minutes:
-/// at the 50 attempts a second that a server allows to all addresses together, with 1,000 codes
-/// waiting to be used at any time, one is guessed in 700,000 years.
+/// 60 random bits are few for a secret, but enough for one that is valid once and for ten minutes.
+/// A server allows 50 attempts a second to all addresses together. With 1,000 unused codes at any
+/// time, a guess succeeds once in 700,000 years.
 package struct SignInCode: Hashable, Sendable {
     package let text: String
 
@@ -19,7 +19,7 @@ package struct SignInCode: Hashable, Sendable {
         return SignInCode(letters: letters)
     }
 
-    /// Nil if the text cannot be a code.
+    /// Fails if the text cannot be a code.
     package init?(typed text: String) {
         guard text.utf8.count <= 64 else { return nil }
         let letters = text.uppercased().filter { $0 != "-" && !$0.isWhitespace }

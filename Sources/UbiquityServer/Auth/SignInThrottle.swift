@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How often anybody may try to sign in: each address, and all together.
+/// Limits the attempts to sign in: by address, and in total.
 struct SignInThrottle: Sendable {
     private let addresses: RateLimiter<String>
     private let all: RateLimiter<Everybody>
@@ -12,8 +12,8 @@ struct SignInThrottle: Sendable {
         all = RateLimiter(settings.signInTotalAllowance, clock: settings.clock)
     }
 
-    /// What one address has too much of does not count against the others.
-    /// - Throws: ``Problem`` that says when to come again.
+    /// Attempts above an address's limit do not count towards the total.
+    /// - Throws: ``Problem`` with the time to wait.
     func take(_ address: String) throws(Problem) {
         try addresses.take(address)
         try all.take(.all)

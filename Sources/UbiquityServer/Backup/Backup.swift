@@ -4,10 +4,10 @@ internal import Dispatch
 internal import Foundation
 internal import GRDB
 
-/// A copy of a server's database, of one moment, made while the server may be running.
+/// A consistent copy of a server's database, made while the server may be running.
 ///
-/// `VACUUM INTO` reads the database in one transaction. With SQLite's log that holds up no writer,
-/// and the copy has no pages that were freed: what was erased is not in it. Blocks for the disk.
+/// `VACUUM INTO` reads the database in one transaction. In WAL mode that blocks no writer, and the
+/// copy has no free pages, so erased data is not in it. Blocks for the disk.
 package struct Backup: Sendable {
     /// In bytes.
     package var size: Int
@@ -15,11 +15,11 @@ package struct Backup: Sendable {
     package var path: String
 
     /// - Parameters:
-    ///   - output: Where the copy goes; for its owner alone. It gets this name when it is whole,
-    ///     checked and flushed.
-    ///   - replaces: Whether a file that is there already gives way.
-    ///   - secondsMax: Longer, and the copying is given up.
-    /// - Throws: ``BackupError``, ``FileDraftError``, ``ServerStartError``; then there is no copy.
+    ///   - output: The path of the copy, readable by its owner only. It appears there when it is
+    ///     complete, checked and flushed.
+    ///   - replaces: Whether an existing file is replaced.
+    ///   - secondsMax: The time after which copying is given up.
+    /// - Throws: ``BackupError``, ``FileDraftError``, ``ServerStartError``; there is no copy then.
     package init(
         of dataFolder: String, to output: String, replaces: Bool, secondsMax: Double
     ) throws {
@@ -32,7 +32,7 @@ package struct Backup: Sendable {
         (size, accounts, path) = (copy.size, copy.accounts, draft.path)
     }
 
-    /// A log beside the database is a part of it.
+    /// A log beside the database is part of it.
     static func copy(_ database: String, to draft: FileDraft, secondsMax: Double) throws {
         do {
             let queue = try DatabaseQueue(path: database, configuration: BackupFile.configuration)
@@ -50,7 +50,8 @@ package struct Backup: Sendable {
         }
     }
 
-    /// What a server is just removing of accounts that were erased is not in the copy.
+    /// Removes the remaining data of erased accounts from the copy, if a server was in the middle
+    /// of removing it.
     private static func finishErasing(_ path: String) throws {
         let queue = try DatabaseQueue(path: path)
         let isErasing = try queue.read { db in
@@ -61,7 +62,7 @@ package struct Backup: Sendable {
     }
 }
 
-/// Why there is no backup, or none that can be restored. One sentence for a person.
+/// The reason a backup cannot be made or restored, as a sentence for people.
 package enum BackupError: Error, Hashable, Sendable {
     case takesTooLong
     case noRoom(path: String)

@@ -3,7 +3,7 @@
 internal import Foundation
 internal import GRDB
 
-/// A file that was looked through, and is a sound database of a server.
+/// A file that was verified to be a sound database of a server.
 struct BackupFile {
     let path: String
     /// In bytes.
@@ -49,7 +49,7 @@ struct BackupFile {
         }
     }
 
-    /// To read only, beside whoever writes.
+    /// Read-only, while others may write.
     static var configuration: Configuration {
         var configuration = Configuration()
         configuration.readonly = true

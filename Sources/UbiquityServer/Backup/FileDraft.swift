@@ -2,19 +2,19 @@
 
 internal import Foundation
 
-/// A file for its owner alone that gets its name when it is whole, and not before.
+/// A file for its owner only that gets its name only when it is complete.
 ///
-/// Until ``finish()`` it lies beside its place under another name; released before that, it is
+/// Until ``finish()`` it has a temporary name in the same folder. If released before that, it is
 /// removed. Not to be used by two threads at once.
 package final class FileDraft: Sendable {
-    /// What it will be called.
+    /// The final path.
     package let path: String
-    /// What it is called until then.
+    /// The temporary path.
     package let draftPath: String
     private let replaces: Bool
     private let file: Int32
 
-    /// - Parameter replaces: Whether a file that is there already gives way, in the end.
+    /// - Parameter replaces: Whether ``finish()`` replaces an existing file.
     /// - Throws: ``FileDraftError``.
     package init(path: String, replaces: Bool) throws(FileDraftError) {
         let url = URL(fileURLWithPath: (path as NSString).expandingTildeInPath)
@@ -32,7 +32,7 @@ package final class FileDraft: Sendable {
         unlink(draftPath)
     }
 
-    /// Appends to what is there.
+    /// Appends bytes.
     /// - Throws: ``FileDraftError``.
     package func write(_ bytes: [UInt8]) throws(FileDraftError) {
         var rest = bytes[...]
@@ -46,8 +46,9 @@ package final class FileDraft: Sendable {
         }
     }
 
-    /// Gives the file its name, once it is on the disk whatever happens.
-    /// - Throws: ``FileDraftError``; then there is nothing of that name, or what was there before.
+    /// Flushes the file and then gives it its name.
+    /// - Throws: ``FileDraftError``; an existing file is unchanged then, and otherwise there is
+    ///   none.
     package func finish() throws(FileDraftError) {
         guard fsync(file) == 0 else { throw FileDraftError(path, errno) }
         if replaces {
@@ -58,8 +59,8 @@ package final class FileDraft: Sendable {
         Self.flushFolder(of: path)
     }
 
-    /// By a second name, which is refused where the name is taken by now. Some file systems have no
-    /// second names.
+    /// Uses a hard link, which fails if the name is taken by now. Some file systems have no hard
+    /// links.
     private func nameOnce() throws(FileDraftError) {
         if link(draftPath, path) == 0 { return }
         guard [EPERM, ENOTSUP, ENOSYS].contains(errno) else { throw FileDraftError(path, errno) }
@@ -67,8 +68,8 @@ package final class FileDraft: Sendable {
         guard rename(draftPath, path) == 0 else { throw FileDraftError(path, errno) }
     }
 
-    /// Removes drafts that were never finished, and what SQLite put beside them. Nobody may be writing
-    /// one meanwhile.
+    /// Removes unfinished drafts and SQLite's files beside them. Nobody may be writing one
+    /// meanwhile.
     static func removeLeftovers(of path: String) {
         let prefix = draftPrefix(of: path) as NSString
         let folder = prefix.deletingLastPathComponent
@@ -78,7 +79,8 @@ package final class FileDraft: Sendable {
         }
     }
 
-    /// Whether a name is a draft's, or of a file that SQLite puts beside it. Nobody else's file goes.
+    /// Whether a name is that of a draft, or of SQLite's file beside one. Other files are never
+    /// removed.
     private static func isDraft(_ name: String, prefix: String) -> Bool {
         guard name.hasPrefix(prefix) else { return false }
         let rest = name.dropFirst(prefix.count)
@@ -88,17 +90,17 @@ package final class FileDraft: Sendable {
             && ["", "-wal", "-shm", "-journal"].contains(rest.dropFirst(numberDigits))
     }
 
-    /// Of a UUID, after the prefix; hexadecimal, in capitals.
+    /// The length of the part of a UUID after the prefix, in upper-case hexadecimal.
     private static let numberDigits = 8
 
-    /// How the names of a file's drafts begin.
+    /// The prefix of the names of a file's drafts.
     private static func draftPrefix(of path: String) -> String {
         let path = path as NSString
         return (path.deletingLastPathComponent as NSString)
             .appendingPathComponent(".\(path.lastPathComponent).")
     }
 
-    /// Root writes where nobody else can put a link in the place of its file.
+    /// Root only writes where nobody else can replace its file by a link.
     private static func checkFolder(of path: String) throws(FileDraftError) {
         let folder = (path as NSString).deletingLastPathComponent
         guard geteuid() == 0, let status = FileStatus(path: folder) else { return }
@@ -119,7 +121,7 @@ package final class FileDraft: Sendable {
     }
 }
 
-/// Why a file cannot be made. One sentence for a person.
+/// The reason a file cannot be made, as a sentence for people.
 package struct FileDraftError: Error, Hashable, Sendable, CustomStringConvertible {
     package let path: String
     package let description: String

@@ -4,29 +4,29 @@ internal import Foundation
 internal import GRDB
 internal import UbiquityCore
 
-/// A backup put in the place of a server's database, while no server runs on it. Blocks for the disk.
+/// Replaces a server's database by a backup while no server is running on it. Blocks for the disk.
 ///
-/// Cursors name the run of the server in which their revision was committed, and each run draws its
-/// name by chance. So at the next start the copy goes on under a new name, and a device that had come
-/// further than the copy is told that this is another history: it pulls the whole store, and brings
-/// back what the copy lacks. `docs/decisions/0001` says more.
+/// A cursor names the run of the server that committed its revision, and each run has a random
+/// name. So the next start continues the copy under a new name. A device that was ahead of the copy
+/// learns that this is another history: it pulls the whole store, and sends back what the copy
+/// lacks. `docs/decisions/0001` says more.
 ///
-/// Sign-in codes are removed: one that was used after the copy was made would work once more.
+/// Sign-in codes are removed, because one used after the copy was made would work again.
 package struct Restoration: Sendable {
     package var accounts: Int
     package var devices: Int
-    /// Where the old database is kept; nil: there was none.
+    /// The path of the old database; nil if there was none.
     package var oldDatabase: String?
-    /// Where an operator's credential is to be put, for there is none; nil: there is one.
+    /// The path where an operator's credential is missing; nil if there is one.
     package var missingCredential: String?
 
     /// - Parameters:
-    ///   - file: The backup. It stays as it is.
-    ///   - replaces: Whether a database that is there may give way.
-    ///   - signsOutDevices: Whether every device has to sign in anew, for those that were signed out
-    ///     after the copy was made are signed in by it again.
-    /// - Throws: ``BackupError``, ``FileDraftError``, ``ServerStartError``; then the folder's database
-    ///   is as it was.
+    ///   - file: The backup, which stays unchanged.
+    ///   - replaces: Whether an existing database may be replaced.
+    ///   - signsOutDevices: Whether every device must sign in again. Otherwise, devices that were
+    ///     signed out after the copy was made are signed in again.
+    /// - Throws: ``BackupError``, ``FileDraftError``, ``ServerStartError``; the folder's database
+    ///   is unchanged then.
     package init(
         of file: String, into dataFolder: String, replaces: Bool, signsOutDevices: Bool
     ) throws {
@@ -49,10 +49,10 @@ package struct Restoration: Sendable {
         missingCredential = FileManager.default.fileExists(atPath: credential) ? nil : credential
     }
 
-    /// Where nobody has said how long it may take.
+    /// The time limit where none was given.
     private static let copyingSecondsMax = 86_400.0
 
-    /// - Returns: How many devices are signed in.
+    /// - Returns: The number of signed-in devices.
     private static func prepare(_ path: String, signsOutDevices: Bool) throws -> Int {
         do {
             var configuration = Configuration()
@@ -65,7 +65,7 @@ package struct Restoration: Sendable {
             let devices = try queue.write { db in
                 try db.execute(sql: "DELETE FROM code")
                 if signsOutDevices {
-                    // Whatever the file's format: a credential without a row is unknown.
+                    // Works for every format of the file: a credential without a row is unknown.
                     try db.execute(sql: "DELETE FROM device; DELETE FROM passed")
                 }
                 return try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0
@@ -83,10 +83,11 @@ package struct Restoration: Sendable {
         }
     }
 
-    /// Gives the old database a second name; its own is then taken by the new one in a single step,
-    /// so that no server ever finds an empty place and begins anew. The log of a damaged database,
-    /// which SQLite could not empty, is moved first: never is a log beside another's database.
-    /// Of a sound one it is empty, so that whatever is cut off here leaves the old database whole.
+    /// Gives the old database a second name. The new one then takes over the original name in one
+    /// step, so that no server ever finds nothing there and starts empty. The log of a damaged
+    /// database, which SQLite could not empty, is moved first, so that no log is ever beside
+    /// another database. The log of a sound one is empty, so an interruption at any point leaves
+    /// the old database whole.
     private static func setAside(_ folder: DataFolder) throws -> String? {
         let database = folder.databasePath
         guard folder.hasServerData else { return nil }
@@ -98,7 +99,7 @@ package struct Restoration: Sendable {
                 throw BackupError.notMade(path: old, reason: DataFolder.systemReason())
             }
         }
-        // Some file systems have no second names.
+        // Some file systems have no hard links.
         guard link(database, old) == 0 || rename(database, old) == 0 else {
             throw BackupError.notMade(path: old, reason: DataFolder.systemReason())
         }
@@ -106,7 +107,7 @@ package struct Restoration: Sendable {
         return old
     }
 
-    /// - Throws: ``BackupError/inUse(path:)`` if another program keeps SQLite from it.
+    /// - Throws: ``BackupError/inUse(path:)`` if another program has it open.
     private static func emptyLog(of database: String) throws {
         do {
             var configuration = Configuration()
@@ -117,11 +118,12 @@ package struct Restoration: Sendable {
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
             throw BackupError.inUse(path: database)
         } catch {
-            // It is damaged, and gives way as it is.
+            // It is damaged, and is replaced as it is.
         }
     }
 
-    /// "ubiquity.sqlite.before-restore-20261121T170000Z", with a number if that is taken.
+    /// For example "ubiquity.sqlite.before-restore-20261121T170000Z", followed by a number if that
+    /// is taken.
     private static func freeName(_ database: String) -> String {
         let time = Date().formatted(.iso8601).replacing("-", with: "").replacing(":", with: "")
         let name = "\(database).before-restore-\(time)"

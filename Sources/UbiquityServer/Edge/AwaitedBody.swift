@@ -5,15 +5,15 @@ internal import Hummingbird
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// A body that the client sends when it is asked to (`Expect: 100-continue`), which is when somebody
-/// begins to read it: a request that is refused by its head gets its answer instead.
+/// A body that the client only sends on request (`Expect: 100-continue`). It is requested when
+/// reading begins. A request that is refused by its head gets its answer instead.
 struct AwaitedBody: AsyncSequence, Sendable {
     let body: RequestBody
     let channel: any Channel
 
     struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var parts: RequestBody.AsyncIterator
-        /// Nil: it was asked for.
+        /// Nil once the body was requested.
         fileprivate var channel: (any Channel)?
 
         @concurrent mutating func next() async throws -> ByteBuffer? {

@@ -2,7 +2,7 @@
 
 internal import Synchronization
 
-/// Bytes that many may hold together.
+/// A budget of bytes shared by many users.
 ///
 /// State: `used`, guarded by its mutex.
 final class ByteBudget: Sendable {
@@ -11,7 +11,7 @@ final class ByteBudget: Sendable {
 
     init(max: Int) { self.max = max }
 
-    /// - Returns: False if there is no room; then nothing was taken.
+    /// - Returns: False if the budget does not suffice; nothing was taken then.
     func take(_ bytes: Int) -> Bool {
         used.withLock { used in
             guard used + bytes <= max else { return false }
@@ -20,7 +20,8 @@ final class ByteBudget: Sendable {
         }
     }
 
-    /// Takes what is there already, room or not, or gives it back where it is less than 0.
+    /// Takes bytes that already exist, even beyond the budget; returns them if the number is
+    /// negative.
     func note(_ bytes: Int) { used.withLock { $0 += bytes } }
 
     func give(_ bytes: Int) { note(-bytes) }

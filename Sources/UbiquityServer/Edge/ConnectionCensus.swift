@@ -3,9 +3,9 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// How many connections there are, in all and from each address.
+/// Counts connections, in total and by address.
 ///
-/// State: `counts`, guarded by its lock: connections come and go on every event loop.
+/// State: `counts`, guarded by its lock, because connections come and go on every event loop.
 final class ConnectionCensus: Sendable {
     enum Entry: Hashable, Sendable {
         case welcome
@@ -27,8 +27,8 @@ final class ConnectionCensus: Sendable {
         (self.max, self.perAddressMax, self.proxies) = (max, perAddressMax, proxies)
     }
 
-    /// Each entry, refused ones included, is to be followed by ``leave(_:)``.
-    /// - Parameter address: Nil where it has none. A trusted proxy has as many as there are.
+    /// Each call, even a refused one, must be followed by ``leave(_:)``.
+    /// - Parameter address: Nil if it has none. A trusted proxy has no limit of its own.
     func enter(_ address: IPAddress?) -> Entry {
         counts.withLock { counts in
             counts.all += 1

@@ -6,21 +6,21 @@ internal import Logging
 internal import Synchronization
 internal import UbiquityCore
 
-/// What all connections of a server share: their number, the memory they may take, the TLS
-/// identity, and the count of what was refused.
+/// The state that all connections of a server share: their number, their memory budgets, the TLS
+/// identity, and counts of refusals.
 ///
-/// State: `noted`, what the log has not told yet, guarded by its lock.
+/// State: `noted`, the refusals that have not been logged yet, guarded by its lock.
 final class Edge: Sendable {
     let settings: ServerSettings
     let metrics: ServerMetrics
-    /// Nil: plain HTTP.
+    /// Nil for plain HTTP.
     let tls: TLSIdentity?
     let census: ConnectionCensus
     let proxies: TrustedProxies
     let hosts: HostRule
-    /// What waits in connections for the other side to read it.
+    /// The data in connections that waits to be read by the other side.
     let answers: ByteBudget
-    /// Requests' bodies, until they are decoded.
+    /// The bodies of requests, until they are decoded.
     let bodies: ByteBudget
     let requestRules: RequestPhase.Rules
     let answerPace: TrafficPace.Rule
@@ -48,14 +48,14 @@ final class Edge: Sendable {
             lumpBytesMax: Self.answerLumpBytesMax)
     }
 
-    /// What a system takes for sending is not seen to be read, and Linux takes megabytes of its own
-    /// accord.
+    /// The server cannot see when bytes in the system's send buffer are read, and Linux uses
+    /// megabytes by default.
     static let sendBufferBytes = 64 << 10
-    /// Linux doubles the buffer and asks for more when a third is free; the other side's system tells of
-    /// room when it has half of its own.
+    /// Linux doubles the buffer, and asks for more when a third of it is free. The other side's
+    /// system announces space when half of its own buffer is free.
     private static let answerLumpBytesMax = 2 * sendBufferBytes
 
-    /// For a connection that is only to be told that there are too many.
+    /// For a connection that is only told that there are too many.
     var refusalRules: RequestPhase.Rules {
         var rules = requestRules
         rules.headMilliseconds = min(rules.headMilliseconds, 5_000)
@@ -63,13 +63,13 @@ final class Edge: Sendable {
         return rules
     }
 
-    /// Counts what a stranger ran into.
+    /// Counts a client's violation of a limit.
     func note(_ limit: EdgeLimit) {
         metrics.limited(limit)
         noted.withLock { $0[limit, default: 0] += 1 }
     }
 
-    /// At most one line for each limit, whatever came: a flood must not flood the log.
+    /// Logs at most one line for each limit: a flood of requests must not flood the log.
     func report(to logger: Logger) {
         let counts = noted.withLock { noted in
             defer { noted = [:] }
@@ -82,10 +82,10 @@ final class Edge: Sendable {
         }
     }
 
-    /// Tells caches and browsers that an answer is not theirs, where one of them could have asked. No
-    /// cache keeps the answer to a POST by itself, and no browser has a credential: what a device asks
-    /// all the time is answered in fewer bytes.
-    /// - Parameter request: Nil: it did not come so far as to be known.
+    /// Adds headers that keep caches and browsers from using an answer, if one of them could have
+    /// sent the request. Caches do not store the answer to a POST by default, and browsers do not
+    /// have a credential. So the frequent requests of devices get shorter answers.
+    /// - Parameter request: Nil if the request was not read far enough to be known.
     func addHeaders(to fields: inout HTTPFields, for request: Request? = nil) {
         let hasCredential = request?.headers[.authorization] != nil
         if request?.method != .post || !hasCredential { fields[.cacheControl] = "no-store" }

@@ -10,8 +10,8 @@ internal import NIOHTTPTypes
 internal import NIOSSL
 internal import UbiquityCore
 
-/// How a connection is set up: its watches, TLS where there is any, and HTTP/1.1. One too many is
-/// answered, and closed.
+/// Sets up a connection: its watches, TLS if enabled, and HTTP/1.1. An excess connection gets an
+/// answer and is closed.
 struct EdgeChannel: ServerChildChannel {
     typealias Parts = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
@@ -31,7 +31,7 @@ struct EdgeChannel: ServerChildChannel {
         let entry = edge.census.enter(address)
         edge.metrics.connected()
         channel.closeFuture.whenComplete { [edge] _ in edge.census.leave(address) }
-        // A socket that does not take it serves all the same.
+        // A socket that rejects the option works all the same.
         _ = channel.setOption(
             .socketOption(.so_sndbuf), value: SocketOptionValue(Edge.sendBufferBytes))
         return channel.eventLoop.makeCompletedFuture {
@@ -81,13 +81,13 @@ struct EdgeChannel: ServerChildChannel {
         }
     }
 
-    /// Answers the first request, and hangs up.
+    /// Answers the first request and closes the connection.
     private func refuse(_ parts: Parts, _ problem: Problem, _ limit: EdgeLimit) async {
         edge.note(limit)
         edge.metrics.refused(problem)
         try? await parts.executeThenClose { inbound, outbound in
             var isAnswered = false
-            // To the end: what is not read would have the system forget the answer.
+            // Reads to the end, because unread data would make the system discard the answer.
             for try await part in inbound {
                 guard case .head = part, !isAnswered else { continue }
                 isAnswered = true
@@ -108,7 +108,7 @@ struct EdgeChannel: ServerChildChannel {
 }
 
 extension Channel {
-    /// Nil where the other side has none.
+    /// Nil if the other side has none.
     var remoteIPAddress: IPAddress? {
         remoteAddress?.ipAddress.flatMap { IPAddress($0) }
     }

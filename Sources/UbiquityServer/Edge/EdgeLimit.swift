@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a stranger ran into, as the log and the metrics name it.
+/// A limit for clients, as named in the log and the metrics.
 enum EdgeLimit: String, CaseIterable, Hashable, Sendable {
     case connections
     case connectionsPerAddress = "connections-per-address"

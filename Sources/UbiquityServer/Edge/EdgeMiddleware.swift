@@ -6,7 +6,7 @@ internal import Logging
 internal import NIOCore
 internal import UbiquityCore
 
-/// Finds out where a request comes from, and tells log and metrics what became of it.
+/// Determines the origin of a request, and reports its outcome to log and metrics.
 struct EdgeMiddleware: RouterMiddleware {
     typealias Context = ServerContext
 
@@ -28,7 +28,7 @@ struct EdgeMiddleware: RouterMiddleware {
         let elapsed = NIODeadline.now() - start
         record(request, response, context, seconds: Double(elapsed.nanoseconds) / 1e9)
         edge.addHeaders(to: &response.headers, for: request)
-        // Errors as well: a client reads no body after HEAD, and would take it for the next answer.
+        // Errors too: a client reads no body after HEAD, and would take it for the next answer.
         return request.method == .head ? response.createHeadResponse() : response
     }
 
@@ -41,7 +41,7 @@ struct EdgeMiddleware: RouterMiddleware {
     private func record(
         _ request: Request, _ response: Response, _ context: ServerContext, seconds: Double
     ) {
-        // A path that is none of ours, and a method that is nobody's, are the stranger's words.
+        // Unknown paths and methods are text chosen by the client.
         let route = context.endpointPath ?? "none"
         let method = Self.methods.contains(request.method) ? request.method.rawValue : "other"
         edge.metrics.answered(
@@ -62,7 +62,7 @@ struct EdgeMiddleware: RouterMiddleware {
     ]
 }
 
-/// Lets an address send so many requests a time.
+/// Limits the rate of an address's requests.
 struct RateMiddleware: RouterMiddleware {
     typealias Context = ServerContext
 

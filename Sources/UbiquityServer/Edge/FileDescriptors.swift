@@ -8,10 +8,10 @@ internal import Glibc
 internal import Musl
 #endif
 
-/// How many files and connections the system lets this process have.
+/// The system's limit for this process's files and connections.
 enum FileDescriptors {
-    /// Raises the limit as far as the system lets.
-    /// - Returns: The limit now.
+    /// Raises the limit as far as the system permits.
+    /// - Returns: The new limit.
     static func raise() -> Int {
         var limit = rlimit()
         #if canImport(Glibc)
@@ -28,6 +28,7 @@ enum FileDescriptors {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// What the server needs beside its connections: the database, its threads, the listeners.
+    /// The files that the server needs besides connections: the database, its threads, the
+    /// listeners.
     static let reserve = 96
 }

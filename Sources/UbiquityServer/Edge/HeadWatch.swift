@@ -4,10 +4,11 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import UbiquityCore
 
-/// Heeds what a request's head says of the connection, which the routes do not see: what names no
-/// server, two, or another one is none of ours, and HTTP/1.0 and `Connection: close` end the connection.
+/// Handles what a request's head says about the connection, which the routes do not see. A request
+/// that names no server, two, or a different one is refused. HTTP/1.0 and `Connection: close` end
+/// the connection.
 ///
-/// Stands next to HTTP's decoder. State: on the connection's event loop only.
+/// Placed next to the HTTP decoder. State: confined to the connection's event loop.
 final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -15,7 +16,7 @@ final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundOut = HTTPServerResponsePart
 
     enum HostError: Error {
-        /// The header `Host` is missing, or there are several.
+        /// The header `Host` is missing or repeated.
         case notOne
         case foreign
     }
@@ -23,13 +24,14 @@ final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private let hosts: HostRule
     private var heads = 0
     private var answers = 0
-    /// The request after whose answer the connection ends, counted from 1 on; nil: none yet.
+    /// The number, from 1, of the request after whose answer the connection ends; nil if there is
+    /// none yet.
     private var last: Int?
     private var lastVersion = HTTPVersion.http1_1
-    /// What comes is nobody's request any more.
+    /// Whether further input is no longer part of a request.
     private var isOver = false
 
-    /// How long the other side may take to close the connection, too.
+    /// How long the other side may take to close the connection too.
     private static let lingerMilliseconds: Int64 = 2_000
 
     init(_ hosts: HostRule) { self.hosts = hosts }
@@ -44,11 +46,11 @@ final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
                 isOver = true
                 return context.fireErrorCaught(error)
             }
-            // Which HTTP/1.0 does not know.
+            // HTTP/1.0 does not have this header.
             if isOld { head.headers.remove(name: "expect") }
             if isOld || !head.isKeepAlive {
                 (last, lastVersion) = (heads, isOld ? .http1_0 : .http1_1)
-                // As the routes know it.
+                // In the form that the routes know.
                 head.headers.replaceOrAdd(name: "connection", value: "close")
             }
             context.fireChannelRead(wrapInboundOut(.head(head)))
@@ -64,7 +66,7 @@ final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
         return hosts.allSatisfy(self.hosts.admits) ? nil : .foreign
     }
 
-    /// What comes after the last request is no request, and no trouble: the answer is still due.
+    /// Input after the last request is neither a request nor an error: the answer is still due.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard isOver, error is HTTPParserError else { return context.fireErrorCaught(error) }
     }
@@ -75,7 +77,8 @@ final class HeadWatch: ChannelDuplexHandler, RemovableChannelHandler {
             answers += 1
             guard answers == last else { return context.write(data, promise: promise) }
             head.headers.replaceOrAdd(name: "connection", value: "close")
-            // Without a length, its end is the connection's: HTTP/1.0 knows no chunks.
+            // Without a length, the end of the answer is the end of the connection: HTTP/1.0 has no
+            // chunks.
             head.version = lastVersion
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .end where answers == last:

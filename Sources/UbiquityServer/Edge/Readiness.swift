@@ -2,23 +2,23 @@
 
 internal import Synchronization
 
-/// Whether the server does its work: the last round of its housekeeping, which reads the database
-/// on both kinds of threads, was not long ago.
+/// Whether the server is working: the last round of its housekeeping, which reads the database on
+/// both kinds of threads, was recent.
 ///
-/// State: `state`, guarded by its mutex. Asking costs the storage nothing.
+/// State: `state`, guarded by its mutex. A check costs the storage nothing.
 final class Readiness: Sendable {
     private struct State {
-        /// The uptime of the last round; nil: none was made, or the server stops.
+        /// The uptime of the last round; nil before the first one, and when the server stops.
         var round: Int64?
         var isFull = false
-        /// The uptime when the log was last told that the server is not ready.
+        /// The uptime when the log last reported that the server is not ready.
         var logged: Int64?
     }
 
     private let state = Mutex(State())
     private let clock: ServerClock
 
-    /// A round comes each second; a flush of the disk may take a few.
+    /// A round comes every second; a flush of the disk may take a few.
     private static let milliseconds: Int64 = 5_000
     private static let tellingMilliseconds: Int64 = 60_000
 
@@ -27,13 +27,13 @@ final class Readiness: Sendable {
     func roundEnded() { state.withLock { $0.round = clock.uptime() } }
     func stop() { state.withLock { $0.round = nil } }
 
-    /// The disk is full.
+    /// Whether the disk is full.
     var isFull: Bool {
         get { state.withLock { $0.isFull } }
         set { state.withLock { $0.isFull = newValue } }
     }
 
-    /// Whether the log is to be told that it is not ready: once a minute, however often it is asked.
+    /// Whether to log that the server is not ready: once a minute, however often it is checked.
     func shouldTell() -> Bool {
         let now = clock.uptime()
         return state.withLock { state in

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a connection is waiting for from the other side, and until when.
+/// The phase of a connection: what it is waiting for from the other side, and until when.
 ///
 /// `opening` → `receiving` (head); `idle` → `heading` (bytes) → `receiving` (head); `receiving` →
 /// `answering` (end of the request) → `idle` (end of the answer). An answer may end before its
 /// request does; then the rest of the request is read at the same pace. Times are milliseconds of
-/// any clock that does not go back.
+/// any monotonic clock.
 struct RequestPhase: Sendable {
     struct Rules: Hashable, Sendable {
-        /// From the connection, or from the first byte of a request, to the end of its head.
+        /// From the opening of the connection, or the first byte of a request, to the end of its
+        /// head.
         var headMilliseconds: Int64
         var idleMilliseconds: Int64
         var body: TrafficPace.Rule
-        /// Requests that may have come and not been answered.
+        /// The maximum of requests that have arrived and are not answered.
         var pipelinedMax: Int
     }
 
     enum Trouble: Hashable, Sendable {
-        /// Nothing was asked for a while: no trouble, but an end.
+        /// No request for a while. Not an error, but the connection ends.
         case idle
         case slowHead
         case slowBody
@@ -25,7 +26,7 @@ struct RequestPhase: Sendable {
     }
 
     enum Verdict: Hashable, Sendable {
-        /// To be asked again then; nil: when something has happened.
+        /// Check again at that time, or, for nil, when something has happened.
         case fine(until: Int64?)
         case end(Trouble)
     }
@@ -39,9 +40,9 @@ struct RequestPhase: Sendable {
 
     private let rules: Rules
     private var reading: Reading
-    /// Requests whose head has come and whose answer has not ended.
+    /// The number of requests whose head has arrived and whose answer has not ended.
     private(set) var unanswered = 0
-    /// Requests whose head has come.
+    /// The number of requests whose head has arrived.
     private(set) var heads = 0
 
     init(_ rules: Rules, now: Int64) {
@@ -49,7 +50,7 @@ struct RequestPhase: Sendable {
         reading = .opening(since: now)
     }
 
-    /// Bytes of any kind came.
+    /// Records the arrival of bytes of any kind.
     mutating func receive(_ count: Int, now: Int64) {
         switch reading {
         case .idle: reading = .heading(since: now)
@@ -60,7 +61,7 @@ struct RequestPhase: Sendable {
         }
     }
 
-    /// - Returns: Whether one more may wait.
+    /// - Returns: Whether one more request may wait.
     mutating func head(now: Int64) -> Bool {
         reading = .receiving(TrafficPace(rules.body, now: now))
         unanswered += 1
@@ -75,7 +76,7 @@ struct RequestPhase: Sendable {
         if case .idle = reading { reading = .idle(since: now) }
     }
 
-    /// A request's head is awaited, and was begun perhaps.
+    /// Whether a request's head is expected, or has begun.
     var isHeading: Bool {
         switch reading {
         case .opening, .heading: true
@@ -83,14 +84,14 @@ struct RequestPhase: Sendable {
         }
     }
 
-    /// A request's body is awaited.
+    /// Whether a request's body is expected.
     var isReceiving: Bool { if case .receiving = reading { true } else { false } }
 
     mutating func check(now: Int64) -> Verdict {
         switch reading {
         case .opening(let since), .heading(let since):
             return verdict(since + rules.headMilliseconds, .slowHead, now)
-        // The server's turn, however long it takes.
+        // The server may take as long as it needs.
         case .idle where unanswered > 0: return .fine(until: nil)
         case .idle(let since): return verdict(since + rules.idleMilliseconds, .idle, now)
         case .receiving(var pace):

@@ -7,9 +7,10 @@ internal import NIOHTTP1
 internal import NIOHTTPTypes
 internal import NIOSSL
 
-/// Ends what is too slow, too large or no HTTP, with an answer where one can still be given.
+/// Ends requests that are too slow, too large or not HTTP, with an answer where one is still
+/// possible.
 ///
-/// Stands between HTTP's decoder and the routes. State: on the connection's event loop only.
+/// Placed between the HTTP decoder and the routes. State: confined to the connection's event loop.
 final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -20,17 +21,17 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private var phase: RequestPhase
     private var timer: Scheduled<Void>?
     private var timerEnd = Int64.max
-    /// An answer has begun and not ended.
+    /// Whether an answer has begun and not ended.
     private var isAnswering = false
-    /// The answer ended before its request did.
+    /// Whether the answer ended before its request did.
     private var isLingering = false
     private var headBytes = 0
     private var hasBytes = false
-    /// Nothing of it matters any more, in either direction.
+    /// Whether all further data is ignored, in either direction.
     private var isEnding = false
     private var context: ChannelHandlerContext?
 
-    /// How long an answer that ends a connection may take to be read.
+    /// How long the last answer of a connection may take to be read.
     private static let lingerMilliseconds: Int64 = 2_000
 
     init(_ edge: Edge, _ rules: RequestPhase.Rules, now: Int64) {
@@ -50,7 +51,7 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: - Bytes, as they come
 
-    /// - Parameter forward: Has them decoded.
+    /// - Parameter forward: Passes the bytes on to be decoded.
     func receive(_ count: Int, forward: () -> Void) {
         guard let context, !isEnding else { return }
         hasBytes = true
@@ -109,7 +110,7 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// A request that was answered before it ended may end for a moment, and no longer.
+    /// Gives a request that was answered before its end a moment to end.
     private func linger(_ context: ChannelHandlerContext) {
         guard phase.isReceiving, phase.unanswered == 0, !isLingering else { return }
         isLingering = true
@@ -128,7 +129,7 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
         switch phase.check(now: now) {
         case .fine(nil): break
         case .fine(let end?):
-            // A timer that is early asks again; one is enough.
+            // A timer that fires early checks again, so one is enough.
             guard timer == nil || end < timerEnd else { return }
             timer?.cancel()
             timerEnd = end
@@ -155,7 +156,7 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Answers if no other answer is due first, and closes the connection.
+    /// Answers, unless another answer is due first, and closes the connection.
     private func refuse(_ problem: Problem, _ limit: EdgeLimit) {
         guard let context, !isEnding else { return }
         edge.note(limit)
@@ -180,7 +181,7 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 }
 
-/// Tells a ``RequestWatch`` of the bytes from which requests are decoded.
+/// Reports the bytes from which requests are decoded to a ``RequestWatch``.
 ///
 /// State: none of its own.
 final class ByteWatch: ChannelInboundHandler {

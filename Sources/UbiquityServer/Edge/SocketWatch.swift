@@ -3,9 +3,10 @@
 internal import HTTPTypes
 internal import NIOCore
 
-/// What leaves a connection: ends one whose other side does not read, and counts what waits.
+/// Watches the output of a connection: ends it if the other side does not read, and counts the
+/// waiting bytes.
 ///
-/// The outermost handler. State: on the connection's event loop only.
+/// The outermost handler. State: confined to the connection's event loop.
 final class SocketWatch: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -13,11 +14,11 @@ final class SocketWatch: ChannelDuplexHandler {
     typealias OutboundOut = IOData
 
     private let edge: Edge
-    /// Whether the first byte must be one of TLS.
+    /// Whether the first byte must be TLS.
     private var expectsTLS: Bool
     private var written = 0
     private var pending = 0
-    /// Nil: nothing waits.
+    /// Nil if nothing waits.
     private var pace: TrafficPace?
     private var timer: Scheduled<Void>?
 
@@ -55,7 +56,7 @@ final class SocketWatch: ChannelDuplexHandler {
         pending = 0
     }
 
-    /// Somebody speaks HTTP where TLS is spoken: a person with a wrong address, as a rule.
+    /// Answers a client that uses HTTP on a TLS port, usually a person with a wrong address.
     private func refusePlain(_ context: ChannelHandlerContext) {
         edge.note(.handshake)
         context.writeAndFlush(NIOAny(IOData.byteBuffer(Self.plainAnswer)), promise: nil)
@@ -64,7 +65,7 @@ final class SocketWatch: ChannelDuplexHandler {
 
     private static let handshakeRecord: UInt8 = 0x16
 
-    /// Written by hand, for no HTTP is spoken here.
+    /// Written by hand, because there is no HTTP handler here.
     private static let plainAnswer: ByteBuffer = {
         let problem = Problem.malformed("This port speaks TLS. Begin the address with https.")
         var answer = ByteBuffer(string: "HTTP/1.1 \(problem.status)\r\nConnection: close\r\n")
@@ -89,7 +90,7 @@ final class SocketWatch: ChannelDuplexHandler {
         if timer == nil { check(context, now) }
     }
 
-    /// What was taken from here, as of the last look.
+    /// The bytes sent by the time of the last check.
     private var gone = 0
 
     private func check(_ context: ChannelHandlerContext, _ now: Int64) {
@@ -108,12 +109,12 @@ final class SocketWatch: ChannelDuplexHandler {
 }
 
 extension EventLoop {
-    /// Of a clock that is never set.
+    /// Milliseconds of a monotonic clock.
     var milliseconds: Int64 { Int64(now.uptimeNanoseconds / 1_000_000) }
 }
 
 extension ChannelHandlerContext {
-    /// On this event loop.
+    /// Schedules on this event loop.
     func after(_ milliseconds: Int64, _ body: @escaping () -> Void) -> Scheduled<Void> {
         eventLoop.assumeIsolated().scheduleTask(
             in: .milliseconds(max(1, milliseconds)), body)

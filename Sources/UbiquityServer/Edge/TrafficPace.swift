@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether bytes move fast enough: in each window of time so many at least, and all of it within
-/// a time. Times are milliseconds of any clock that does not go back.
+/// Checks that bytes move fast enough: a minimum in each window of time, and optionally a total
+/// time. Times are milliseconds of any monotonic clock.
 struct TrafficPace: Hashable, Sendable {
-    /// What is asked of the other side.
+    /// The requirements on the other side.
     struct Rule: Hashable, Sendable {
         var windowMilliseconds: Int64
         var bytesPerSecondMin: Int
-        /// Nil: as long as it moves.
+        /// Nil for no limit as long as bytes move.
         var totalMilliseconds: Int64?
-        /// What may lie in buffers between the other side and here. Bytes are seen to move when such a
-        /// buffer has emptied so far that it takes more, so many at once, and then none for long: who
-        /// reads this on time has read them one by one.
+        /// The bytes that may be in buffers between the other side and this server. Movement only
+        /// shows when such a buffer has emptied far enough to accept more: many bytes at once, and
+        /// then none for a long time, even if the other side reads steadily.
         var lumpBytesMax = 0
     }
 
     enum Verdict: Hashable, Sendable {
-        /// To be asked again then.
+        /// Check again at that time.
         case fine(until: Int64)
         case tooSlow
     }
@@ -25,7 +25,7 @@ struct TrafficPace: Hashable, Sendable {
     private let began: Int64
     private var windowBegan: Int64
     private var bytes = 0
-    /// What moved before it had to, or may be on its way in a buffer: at most a lump.
+    /// The bytes that moved early, or may be in a buffer: at most one lump.
     private var ahead: Double
 
     init(_ rule: Rule, now: Int64) {

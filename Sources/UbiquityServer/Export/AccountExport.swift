@@ -3,10 +3,10 @@
 internal import UbiquityArchive
 internal import UbiquityCore
 
-/// An account's archive, made piece by piece: one store at a time is in memory.
+/// An account's archive, made piece by piece with one store at a time in memory.
 ///
-/// Each store is of one moment, and a later one than that before it. Values are as an app sees them
-/// that knows no rule of its own: what a key's parts make together.
+/// Each store is read at one moment, later than the store before it. Values are as an app without
+/// merge rules of its own sees them, made of all of a key's parts.
 package struct AccountExport: Sendable {
     private let storage: any ServerStorage
     private let account: AccountID
@@ -25,8 +25,8 @@ package struct AccountExport: Sendable {
     }
 
     /// The next piece of the archive; nil after the last one. Blocks for the disk.
-    /// - Throws: ``StorageError/noSuchAccount`` if the account was removed meanwhile: then what was
-    ///   given so far is no archive.
+    /// - Throws: ``StorageError/noSuchAccount`` if the account was removed meanwhile. The pieces so
+    ///   far are not a valid archive then.
     package mutating func next() throws(StorageError) -> [UInt8]? {
         guard !isEnded else { return nil }
         if let identifier = stores.popFirst() {

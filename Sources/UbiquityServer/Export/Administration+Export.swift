@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Administration {
-    /// An account's values and devices as an archive, to be taken piece by piece.
+    /// Exports an account's values and devices as an archive, to be read piece by piece.
     /// - Throws: ``AdministrationError``.
     package func export(accountName name: String) throws(AdministrationError) -> AccountExport {
         guard let accountName = AccountName(name) else { throw .nameInvalid(name) }

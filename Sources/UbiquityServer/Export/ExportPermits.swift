@@ -3,15 +3,15 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// Which accounts are being exported: each export has a store in memory, and lasts as long as who
-/// asked for it takes to read it.
+/// Limits concurrent exports. Each has a store in memory, and lasts as long as its client takes to
+/// read it.
 ///
 /// State: `accounts`, guarded by its lock.
 final class ExportPermits: Sendable {
     private let accounts = Mutex<Set<AccountID>>([])
     private static let max = 4
 
-    /// Held as long as an export lasts, and given back when it is released.
+    /// Held for the duration of an export. Returned when it is released.
     final class Permit: Sendable {
         private let permits: ExportPermits
         private let account: AccountID
@@ -24,7 +24,8 @@ final class ExportPermits: Sendable {
         deinit { permits.giveBack(account) }
     }
 
-    /// - Throws: ``Busy`` while this account is being exported, or as many as may be at once.
+    /// - Throws: ``Busy`` while this account is being exported, or the maximum of exports is
+    ///   running.
     func take(_ account: AccountID) throws(Busy) -> Permit {
         let isFree = accounts.withLock { accounts in
             accounts.count < Self.max && accounts.insert(account).inserted

@@ -2,7 +2,7 @@
 
 internal import Foundation
 
-/// The folder that holds everything a server keeps, and the names of the files in it.
+/// The folder with all of a server's data, and the names of its files.
 struct DataFolder: Sendable {
     let path: String
 
@@ -19,9 +19,9 @@ struct DataFolder: Sendable {
 
     var hasServerData: Bool { FileManager.default.fileExists(atPath: databasePath) }
 
-    /// - Parameter rights: What must be allowed with the database, as `access` takes it.
+    /// - Parameter rights: The required access to the database, as for `access`.
     /// - Throws: ``ServerStartError/noServerData(path:)``,
-    ///   ``ServerStartError/notPermitted(path:owner:)`` where it cannot be told or used, or as
+    ///   ``ServerStartError/notPermitted(path:owner:)`` if access is denied, or errors of
     ///   ``requireOwn()``.
     func requireServerData(_ rights: Int32 = R_OK | W_OK) throws(ServerStartError) {
         try Self.requirePermission(databasePath, F_OK, toEnter: path)
@@ -30,7 +30,7 @@ struct DataFolder: Sendable {
         try Self.requirePermission(databasePath, rights, toEnter: path)
     }
 
-    /// - Parameter folder: The one whose owner may.
+    /// - Parameter folder: The folder whose owner has the permission.
     static func requirePermission(
         _ path: String, _ rights: Int32, toEnter folder: String
     ) throws(ServerStartError) {
@@ -39,7 +39,7 @@ struct DataFolder: Sendable {
         throw .notPermitted(path: folder, owner: attributes?[.ownerAccountName] as? String)
     }
 
-    /// Makes the folder, for its owner alone, unless it is there.
+    /// Makes the folder, accessible to its owner only, unless it exists.
     func make() throws(ServerStartError) {
         do {
             try FileManager.default.createDirectory(
@@ -56,9 +56,10 @@ struct DataFolder: Sendable {
         try requireOwn()
     }
 
-    /// Whoever can put files or links into the folder decides what is done there, and to which files.
-    /// - Throws: ``ServerStartError/notPermitted(path:owner:)`` where the folder belongs to another
-    ///   user than this process's or root, ``ServerStartError/folderUnusable(path:reason:)`` where
+    /// Anyone who can put files or links into the folder decides what is done there, and to which
+    /// files.
+    /// - Throws: ``ServerStartError/notPermitted(path:owner:)`` if the folder belongs neither to
+    ///   this process's user nor to root, ``ServerStartError/folderUnusable(path:reason:)`` if
     ///   others may write to it.
     private func requireOwn() throws(ServerStartError) {
         guard let status = FileStatus(path: path) else { return }
@@ -68,9 +69,8 @@ struct DataFolder: Sendable {
             path: path, reason: "other users can write to it; run `chmod go-w \(path)`")
     }
 
-    /// Makes the database's file, empty and for its owner alone, unless it is there. The files
-    /// that SQLite puts beside it inherit its rights. One that is there is not opened
-    /// (``SQLiteFile``).
+    /// Makes the database file, empty and for its owner only, unless it exists. SQLite's files
+    /// beside it inherit its permissions. An existing file is not opened (``SQLiteFile``).
     func makeDatabaseFile() throws(ServerStartError) {
         let file = open(databasePath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 || errno == EEXIST else {
@@ -80,12 +80,13 @@ struct DataFolder: Sendable {
         try PrivateFile.requirePrivate(databasePath)
     }
 
-    /// Removes what a restore or a start left that was cut off. For who has the ``FolderLock``.
+    /// Removes leftovers of an interrupted restore or start. Call this with the ``FolderLock``
+    /// held.
     func removeDrafts() {
         for path in [databasePath, operatorCredentialPath] { FileDraft.removeLeftovers(of: path) }
     }
 
-    /// What the system says to its error, the last one by default.
+    /// The system's message for an error, the last one by default.
     static func systemReason(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
 
     private static func reason(_ error: any Error) -> String {

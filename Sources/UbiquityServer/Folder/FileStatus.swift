@@ -2,25 +2,26 @@
 
 internal import Foundation
 
-/// What the system says of a file: its rights, and what tells one content from another.
+/// The attributes of a file: its permissions, and what distinguishes one content from another.
 ///
-/// Asked through Foundation: which module declares the system's `stat` differs from build to build.
+/// Read through Foundation, because the module that declares the system's `stat` differs from build
+/// to build.
 struct FileStatus: Hashable, Sendable {
-    /// The lower nine bits: what the owner, the group and others may do.
+    /// The lower nine bits: the permissions of the owner, the group and others.
     var mode: Int
     var owner: UInt32
-    /// As `sudo -u` takes it, a number where the user has no name.
+    /// The name for `sudo -u`, or a number if the user has none.
     var ownerName: String
     var group: UInt32
     var bytes: Int
-    /// Of a folder: who may write to it may remove and rename their own files alone.
+    /// For a folder: users with write permission can only remove and rename their own files.
     var isSticky: Bool
     private var inode: Int
     private var modified: Date?
 
-    /// Nil if there is no such file, or it cannot be asked for.
+    /// Fails if there is no such file, or it cannot be examined.
     init?(path: String) {
-        // Links are followed: what matters is what is read.
+        // Follows links, because the content that is read matters.
         let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         guard let status = try? FileManager.default.attributesOfItem(atPath: path) else {
             return nil
@@ -36,9 +37,9 @@ struct FileStatus: Hashable, Sendable {
         modified = status[.modificationDate] as? Date
     }
 
-    /// Anybody but the owner may do something with it.
+    /// Whether anyone but the owner has any permission.
     var isOpenToOthers: Bool { mode & 0o077 != 0 }
     var isWritableForOthers: Bool { mode & 0o022 != 0 }
-    /// It is neither this process's user's nor root's.
+    /// Whether it belongs neither to this process's user nor to root.
     var isForeign: Bool { owner != 0 && owner != geteuid() }
 }

@@ -2,12 +2,12 @@
 
 internal import Foundation
 
-/// The credential of who runs the server: a file that whoever can read the data folder can read.
+/// The server operator's credential, in a file that anyone with access to the data folder can read.
 ///
-/// The file decides; the database keeps a hash, so that the file may be moved to a safer place.
-/// To renew the credential, write `ubo_` and a long random text to the file and restart.
+/// The file is authoritative. The database keeps a hash, so that the file may be moved to a safer
+/// place. To renew the credential, write `ubo_` and a long random text to the file and restart.
 enum OperatorCredential {
-    /// Adopts the file's credential, or makes one where there never was any.
+    /// Adopts the file's credential, or makes one if there never was any.
     /// - Returns: The hash to compare with.
     static func prepare(
         in folder: DataFolder, storage: some ServerStorage

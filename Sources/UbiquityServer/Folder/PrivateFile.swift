@@ -2,16 +2,16 @@
 
 internal import Foundation
 
-/// Files that decide who is let in: secrets, and keys that are trusted. Who may change them is the
-/// server's user or root, and nobody else.
+/// Files that control access: secrets, and trusted keys. Only the server's user and root may be
+/// able to change them.
 enum PrivateFile {
     /// - Returns: Nil if there is no such file.
-    /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` where others can use it too.
+    /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` if others can use it too.
     static func read(_ path: String) throws(ServerStartError) -> [UInt8]? {
         try read(path, requirePrivate)
     }
 
-    /// The same for what everybody may read.
+    /// Reads a file that others may read, but not change.
     static func readPublic(_ path: String) throws(ServerStartError) -> [UInt8]? {
         try read(path, requireTrusted)
     }
@@ -27,7 +27,7 @@ enum PrivateFile {
         return [UInt8](bytes)
     }
 
-    /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` where others can use the file.
+    /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` if others can use the file.
     static func requirePrivate(_ path: String) throws(ServerStartError) {
         try requireTrusted(path)
         guard FileStatus(path: path)?.isOpenToOthers ?? false else { return }
@@ -35,7 +35,7 @@ enum PrivateFile {
             path: path, reason: "other users can read it; run `chmod 600 \(path)`")
     }
 
-    /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` where others can change the file.
+    /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` if others can change the file.
     private static func requireTrusted(_ path: String) throws(ServerStartError) {
         guard let status = FileStatus(path: path) else { return }
         guard !status.isForeign else {

@@ -5,7 +5,7 @@ internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
 
-/// Reads an identity provider's keys from where they are.
+/// Loads an identity provider's keys.
 struct IdentityKeySource: Sendable {
     let place: IdentitySettings.Keys
 
@@ -25,7 +25,7 @@ struct IdentityKeySource: Sendable {
         }
     }
 
-    /// For the operator's log.
+    /// The reason for the operator's log.
     struct Failure: Error { var reason: String }
 
     private static func read(_ path: String) throws -> Data {
@@ -46,7 +46,7 @@ struct IdentityKeySource: Sendable {
             try await response.body.collect(upTo: JSONWebKeys.bytesMax).readableBytesView)
     }
 
-    /// Never shut down: it is the process's.
+    /// Never shut down: it lives as long as the process.
     private static let client = HTTPClient(
         eventLoopGroup: HTTPClient.defaultEventLoopGroup,
         configuration: .init(redirectConfiguration: .disallow))

@@ -3,8 +3,8 @@
 internal import Foundation
 
 extension IdentitySettings {
-    /// What is wrong with a file is said at the start, and not to the first who wants to sign in. An
-    /// address may be away for a moment.
+    /// Checks the file at the start of the server, so that a problem is not discovered only at the
+    /// first sign-in. An address is not checked, because it may be unavailable for a moment.
     /// - Throws: ``ServerStartError/fileUnusable(path:reason:)``.
     func checkFile() throws(ServerStartError) {
         guard case .file(let path) = keys else { return }

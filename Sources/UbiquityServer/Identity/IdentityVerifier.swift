@@ -5,10 +5,10 @@ internal import JWTKit
 internal import Logging
 internal import UbiquityCore
 
-/// Tells who has sent a token of an identity provider.
+/// Verifies tokens of an identity provider.
 ///
-/// State: the keys, and when they were asked for, guarded by the actor. Callers that need other keys
-/// wait for one answer together.
+/// State: the keys, and when they were requested, guarded by the actor. Callers that need other
+/// keys share one request.
 actor IdentityVerifier {
     nonisolated let settings: IdentitySettings
     private let source: IdentityKeySource
@@ -33,8 +33,8 @@ actor IdentityVerifier {
     }
 
     private func claims(of token: String, signedBy key: JWK) async throws -> IdentityClaims {
-        // A collection of one: a collection of the provider's would remember, for a key that names no
-        // algorithm, the one of the first token that came, whoever sent it.
+        // A collection with one key. A shared collection would remember the algorithm of the first
+        // token, whoever sent it, for a key that names no algorithm.
         do {
             return try await JWTKeyCollection().add(jwk: key).verify(token, as: TokenClaims.self)
                 .claims

@@ -5,8 +5,8 @@ internal import JWTKit
 
 /// The public keys of an identity provider.
 ///
-/// Of a provider's set it has what can check a signature: keys that are shared secrets, for encryption,
-/// or of kinds that this program does not know are left out, for the others are good without them.
+/// Contains the keys of the provider's set that can verify a signature. Shared secrets, encryption
+/// keys and unknown kinds are left out, since the others are valid without them.
 package struct JSONWebKeys: Sendable {
     private let keys: [JWK]
 
@@ -26,7 +26,7 @@ package struct JSONWebKeys: Sendable {
         guard !keys.isEmpty else { throw .noUsableKey }
     }
 
-    /// Why what was read is no good. Ends a sentence.
+    /// The reason a key set cannot be used. Ends a sentence.
     package enum Unusable: Error, CustomStringConvertible {
         case noKeySet
         case noUsableKey
@@ -48,14 +48,14 @@ package struct JSONWebKeys: Sendable {
         return try? JSONDecoder().decode(JWK.self, from: bytes)
     }
 
-    /// The key that the token names, for the algorithm that it names; nil: there is none. A token that
-    /// names no key is good by the only one that there is.
+    /// The key that the token names, for its algorithm; nil if there is none. A token that names no
+    /// key is verified with the only key, if there is just one.
     func key(for header: TokenHeader) -> JWK? {
         guard let key = header.keyID.map(key(named:)) ?? onlyKey, let algorithm = header.algorithm,
             Self.isFor(key.keyType, algorithm), key.algorithm.map({ $0 == algorithm }) ?? true
         else { return nil }
         var fixed = key
-        // Public, as far as we are concerned: a set with a private key in it is no reason to sign.
+        // Only the public part is used: a set with a private key in it is no reason to sign.
         fixed.privateExponent = nil
         fixed.keyIdentifier = JWKIdentifier(string: "key")
         fixed.algorithm = algorithm

@@ -3,7 +3,7 @@
 internal import HTTPTypes
 internal import UbiquityCore
 
-/// What is said to whoever sends a token of an identity provider.
+/// The responses to identity provider tokens that are refused.
 extension Problem {
     static let tokenMalformed = Problem(
         .unauthorized, "token-invalid",
@@ -16,7 +16,7 @@ extension Problem {
         .unauthorized, "token-not-taken",
         "This server takes no tokens of identity providers. Sign in by a code.")
 
-    /// Says what is wrong to whoever has a good signature: an app's developer.
+    /// Details for the holder of a valid signature: an app's developer.
     init(_ refusal: IdentityRefusal) {
         let (code, detail) =
             switch refusal {

@@ -3,7 +3,7 @@
 internal import JWTKit
 internal import UbiquityCore
 
-/// The claims of a token as JSON has them. What they mean is ``IdentityRule``'s business.
+/// Decodes the claims of a token from JSON. ``IdentityRule`` interprets them.
 struct TokenClaims: JWTPayload {
     var claims: IdentityClaims
 
@@ -22,7 +22,7 @@ struct TokenClaims: JWTPayload {
         }
     }
 
-    /// A text, or a list of them.
+    /// A string, or a list of strings.
     private static func audiences(_ members: KeyedDecodingContainer<Name>) -> [String] {
         if let one = try? members.decode(String.self, forKey: "aud") { return [one] }
         return (try? members.decode([String].self, forKey: "aud")) ?? []

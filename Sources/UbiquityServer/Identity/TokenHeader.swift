@@ -3,13 +3,13 @@
 internal import Foundation
 internal import JWTKit
 
-/// What a token says of its signature, before anybody believes it.
+/// The header of a token, which describes its signature. Not verified yet.
 package struct TokenHeader: Sendable {
-    /// Nil: none that an asymmetric key could have; "none" and shared secrets among them.
+    /// Nil unless it is an asymmetric algorithm. Excludes "none" and shared secrets.
     var algorithm: JWK.Algorithm?
     var keyID: String?
 
-    /// Nil: the text is no token, or asks for what this program does not know.
+    /// Fails if the text is not a token, or requires an unknown extension.
     package init?(of token: String) {
         let parts = token.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, token.utf8.count <= Self.tokenBytesMax,
@@ -25,7 +25,7 @@ package struct TokenHeader: Sendable {
     private struct Fields: Decodable {
         var alg: String?
         var kid: String?
-        /// Extensions that must be understood (RFC 7515, section 4.1.11); none is.
+        /// Critical extensions (RFC 7515, section 4.1.11). None is supported.
         var crit: [String]?
     }
 

@@ -4,9 +4,9 @@ internal import Foundation
 internal import GRDB
 internal import UbiquityCore
 
-/// What a look at a server's data folder tells, without changing it and beside a server that runs.
+/// A summary of a server's data folder, made without changing it and while a server may be running.
 package struct DataFolderInspection: Sendable {
-    /// A file or folder as the system has it.
+    /// The attributes of a file or folder.
     package struct Entry: Hashable, Sendable {
         package var path: String
         /// The lower nine bits of its mode.
@@ -21,7 +21,7 @@ package struct DataFolderInspection: Sendable {
             self.size = size
         }
 
-        /// Nil if there is nothing, or nothing to be seen.
+        /// Fails if it does not exist or cannot be examined.
         package init?(path: String) {
             guard let status = FileStatus(path: path) else { return nil }
             self.init(
@@ -33,9 +33,9 @@ package struct DataFolderInspection: Sendable {
         package var accounts = 0
         package var devices = 0
         package var stores = 0
-        /// The greatest time that any write is stamped with, in milliseconds since 1970; 0: none.
+        /// The greatest timestamp of any write, in milliseconds since 1970; 0 if there is none.
         package var newestWrite: Int64 = 0
-        /// Records, and rows of stores, accounts and devices, that cannot be read.
+        /// The number of unreadable records and rows of stores, accounts and devices.
         package var unreadable = 0
 
         package init() {}
@@ -43,14 +43,14 @@ package struct DataFolderInspection: Sendable {
 
     package var path: String
     package var folder: Entry?
-    /// Whether the files in the folder can be seen and read by who asks.
+    /// Whether the current user can list and read the files in the folder.
     package var canLook: Bool
     package var database: Entry?
     package var log: Entry?
     package var credential: Entry?
-    /// Whether a server runs on the folder; nil: that cannot be told.
+    /// Whether a server is running on the folder; nil if unknown.
     package var isRunning: Bool?
-    /// Nil where there is no database. The error is a sentence.
+    /// Nil if there is no database. The error is a sentence.
     package var content: Result<Database, ServerStartError>?
 
     package init(dataFolder: String) {

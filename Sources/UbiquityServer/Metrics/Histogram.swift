@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How often something was how large, in steps.
+/// Counts values by size in steps.
 struct Histogram: Hashable, Sendable {
-    /// The upper bounds of the steps, ascending; above the last one there is one more.
+    /// The upper bounds of the steps, ascending. One more step is above the last bound.
     let bounds: [Double]
     private(set) var counts: [Int]
     private(set) var sum = 0.0

@@ -7,7 +7,7 @@ internal import Logging
 internal import NIOCore
 internal import ServiceLifecycle
 
-/// `GET /metrics` on a port of its own, for the operator's Prometheus.
+/// Serves `GET /metrics` on a port of its own, for the operator's Prometheus.
 struct MetricsService: Service {
     let host: String
     let port: Int
@@ -42,9 +42,9 @@ struct MetricsService: Service {
     }
 }
 
-/// What the system says of this process and its files.
+/// The system's figures about this process and its files.
 enum SystemFigures {
-    /// Nil where the system does not tell.
+    /// Nil if the system does not provide it.
     static var memoryBytes: Int? {
         guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else {
             return nil
@@ -53,7 +53,7 @@ enum SystemFigures {
         return pages.map { $0 * sysconf(Int32(_SC_PAGESIZE)) }
     }
 
-    /// Of the files that exist, together.
+    /// The total size of the files that exist.
     static func bytes(ofFiles paths: [String]) -> Int {
         paths.reduce(0) { $0 + (FileStatus(path: $1)?.bytes ?? 0) }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Numbers in the text form that Prometheus reads, version 0.0.4.
+/// Numbers in the Prometheus text format, version 0.0.4.
 struct PrometheusText {
     private(set) var text = ""
 
@@ -10,7 +10,7 @@ struct PrometheusText {
         case counter, gauge, histogram
     }
 
-    /// What follows belongs to this name.
+    /// Begins a metric; the following samples belong to it.
     mutating func begin(_ name: String, _ kind: Kind, _ help: String) {
         text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
     }

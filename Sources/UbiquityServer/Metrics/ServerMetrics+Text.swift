@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ServerMetrics {
-    /// What is not counted, but is at this moment.
+    /// Current values, as opposed to counters.
     struct Gauges: Sendable {
         var connections: Int
         var listeners: Int
@@ -9,15 +9,15 @@ extension ServerMetrics {
         var answerBytes: Int
         var bodyBytes: Int
         var databaseBytes: Int
-        /// Nil: the system does not tell.
+        /// Nil if the system does not provide it.
         var memoryBytes: Int?
-        /// Seconds since 1970; nil: no TLS.
+        /// Seconds since 1970; nil without TLS.
         var certificateExpires: Int64?
         var certificateFailures: Int?
         var isReady: Bool
     }
 
-    /// All of it, for Prometheus.
+    /// All metrics, for Prometheus.
     func text(_ gauges: Gauges) -> String {
         let state = current
         var text = PrometheusText()

@@ -2,11 +2,11 @@
 
 internal import Synchronization
 
-/// What a server has done since it started, in numbers. No number says whose.
+/// Counters of the server's work since it started. None identifies an account or device.
 ///
 /// State: `state`, guarded by its lock, which is held for a few additions.
 final class ServerMetrics: Sendable {
-    /// What one request was, and became. The route is a pattern, never the path that was asked for.
+    /// A request and its outcome. The route is a pattern, never the requested path.
     struct Request: Hashable, Sendable {
         var method: String
         var route: String
@@ -46,7 +46,7 @@ final class ServerMetrics: Sendable {
         state.withLock { $0.limits[limit, default: 0] += 1 }
     }
 
-    /// A request needed something in the database that cannot be read.
+    /// Counts a request that needed something unreadable in the database.
     func foundUnreadable() { state.withLock { $0.unreadable += 1 } }
 
     func connected() { state.withLock { $0.connections += 1 } }
@@ -63,7 +63,7 @@ final class ServerMetrics: Sendable {
         }
     }
 
-    /// Events were handed to a listener's connection, so long after their commit.
+    /// Events were passed to a listener's connection, this long after their commit.
     func delivered(_ seconds: [Double]) {
         state.withLock { state in
             for seconds in seconds { state.deliverySeconds.record(seconds) }

@@ -5,12 +5,13 @@ internal import NIOCore
 internal import Synchronization
 internal import UbiquityCore
 
-/// Commits pushes in groups: all that wait go into one transaction with one flush of the disk,
-/// and are answered after it. The more come, the larger the groups, up to a bound of their work; and
-/// the accounts take turns, so that what waits of one delays a push of another by a group at most.
+/// Commits pushes in groups: all waiting pushes go into one transaction with one flush of the disk,
+/// and are answered afterwards. The more there are, the larger the groups, up to a maximum of work.
+/// Accounts take turns, so that an account's waiting pushes delay another one's by at most a group.
 ///
-/// State: `state` is what waits, guarded by its lock, since requests come from everywhere. The rest is done
-/// on the one thread of `writer`; the lock of `crowded` is there for the compiler.
+/// State: `state`, the waiting pushes, guarded by its lock, because requests come from any thread.
+/// Everything else is confined to the one thread of `writer`; the lock of `crowded` is only for the
+/// compiler.
 final class CommitQueue: Sendable {
     private struct Waiting: Sendable {
         var push: WaitingPush
@@ -24,14 +25,14 @@ final class CommitQueue: Sendable {
         var isScheduled = false
     }
 
-    /// A larger group would not be faster, and would keep its first push waiting.
+    /// A larger group would not be faster, and would delay its first push.
     private static let groupMax = 512
-    /// What the pushes of a group count together; one that counts more goes alone.
+    /// The maximum cost of a group's pushes together. A more expensive push is committed alone.
     private static let groupBytesMax = 8 << 20
-    /// Of one account: a push of few bytes may still have a whole store read.
+    /// For one account: even a small push may require reading a whole store.
     private static let groupPushesPerAccountMax = 16
 
-    /// Stores that remember more deletions than they may; cleared by who forgets them.
+    /// The stores with too many tombstones. Cleared by compaction.
     let crowded = Mutex<Set<StoreKey>>([])
     private let state = Mutex(State())
     private let storage: any ServerStorage
@@ -40,7 +41,7 @@ final class CommitQueue: Sendable {
     private let settings: ServerSettings
     private let metrics: ServerMetrics
     private let logger: Logger
-    /// This run of the server.
+    /// The random number of this run of the server.
     private let run = UInt64.random(in: 1 ... .max)
 
     init(
@@ -56,8 +57,8 @@ final class CommitQueue: Sendable {
     }
 
     /// Returns when the push is on stable storage.
-    /// - Parameter bytes: What it takes of the queue's limit.
-    /// - Throws: ``Busy``, ``StorageError``; then nothing of it was stored.
+    /// - Parameter bytes: Its share of the queue's limit.
+    /// - Throws: ``Busy``, ``StorageError``; nothing of it was stored then.
     func commit(_ push: WaitingPush, bytes: Int) async throws -> PushOutcome {
         try await withCheckedThrowingContinuation { continuation in
             let waiting = Waiting(push: push, bytes: bytes) { continuation.resume(with: $0) }
@@ -65,7 +66,7 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// Pushes that wait for a group.
+    /// The number of pushes that wait for a group.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
     private func enqueue(_ waiting: Waiting) -> Bool {
@@ -133,7 +134,8 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// What came meanwhile is a job of its own, so that others for this thread get their turn.
+    /// Commits later arrivals in a job of its own, so that other jobs of this thread get their
+    /// turn.
     private func commitMore() {
         let stranded: [Waiting] = state.withLock { state in
             state.isScheduled = !state.waiting.isEmpty
@@ -158,7 +160,7 @@ final class CommitQueue: Sendable {
 }
 
 extension PushOutcome {
-    /// Why nothing of the push applies; nil: it was decided.
+    /// The reason nothing of the push applies; nil if it was decided.
     private var word: String? {
         switch self {
         case .committed: nil
@@ -172,7 +174,7 @@ extension PushOutcome {
         }
     }
 
-    /// Each transaction, by what became of it.
+    /// Counts each transaction by its outcome.
     fileprivate func count(into transactions: inout [String: Int]) {
         if let word { transactions[word, default: 0] += 1 }
         guard case .committed(let commit) = self else { return }

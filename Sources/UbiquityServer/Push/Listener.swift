@@ -4,20 +4,21 @@ internal import NIOCore
 internal import Synchronization
 internal import UbiquityCore
 
-/// One open stream: what waits for it, up to a bound.
+/// One open stream, with a bounded buffer of waiting events.
 ///
-/// State: `state`, guarded by its lock: the hub offers from the writer's thread, the stream takes
-/// from its own task. `onEnd` is set once, by the stream, and guarded by its own lock.
+/// State: `state`, guarded by its lock, because the hub offers events on the writer's thread and
+/// the stream takes them in its own task. `onEnd` is set once, by the stream, and guarded by its
+/// own lock.
 final class Listener: Sendable {
     let number: UInt64
     let device: DeviceName
     /// As ``DeviceRights/expires``.
     let expires: Int64?
     let store: StoreKey
-    /// Whether it takes small pushes in protobuf's binary form.
+    /// Whether it accepts small pushes in protobuf's binary format.
     let takesBinary: Bool
     private let bytesMax: Int
-    /// Its place among its account's, and what waits for it of what all listeners may have waiting.
+    /// Its place among those of its account, and its part of the budget that all listeners share.
     private let permit: AccountShares.Permit
     private let state = Mutex(State.idle)
     private let onEnd = Mutex<(@Sendable (End) -> Void)?>(nil)
@@ -32,10 +33,10 @@ final class Listener: Sendable {
     }
 
     struct Event: Sendable {
-        /// Nil: a sign of life.
+        /// Nil for a keep-alive.
         var revision: Int64?
         var bytes: ByteBuffer
-        /// When it was committed; nil: a sign of life.
+        /// The time of the commit; nil for a keep-alive.
         var committed: NIODeadline?
     }
 
@@ -45,9 +46,9 @@ final class Listener: Sendable {
     }
 
     enum End: Sendable {
-        /// More waited than may: what waited is dropped.
+        /// The buffer overflowed, and was dropped.
         case overflow
-        /// The server shuts down, the device may not listen any more, or the connection is gone.
+        /// The server is shutting down, the device may no longer listen, or the connection is gone.
         case closed
     }
 
@@ -64,8 +65,8 @@ final class Listener: Sendable {
         self.permit = permit
     }
 
-    /// Never waits.
-    /// - Returns: False if it was too much, and the listener has ended.
+    /// Never blocks.
+    /// - Returns: False if the buffer overflowed and the listener has ended.
     @discardableResult func offer(_ event: Event) -> Bool {
         let isAccepted = accept(event)
         if !isAccepted { end(.overflow) }
@@ -95,7 +96,7 @@ final class Listener: Sendable {
         }
     }
 
-    /// A sign of life, where nothing else waits.
+    /// Adds a keep-alive if nothing else waits.
     func offerKeepAlive() {
         let isIdle = state.withLock { state in
             switch state {
@@ -106,7 +107,7 @@ final class Listener: Sendable {
         if isIdle { offer(Event(revision: nil, bytes: ServerSentEvent.keepAlive)) }
     }
 
-    /// The first end is what the stream is told.
+    /// Ends the listener. The stream is told of the first end.
     func end(_ end: End) {
         let isFirst = state.withLock { state in
             if case .ended = state { return false }
@@ -118,17 +119,17 @@ final class Listener: Sendable {
             state = .ended(end)
             return true
         }
-        // After an overflow, a close is still news: there is less time now.
+        // After an overflow, a close still matters, because it leaves less time.
         if isFirst || end == .closed { onEnd.withLock { $0 }?(end) }
     }
 
-    /// Ends it, and gives its place back.
+    /// Ends the listener, and releases its place.
     func leave() {
         end(.closed)
         permit.end()
     }
 
-    /// Calls when the listener ends; at once if it has.
+    /// Calls `body` when the listener ends, at once if it already has.
     func whenEnded(_ body: @escaping @Sendable (End) -> Void) {
         onEnd.withLock { $0 = body }
         let ended: End? = state.withLock { state in
@@ -137,12 +138,12 @@ final class Listener: Sendable {
         if let ended { body(ended) }
     }
 
-    /// Events of ``next()`` were taken by the connection.
+    /// Records that the connection has taken events of ``next()``.
     func wrote(_ events: [Event]) {
         permit.give(events.reduce(0) { $0 + $1.bytes.readableBytes })
     }
 
-    /// All that waits, or waits for something. To be called by one task.
+    /// Returns everything that waits, or waits for the next event. Must be called by one task only.
     func next() async -> Delivery {
         await withCheckedContinuation { continuation in
             state.withLock { state in

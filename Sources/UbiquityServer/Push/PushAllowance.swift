@@ -2,8 +2,9 @@
 
 internal import UbiquityCore
 
-/// How much each device may push, and each account with all its devices. What a push takes is known
-/// when it has been read: it must find a token to be read at all, and pays the rest afterwards.
+/// Limits the pushes of each device, and of each account with all its devices. The cost of a push
+/// is only known after reading it: a push needs a token to be read at all, and the rest is charged
+/// afterwards.
 struct PushAllowance: Sendable {
     private let devices: RateLimiter<DeviceName>
     private let accounts: RateLimiter<AccountID>
@@ -13,7 +14,7 @@ struct PushAllowance: Sendable {
         accounts = RateLimiter(settings.allowance.ofAccount, clock: settings.clock)
     }
 
-    /// - Throws: ``Problem`` that says when to come again.
+    /// - Throws: ``Problem`` with the time to wait.
     func take(_ device: DeviceName) throws(Problem) {
         do {
             try devices.take(device)

@@ -4,9 +4,9 @@ internal import NIOCore
 internal import Synchronization
 internal import UbiquityCore
 
-/// Knows who listens to which store, and tells them what was committed.
+/// Knows the listeners of each store, and sends them what was committed.
 ///
-/// State: `state`, guarded by its lock; it is held for look-ups only.
+/// State: `state`, guarded by its lock, which is held for look-ups only.
 final class PushHub: Sendable {
     private struct State {
         var listeners: [StoreKey: [UInt64: Listener]] = [:]
@@ -29,11 +29,11 @@ final class PushHub: Sendable {
             bytesMin: settings.listenerBufferBytesMax)
     }
 
-    /// What waits for listeners, in all.
+    /// The bytes that wait for all listeners.
     var waitingBytes: Int { waiting.bytes }
     var count: Int { state.withLock { $0.listeners.values.reduce(0) { $0 + $1.count } } }
 
-    /// The listener gets every push that is committed from now on.
+    /// Subscribes a listener to every push that is committed from now on.
     /// - Throws: ``HubError``.
     /// - Parameter takesBinary: As ``Listener/takesBinary``.
     func subscribe(
@@ -53,7 +53,7 @@ final class PushHub: Sendable {
         }
     }
 
-    /// Does nothing for one that is not subscribed any more.
+    /// Does nothing if it is not subscribed any more.
     func unsubscribe(_ listener: Listener) {
         listener.leave()
         state.withLock { state in
@@ -64,7 +64,8 @@ final class PushHub: Sendable {
         }
     }
 
-    /// To be called in the order of the revisions. The event's bytes are made once in each form.
+    /// Must be called in the order of the revisions. The event's bytes are made once in each
+    /// format.
     func publish(_ commit: CommittedPush, of store: StoreKey) {
         let listeners = state.withLock { $0.listeners[store].map { Array($0.values) } ?? [] }
         guard !listeners.isEmpty else { return }
@@ -79,8 +80,8 @@ final class PushHub: Sendable {
         }
     }
 
-    /// Gives a sign of life to each listener whose turn it is: not all in the same second.
-    /// - Parameter tick: Counts the seconds.
+    /// Sends keep-alives to the listeners whose turn it is, so that not all are in the same second.
+    /// - Parameter tick: The number of the second.
     func keepAlive(tick: Int) {
         let interval = UInt64(max(1, settings.keepAliveSeconds))
         let turn = UInt64(tick) % interval
@@ -89,7 +90,7 @@ final class PushHub: Sendable {
         }
     }
 
-    /// A listener was handed what had been committed.
+    /// Records that events were passed to a listener.
     func told(_ events: [Listener.Event]) {
         let now = NIODeadline.now()
         edge?.metrics.delivered(
@@ -102,7 +103,7 @@ final class PushHub: Sendable {
         for listener in all() where isOver(listener) { listener.end(.closed) }
     }
 
-    /// Ends all, and takes no more.
+    /// Ends all listeners, and refuses new ones.
     func close() {
         state.withLock { $0.isClosed = true }
         for listener in all() { listener.end(.closed) }

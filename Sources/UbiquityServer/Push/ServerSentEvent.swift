@@ -7,7 +7,7 @@ internal import UbiquityWire
 
 /// The lines of an event stream.
 enum ServerSentEvent {
-    /// A comment, as a sign of life.
+    /// A comment, as a keep-alive.
     static let keepAlive = ByteBuffer(string: ":\n\n")
     /// The listener missed something and must pull again.
     static let resync = ByteBuffer(string: "event: resync\ndata: {}\n\n")
@@ -21,14 +21,14 @@ enum ServerSentEvent {
         }
     }
 
-    /// What a stream begins with. The identifier is for clients that resume by it: an older cursor than
-    /// that of the last event only costs them records that they have.
+    /// The beginning of a stream. The identifier is for clients that resume by it. If it is older
+    /// than the cursor of the last event, they only receive records again that they already have.
     private static func changes(_ changes: ChangeSet) -> ByteBuffer {
         event("changes", id: changes.cursor, WireFormat.json.encode(WireChanges(changes)))
     }
 
-    /// What was pushed, without the server's time, for who is told of it has that already.
-    /// - Parameter isBinary: Whether the listener takes the shorter form of what is small.
+    /// A push, without the server's time, because the listener already has that.
+    /// - Parameter isBinary: Whether the listener accepts the shorter format for small pushes.
     static func push(_ changes: ChangeSet, isBinary: Bool) -> ByteBuffer {
         var message = WireChanges(changes)
         message.serverMilliseconds = 0
@@ -40,10 +40,10 @@ enum ServerSentEvent {
         return event("binary", id: nil, Array(data))
     }
 
-    /// Of a larger push the text is shorter than base64, as a rule.
+    /// For a larger push, the text is usually shorter than base64.
     private static let binaryPushBytesMax = 1_024
 
-    /// The listener has all that there was when it came.
+    /// The listener has everything that existed when it subscribed.
     static func ready(_ cursor: Cursor, _ config: ServerConfig) -> ByteBuffer {
         var ready = WireReady()
         ready.cursor = cursor.text
@@ -51,7 +51,7 @@ enum ServerSentEvent {
         return event("ready", id: nil, WireFormat.json.encode(ready))
     }
 
-    /// - Parameter data: One line.
+    /// - Parameter data: A single line.
     private static func event(_ name: String, id: Cursor?, _ data: [UInt8]) -> ByteBuffer {
         var buffer = ByteBuffer()
         buffer.reserveCapacity(data.count + 96)
@@ -61,7 +61,8 @@ enum ServerSentEvent {
         return buffer
     }
 
-    /// All before the data of an event whose data is made in pieces; ``end`` follows them.
+    /// Everything before the data, for an event whose data is made in pieces. It is followed by the
+    /// pieces and ``end``.
     static func changesHead(_ cursor: Cursor) -> String { head("changes", id: cursor) }
 
     static let end = "\n\n"

@@ -3,17 +3,17 @@
 internal import NIOCore
 internal import Synchronization
 
-/// Ties a listener to its connection: it ends when the other side closes, and a stream that
-/// was ended closes its connection soon, even if the other side does not read.
+/// Ties a listener to its connection: the listener ends when the other side closes, and an ended
+/// stream closes its connection soon, even if the other side does not read.
 ///
 /// State: `isDone`, guarded by its mutex.
 final class StreamConnection: ChannelInboundHandler, Sendable {
     typealias InboundIn = Any
 
-    /// How long a stream that was ended may take to send what it was about to send.
-    /// A revocation by another process must be done within a second, and is noticed late.
+    /// How long an ended stream may take to send what it was about to send. A revocation by another
+    /// process must take effect within a second, and is noticed late.
     private static let closedTime = TimeAmount.milliseconds(500)
-    /// The same after an overflow, which only concerns the one who reads slowly.
+    /// The same after an overflow, which only affects the slow reader.
     private static let overflowTime = TimeAmount.seconds(5)
 
     private let listener: Listener
@@ -21,7 +21,7 @@ final class StreamConnection: ChannelInboundHandler, Sendable {
 
     init(_ listener: Listener) { self.listener = listener }
 
-    /// The other side sends nothing more: who listens to a stream has then gone.
+    /// The other side sends nothing more: a listener is gone then.
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case ChannelEvent.inputClosed? = event as? ChannelEvent { listener.end(.closed) }
         context.fireUserInboundEventTriggered(event)

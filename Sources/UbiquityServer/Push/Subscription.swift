@@ -4,8 +4,8 @@ internal import Hummingbird
 internal import NIOCore
 internal import UbiquityCore
 
-/// A listener as long as someone holds it: the hub forgets it when this is released, also where
-/// the stream never came to be written.
+/// Keeps a listener subscribed while it is retained: the hub drops the listener when this is
+/// released, even if the stream was never written.
 final class Subscription: Sendable {
     let listener: Listener
     private let hub: PushHub

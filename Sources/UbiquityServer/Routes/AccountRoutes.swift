@@ -5,7 +5,7 @@ internal import Hummingbird
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Signing in, and what a person does with their own account and devices.
+/// Signing in, and a person's operations on their own account and devices.
 struct AccountRoutes: Sendable {
     let storage: any ServerStorage
     let writer: BlockingThreads
@@ -15,11 +15,11 @@ struct AccountRoutes: Sendable {
     let attempts: SignInThrottle
     let failures: FailedSignIns
     let allowance: PushAllowance
-    /// Nil: tokens of identity providers are not taken.
+    /// Nil if tokens of identity providers are not accepted.
     let identities: IdentityVerifier?
     let settings: ServerSettings
 
-    /// By a code in the body; without one, by an identity provider's token in the header.
+    /// With a code in the body, or otherwise with an identity provider's token in the header.
     @Sendable func signIn(_ request: Request, _ context: ServerContext) async throws -> Response {
         try attempts.take(context.remoteAddress)
         let format = try request.answerFormat
@@ -74,10 +74,11 @@ struct AccountRoutes: Sendable {
             devicesPerAccountMax: settings.devicesPerAccountMax)
     }
 
-    /// A rename waits for the disk by itself, where many pushes go together: it counts as so much.
+    /// The size that a rename counts as: it waits for the disk by itself, while many pushes share
+    /// one wait.
     private static let renameBytes = 32 * Allowance.bytesPerToken
 
-    /// A confined device sees itself alone.
+    /// A confined device only sees itself.
     @Sendable func show(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
@@ -125,7 +126,7 @@ struct AccountRoutes: Sendable {
         allowance.charge(bytes: Self.renameBytes, rights.name)
         let format = try request.answerFormat
         let title = try await request.readTitle()
-        // The body may have taken two minutes.
+        // Receiving the body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .renameDevice(device.id))
         let now = settings.clock.now()
         let isRenamed = try await writer.run(for: rights.account) { [storage] in

@@ -6,7 +6,7 @@ internal import NIOCore
 internal import UbiquityArchive
 internal import UbiquityCore
 
-/// All that an account has, as an archive: for the person, and for the operator.
+/// Exports everything in an account as an archive, for the person and for the operator.
 struct ExportRoutes: Sendable {
     let storage: any ServerStorage
     let writer: BlockingThreads
@@ -68,10 +68,10 @@ struct ExportRoutes: Sendable {
             })
     }
 
-    /// An error ends the connection within the answer, by which whoever asked knows that it is not
-    /// complete.
-    /// - Parameter check: Whether it may still be read: asked before each piece, for whoever reads may
-    ///   take hours.
+    /// An error ends the connection within the answer, which tells the client that it is
+    /// incomplete.
+    /// - Parameter check: Whether reading is still permitted. Called before each piece, because the
+    ///   client may take hours.
     @concurrent private static func write(
         _ export: AccountExport, _ readers: BlockingThreads, _ account: AccountID,
         to writer: inout any ResponseBodyWriter, check: @Sendable () async throws -> Void

@@ -4,9 +4,9 @@ internal import Foundation
 package import HTTPTypes
 package import UbiquityWire
 
-/// What the fields of a request say.
+/// Reads the header fields of a request.
 extension HTTPFields {
-    /// The credential; nil: there is none.
+    /// The credential; nil if there is none.
     package var bearer: String? {
         guard let field = self[.authorization] else { return nil }
         let parts = field.split(separator: " ", maxSplits: 1)
@@ -14,7 +14,7 @@ extension HTTPFields {
         return parts[1].trimmingCharacters(in: .whitespaces)
     }
 
-    /// The first form that is accepted, JSON if they do not say; nil: neither form is.
+    /// The first accepted format, JSON if none is stated; nil if neither format is accepted.
     package var answerFormat: WireFormat? {
         let accepted = acceptedTypes
         if accepted.isEmpty { return .json }
@@ -27,7 +27,7 @@ extension HTTPFields {
 
     package var acceptsEventStream: Bool { acceptedTypes.contains("text/event-stream") }
 
-    /// Whether events of small pushes may come in protobuf's binary form.
+    /// Whether events of small pushes may be in protobuf's binary format.
     package var acceptsBinaryEvents: Bool {
         acceptedItems.contains { item in
             let parts = item.split(separator: ";").map { $0.filter { !$0.isWhitespace } }
@@ -35,14 +35,14 @@ extension HTTPFields {
         }
     }
 
-    /// Whether an answer of this type is accepted, as any is where they do not say.
+    /// Whether an answer of this type is accepted, as any is if none is stated.
     func accepts(_ type: String) -> Bool {
         let group = String(type.prefix { $0 != "/" }) + "/*"
         return acceptedTypes.isEmpty
             || acceptedTypes.contains { [type, group, "*/*"].contains($0) }
     }
 
-    /// The form of the body; nil: none that the protocol has.
+    /// The format of the body; nil if the protocol does not have it.
     package var bodyFormat: WireFormat? {
         self[.contentType].flatMap { WireFormat(mediaType: $0) }
     }
@@ -53,7 +53,7 @@ extension HTTPFields {
         }
     }
 
-    /// The types with their parameters, in lower case.
+    /// The media types with their parameters, in lower case.
     private var acceptedItems: [String] {
         self[values: .accept].flatMap { $0.lowercased().split(separator: ",").map(String.init) }
     }

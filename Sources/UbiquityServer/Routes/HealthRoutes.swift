@@ -5,12 +5,12 @@ internal import Hummingbird
 internal import Logging
 internal import NIOCore
 
-/// For whoever watches the server: whether it lives, and whether it can work. Strangers may ask,
-/// and learn no more.
+/// Health checks for monitoring: whether the server is alive, and whether it can work. Strangers
+/// may ask, and learn nothing else.
 struct HealthRoutes: Sendable {
     let readiness: Readiness
 
-    /// An answer at all is the answer.
+    /// Answering is enough.
     @Sendable func live(_ request: Request, _ context: ServerContext) async throws -> Response {
         Self.fine
     }

@@ -5,7 +5,7 @@ internal import Hummingbird
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// What an operator does by requests.
+/// The operator's requests.
 struct OperatorRoutes: Sendable {
     let desk: OperatorDesk
     let writer: BlockingThreads
@@ -16,7 +16,7 @@ struct OperatorRoutes: Sendable {
     private static let accountsPerAnswerMax = 1_000
     private static let auditEntriesPerAnswerMax = 1_000
     private static let auditEntriesPerAnswer = 100
-    /// A credential's: about 100 years.
+    /// The maximum for a credential: about 100 years.
     private static let credentialSecondsMax: UInt64 = 100 * 366 * 86_400
 
     // MARK: Accounts
@@ -160,7 +160,7 @@ struct OperatorRoutes: Sendable {
 
     // MARK: Addresses
 
-    /// - Throws: ``StorageError/noSuchAccount`` for what cannot be a name, as for one that is none.
+    /// - Throws: ``StorageError/noSuchAccount``, also for text that cannot be a name.
     private static func account(_ context: ServerContext) throws -> AccountName {
         guard let name = AccountName(try context.parameters.text("name")) else {
             throw StorageError.noSuchAccount

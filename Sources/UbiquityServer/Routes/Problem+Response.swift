@@ -7,7 +7,7 @@ internal import SwiftProtobuf
 internal import UbiquityWire
 
 extension Problem {
-    /// Problem details as of RFC 9457, in JSON whatever the request accepts.
+    /// Problem details according to RFC 9457, in JSON whatever the request accepts.
     var response: Response {
         Response(status: status, headers: headers, body: ResponseBody(byteBuffer: body))
     }

@@ -6,23 +6,23 @@ internal import NIOCore
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Why a request was refused, as the answer says it. The one place where errors become statuses.
+/// The reason a request was refused, as in the answer. The only place where errors become statuses.
 struct Problem: Error, Sendable {
     var status: HTTPResponse.Status
-    /// A word for programs.
+    /// A code for programs.
     var code: String
-    /// One sentence: what, and what to do.
+    /// A sentence with the problem and the solution.
     var detail: String
     var retryAfterSeconds: Int64?
-    /// Nil: it does not matter for this problem.
+    /// Nil if it is irrelevant for this problem.
     var serverMilliseconds: Int64?
-    /// The methods that the path has, for 405.
+    /// The methods of the path, for 405.
     var allow: String?
-    /// The limit that this is the answer to; nil: it is another matter.
+    /// The limit that was exceeded; nil for other problems.
     var limit: EdgeLimit?
-    /// Something in the database cannot be read.
+    /// Whether something in the database is unreadable.
     var showsDamage = false
-    /// False: whoever found it has it logged, less often than it is answered.
+    /// False if the problem is logged elsewhere, less often than it is answered.
     var isLogged = true
 
     init(_ status: HTTPResponse.Status, _ code: String, _ detail: String) {
@@ -31,7 +31,7 @@ struct Problem: Error, Sendable {
         self.detail = detail
     }
 
-    /// What any error means to who asked.
+    /// Translates any error for the client.
     init(_ error: any Error) {
         switch error {
         case let problem as Problem: self = problem
@@ -200,7 +200,7 @@ extension Problem {
             .at(.bodyTooLarge)
     }
 
-    /// - Parameter bytes: What the push counts by its writes.
+    /// - Parameter bytes: The cost of the push's writes.
     static func pushTooLarge(_ bytes: Int, max: Int) -> Problem {
         Problem(
             .contentTooLarge, "body-too-large",
@@ -228,7 +228,7 @@ extension Problem {
         return problem
     }
 
-    /// The same as the answer to a limit.
+    /// The same problem, attributed to a limit.
     func at(_ limit: EdgeLimit) -> Problem {
         var problem = self
         problem.limit = limit

@@ -16,7 +16,7 @@ struct ProblemMiddleware: RouterMiddleware {
         do { return try await next(request, context) } catch {
             let problem = Problem(error)
             edge.metrics.refused(problem)
-            // Of the answers that ask to wait, only that to a sign-in does not say its limit.
+            // Of the answers that ask to wait, only that of a sign-in does not name its limit.
             let isSignIn = problem.status == .tooManyRequests && problem.limit == nil
             if let limit = isSignIn ? .signInAttempts : problem.limit { edge.note(limit) }
             if problem.showsDamage {

@@ -5,21 +5,21 @@ internal import NIOCore
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Taking pushes.
+/// Receives pushes.
 struct PushRoute: Sendable {
     let commits: CommitQueue
     let gate: Gate
     let threads: BlockingThreads
     let allowance: PushAllowance
     let shares: AccountShares
-    /// Of answers, see ``StoreReader/shares``.
+    /// The budget for answers, see ``StoreReader/shares``.
     let answers: AccountShares
     let settings: ServerSettings
 
     /// A value in so few bytes cannot nest deeply enough to need a thread with a deep stack.
     private static let shallowBytesMax = 512
 
-    /// A device pushes once at a time.
+    /// The maximum of an account. A device makes one push at a time.
     static let placesMax = 64
 
     @Sendable func commit(
@@ -33,14 +33,14 @@ struct PushRoute: Sendable {
         let format = try request.answerFormat
         let bodyFormat = try request.bodyFormat
         let (push, bytes) = try await read(request, bodyFormat, permit, author: rights.name)
-        // The body may have taken two minutes.
+        // Receiving the body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .pushToStore(store.identifier))
         let waiting = WaitingPush(store: store, push: push, by: rights)
         let outcome = try await commits.commit(waiting, bytes: bytes)
         return try await answer(outcome, format, rights.account, answerPermit)
     }
 
-    /// - Returns: The push, and what it counts in bytes: as its body, or by its writes.
+    /// - Returns: The push, and its cost in bytes: that of its body, or of its writes.
     private func read(
         _ request: Request, _ format: WireFormat, _ permit: AccountShares.Permit,
         author: DeviceName
@@ -71,7 +71,7 @@ struct PushRoute: Sendable {
         case .tooManyStores: throw Problem.tooManyStores
         case .full: throw StorageError.full
         case .notAllowed(let refusal): throw refusal
-        // Its devices are gone with it.
+        // Its devices are gone too.
         case .noSuchAccount: throw AccessRefusal.credentialInvalid
         case .committed(let commit):
             let answer = PushAnswer(

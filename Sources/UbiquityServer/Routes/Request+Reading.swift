@@ -8,12 +8,12 @@ internal import SwiftProtobuf
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// What a request says, checked.
+/// Reads and checks the parts of a request.
 extension Request {
-    /// Nil: there is none.
+    /// Nil if there is none.
     var bearer: String? { headers.bearer }
 
-    /// The first form that the request accepts; JSON if it does not say.
+    /// The first format that the request accepts; JSON if it states none.
     var answerFormat: WireFormat {
         get throws(Problem) {
             guard let format = headers.answerFormat else { throw .notAcceptable }
@@ -30,7 +30,7 @@ extension Request {
         }
     }
 
-    /// Refuses before it reads more than it may.
+    /// Refuses the request before it reads more than allowed.
     /// - Throws: ``Problem``.
     func readBody(bytesMax: Int) async throws -> ByteBuffer {
         if let length = headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
@@ -41,8 +41,8 @@ extension Request {
         }
     }
 
-    /// The same, out of what the bodies of all requests may have together.
-    /// - Parameter permit: Has what was read.
+    /// Reads from the shared budget for bodies.
+    /// - Parameter permit: Is charged with the bytes that were read.
     /// - Throws: ``Problem``.
     func readBody(
         bytesMax: Int, permit: AccountShares.Permit
@@ -61,7 +61,7 @@ extension Request {
         return whole
     }
 
-    /// A small message that does not nest.
+    /// Reads a small message that does not nest.
     /// - Throws: ``Problem``, ``WireError``.
     func readMessage<M: Message>(_ type: M.Type) async throws -> M {
         let format = try bodyFormat
@@ -69,7 +69,7 @@ extension Request {
         return try format.decode(type, from: body.bytes)
     }
 
-    /// What a device is to be called.
+    /// The device's name in the body.
     /// - Throws: ``Problem``, ``WireError``.
     func readTitle() async throws -> String {
         guard let title = DeviceTitle.fit(try await readMessage(WireRename.self).name) else {
@@ -78,7 +78,7 @@ extension Request {
         return title
     }
 
-    /// The same where the body may be left out; then the message is empty.
+    /// The same if the body is optional; without one, the message is empty.
     /// - Throws: ``Problem``, ``WireError``.
     func readMessage<M: Message>(orNone type: M.Type) async throws -> M {
         guard headers[.contentType] == nil else { return try await readMessage(type) }
@@ -88,7 +88,7 @@ extension Request {
         return M()
     }
 
-    /// A number of the query, from 1 on; nil: it is not given.
+    /// A number in the query, from 1 on; nil if it is not given.
     func count(_ name: Substring, max: Int) throws(Problem) -> Int? {
         guard let text = uri.queryParameters[name] else { return nil }
         guard let count = Int(text), (1...max).contains(count) else {
@@ -97,8 +97,8 @@ extension Request {
         return count
     }
 
-    /// Nil: the whole store is asked for. The header wins, for it is what a browser sends when
-    /// it comes again.
+    /// Nil if the whole store is requested. The header takes precedence, because browsers send it
+    /// when they reconnect.
     func position(orLastEvent: Bool) throws(Problem) -> Position? {
         let last = orLastEvent ? headers[.lastEventID] : nil
         guard let text = last ?? uri.queryParameters["since"].map({ String($0) }) else {
@@ -122,7 +122,7 @@ extension HTTPField.Name {
 }
 
 extension Parameters {
-    /// A part of the path, as it was meant.
+    /// A part of the path, decoded.
     func text(_ name: String) throws(Problem) -> String {
         guard let text = get(name)?.removingPercentEncoding else { throw .notFound }
         return text

@@ -4,8 +4,8 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import UbiquityCore
 
-/// One thing to be asked for at one address. Whatever it does, it does behind the ``Gate``: there is
-/// no way to make a route that is not.
+/// One operation at one address. All routes go through the ``Gate``: there is no way to make one
+/// that does not.
 struct Route: Sendable {
     let method: HTTPRequest.Method
     /// With the names of its parameters in braces.
@@ -32,7 +32,7 @@ extension Route {
     typealias StoreAnswer =
         @Sendable (Request, ServerContext, DeviceRights, StoreKey) async throws -> Response
 
-    /// Without a device: anybody's, or the operator's.
+    /// For operations without a device: anybody's, or the operator's.
     init(
         _ method: HTTPRequest.Method, _ path: String, _ operation: ServerOperation,
         _ answer: @escaping Answer
@@ -87,7 +87,7 @@ extension Route {
 }
 
 extension Caller {
-    /// - Throws: ``AccessRefusal`` if it is none.
+    /// - Throws: ``AccessRefusal`` if it is not a device.
     fileprivate func device() throws(AccessRefusal) -> DeviceRights {
         guard case .device(let rights) = self else { throw .notForOperator }
         return rights

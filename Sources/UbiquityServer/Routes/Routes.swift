@@ -4,7 +4,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import UbiquityCore
 
-/// The addresses of the protocol, and who answers them.
+/// The addresses of the protocol and their handlers.
 struct Routes: Sendable {
     let gate: Gate
     let accounts: AccountRoutes
@@ -17,13 +17,13 @@ struct Routes: Sendable {
     let edge: Edge
     let requests: RateLimiter<String>
 
-    /// All that a client may think of.
+    /// All methods that a client may try.
     private static let methods: [HTTPRequest.Method] = [
         .get, .head, .post, .put, .patch, .delete, .options, .trace,
         HTTPRequest.Method("QUERY")!,
     ]
 
-    /// All there are: the router has no others.
+    /// All routes: the router has no others.
     var all: [Route] {
         [
             Route(.get, "/health/live", .readHealth, health.live),
@@ -84,15 +84,15 @@ struct Routes: Sendable {
             : try await stores.changes(request, context, rights, store)
     }
 
-    /// Methods that the path does not have get 405 rather than 404. HEAD is answered as GET, and
-    /// OPTIONS tells anybody which methods there are.
+    /// Adds 405 in place of 404 for methods that the path does not have. HEAD is answered like GET,
+    /// and OPTIONS lists the methods for anybody.
     private func on(_ router: Router<ServerContext>, _ path: String, _ routes: [Route]) {
         let allow = Self.allow(routes)
         for method in Self.methods {
             let sought = method == .head ? .get : method
             let route = routes.first { $0.method == sought }
             router.on(RouterPath(path), method: method) { [gate] request, context in
-                // The router passes over what is empty between two slashes.
+                // The router ignores empty parts between two slashes.
                 guard request.head.path?.hasEmptyPart != true else { throw Problem.notFound }
                 if method == .options {
                     return Response(status: .noContent, headers: [.allow: allow])
@@ -110,7 +110,7 @@ struct Routes: Sendable {
     }
 }
 
-/// Answers `OPTIONS *`, which is about the server and not about an address.
+/// Answers `OPTIONS *`, which concerns the server rather than an address.
 private struct ServerOptions: RouterMiddleware {
     typealias Context = ServerContext
 
@@ -128,7 +128,7 @@ private struct ServerOptions: RouterMiddleware {
 }
 
 extension String {
-    /// Of an address without a machine's name: whether there are two slashes before the query.
+    /// Whether an address without a host has two slashes before the query.
     fileprivate var hasEmptyPart: Bool {
         hasPrefix("/") && prefix { $0 != "?" }.contains("//")
     }

@@ -4,11 +4,11 @@ internal import Hummingbird
 internal import NIOCore
 internal import UbiquityCore
 
-/// What a route knows besides the request.
+/// The context of a request for a route.
 struct ServerContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     let channel: any Channel
-    /// Where the request comes from, behind proxies that are trusted; nil: it is not known.
+    /// The origin of the request, behind trusted proxies; nil if unknown.
     var origin: IPAddress?
 
     init(source: ApplicationRequestContextSource) {
@@ -16,6 +16,6 @@ struct ServerContext: RequestContext {
         channel = source.channel
     }
 
-    /// What is counted together: the address without the port, of IPv6 the first 64 bits.
+    /// The unit for counting: the address without the port, and of IPv6 the first 64 bits.
     var remoteAddress: String { origin.map { "\($0.neighbourhood)" } ?? "local" }
 }

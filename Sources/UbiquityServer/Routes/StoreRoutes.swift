@@ -4,7 +4,7 @@ internal import Hummingbird
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Reading stores.
+/// Reads stores.
 struct StoreRoutes: Sendable {
     let reader: StoreReader
     let settings: ServerSettings
@@ -13,7 +13,7 @@ struct StoreRoutes: Sendable {
         Response(WireConfig(ServerConfig(settings)), try request.answerFormat)
     }
 
-    /// A confined device sees its stores alone.
+    /// A confined device only sees its stores.
     @Sendable func list(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {

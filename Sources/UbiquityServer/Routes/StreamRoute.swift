@@ -6,7 +6,7 @@ internal import NIOCore
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Event streams: what changed since a cursor, then every push as it is committed.
+/// Event streams: the changes since a cursor, then every push as it is committed.
 struct StreamRoute: Sendable {
     let reader: StoreReader
     let hub: PushHub
@@ -18,14 +18,14 @@ struct StreamRoute: Sendable {
     ) async throws -> Response {
         let since = try request.position(orLastEvent: true)
         guard request.method != .head else { return Response(status: .ok, headers: Self.headers) }
-        // First the subscription, then the reading: see StreamStart.
+        // First the subscription, then the read: see StreamStart.
         let listener = try hub.subscribe(
             rights, to: store, takesBinary: request.headers.acceptsBinaryEvents)
         let subscription = Subscription(listener, hub)
-        // A device revoked just before it subscribed was not there to be ended.
+        // A device that was revoked just before it subscribed could not be ended then.
         try await gate.checkAgain(request.bearer, .readStore(store.identifier))
         let answer = try await reader.answer(.event, of: store, since: since, for: rights)
-        // The answer has the changes, so only the rest is left to be said.
+        // The answer already contains the changes.
         let start = StreamStart(answer.head, isResumed: true, ServerConfig(settings))
         let connection = try await tie(subscription.listener, to: context.channel)
         return Response(

@@ -2,10 +2,10 @@
 
 package import UbiquityCore
 
-/// What a storage needs to decide a batch of pushes.
+/// The rules by which a storage decides a batch of pushes.
 package struct CommitRules: Sendable {
     package var admission: PushAdmission
-    /// This run of the server, drawn by chance.
+    /// A random number for this run of the server.
     package var run: UInt64
     package var storesPerAccountMax: Int
 
@@ -15,8 +15,8 @@ package struct CommitRules: Sendable {
         self.storesPerAccountMax = storesPerAccountMax
     }
 
-    /// Whether the answer says what a store may hold once, and as much again at most: so its size is
-    /// known before the push is decided, whatever the push.
+    /// Whether the answer repeats at most as much as a store may hold. This bounds its size before
+    /// the push is decided.
     package func mayAnswer(_ push: Push, over records: [Key: Record]) -> Bool {
         push.repeatedBytes(over: records) <= admission.limits.storeBytesMax
     }

@@ -2,11 +2,11 @@
 
 package import UbiquityCore
 
-/// What a device may do that signs in with a code.
+/// The rights of a device that signs in with a code.
 package struct CredentialTerms: Hashable, Sendable {
     /// As ``DeviceRights/stores``.
     package var stores: Set<StoreIdentifier>?
-    /// How long the device's credential is good, from the sign-in on; nil: until it is revoked.
+    /// How long the device's credential is valid after the sign-in; nil means until it is revoked.
     package var milliseconds: Int64?
 
     package init(stores: Set<StoreIdentifier>? = nil, milliseconds: Int64? = nil) {
@@ -14,6 +14,6 @@ package struct CredentialTerms: Hashable, Sendable {
         self.milliseconds = milliseconds
     }
 
-    /// Above, a confinement is none any more.
+    /// A longer list would no longer confine anything.
     package static let storesMax = 64
 }

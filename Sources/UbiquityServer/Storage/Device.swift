@@ -5,11 +5,11 @@ package import UbiquityCore
 /// A signed-in device.
 package struct Device: Hashable, Sendable {
     package var rights: DeviceRights
-    /// What its owner calls it.
+    /// The name that its owner gave it.
     package var title: String
     /// The server's milliseconds since 1970.
     package var created: Int64
-    /// When it was last heard of, to the minute or so, in the server's milliseconds since 1970.
+    /// When it was last seen, in milliseconds since 1970 by the server's clock, to about a minute.
     package var seen: Int64
 
     package var name: DeviceName { rights.name }

@@ -2,12 +2,12 @@
 
 package import UbiquityCore
 
-/// A sign-in code as a storage keeps it.
+/// A sign-in code as stored.
 package struct NewCode: Hashable, Sendable {
     package var hash: SecretHash
     package var account: AccountID
-    /// Until when the code can be used, in the server's milliseconds since 1970.
+    /// When the code expires, in milliseconds since 1970 by the server's clock.
     package var expires: Int64
-    /// What the device that signs in with it may do.
+    /// The rights of the device that signs in with it.
     package var terms = CredentialTerms()
 }

@@ -2,13 +2,13 @@
 
 package import UbiquityCore
 
-/// What a storage needs to sign a device in; the storage draws its ID.
+/// A device to be signed in. The storage draws its ID.
 package struct NewDevice: Hashable, Sendable {
     package var title: String
     package var credential: SecretHash
     package var devicesPerAccountMax: Int
-    /// As ``DeviceRights/stores``. A code's confinement takes its place.
+    /// As ``DeviceRights/stores``. The terms of a code replace it.
     package var stores: Set<StoreIdentifier>?
-    /// As ``DeviceRights/expires``. What a code says takes its place.
+    /// As ``DeviceRights/expires``. The terms of a code replace it.
     package var expires: Int64?
 }

@@ -2,36 +2,36 @@
 
 package import UbiquityCore
 
-/// What became of one push of a batch.
+/// The outcome of one push of a batch.
 package enum PushOutcome: Hashable, Sendable {
     case committed(CommittedPush)
     /// A write was stamped too far ahead; nothing of the push applies.
     case clockAhead(ClockAhead)
-    /// Its answer would repeat more than it may; nothing of the push applies.
+    /// The answer would repeat too much; nothing of the push applies.
     case tooLarge
-    /// Something that the store has under one of its keys cannot be read; nothing of the push applies.
+    /// A stored record under one of the keys cannot be read; nothing of the push applies.
     case unreadable
-    /// The account has as many stores as it may, and this would be one more.
+    /// The push would create a store, and the account has its maximum.
     case tooManyStores
-    /// The disk is full, and the push does not only take away.
+    /// The disk is full, and the push does more than remove.
     case full
-    /// Who sent it may not push any more.
+    /// The sender may no longer push.
     case notAllowed(AccessRefusal)
     /// The account was erased while the push was under way.
     case noSuchAccount
 }
 
-/// What a push did.
+/// The effect of a push.
 package struct CommittedPush: Hashable, Sendable {
     /// The store's position after the push.
     package var position: Position
     package var results: [TransactionResult]
-    /// What listeners are told; empty if the push changed nothing, and then it made no revision.
+    /// The records to send to listeners. Empty if the push changed nothing and made no revision.
     package var writes: [Record]
     package var serverMilliseconds: Int64
-    /// Deletions that the store remembers now.
+    /// The number of tombstones in the store, by weight.
     package var deletions: Int
-    /// Increments of counts that it remembers as folded.
+    /// The number of stored increments of folded counts.
     package var folded: Int
     /// The store's tombstone horizon.
     package var horizon: HybridTimestamp

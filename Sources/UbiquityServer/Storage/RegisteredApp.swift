@@ -2,7 +2,7 @@
 
 package import UbiquityCore
 
-/// A registered app: a store's identifier that a server of registered apps takes.
+/// A registered app: an identifier that a server restricted to registered apps accepts.
 package struct RegisteredApp: Hashable, Sendable {
     package var identifier: StoreIdentifier
     /// The server's milliseconds since 1970.

@@ -2,9 +2,9 @@
 
 package import UbiquityCore
 
-/// What was seen of devices and is not stored yet. Losing it harms nothing.
+/// Last-seen information of devices that is not stored yet. Losing it does no harm.
 package struct Sightings: Hashable, Sendable {
-    /// When, in the server's milliseconds since 1970.
+    /// In milliseconds since 1970 by the server's clock.
     package var seen: [DeviceName: Int64] = [:]
     /// The newest revision of a store that the device is known to have.
     package var passed: [Passage: Int64] = [:]

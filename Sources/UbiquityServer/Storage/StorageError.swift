@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a storage did not do what it was asked. Then it did nothing of it.
+/// The reason a storage operation failed. Nothing of it was done.
 package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     case accountExists
     case noSuchAccount
     case noSuchDevice
     case noSuchApp
-    /// Wrong, used or expired; which of them is not told.
+    /// Wrong, used or expired; the caller is not told which.
     case codeInvalid
     case tooMany(String)
-    /// There is no room. It may come back.
+    /// The disk is full. Space may become available again.
     case full
-    /// Something that the storage has was not written by a server, or is damaged.
+    /// Something in the storage was not written by a server, or is damaged.
     case unreadable
     /// The reason for the operator's log, without keys, values or secrets.
     case failed(String)

@@ -4,33 +4,33 @@ internal import NIOCore
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// What somebody who reads a store is sent.
+/// The answer to a read of a store.
 struct StoreAnswer: Sendable {
     enum Form: Hashable, Sendable {
         case message(WireFormat)
-        /// The event `changes`; nothing where a listener that resumes has all.
+        /// The event `changes`; nothing if a listener that resumes is up to date.
         case event
     }
 
-    /// All but the records.
+    /// Everything except the records.
     let head: ChangeSet
     let held: HeldAnswer
 
-    /// An answer that is being made: of its records only one at a time is decoded.
+    /// An answer in the making. Decodes one record at a time.
     struct Draft: Sendable {
         private let form: Form
         private let head: ChangeSet
         private let permit: AccountShares.Permit
         private let isSilent: Bool
-        /// The next one last.
+        /// The records that are still to be encoded, in reverse order.
         private var waiting: [StoredRecord]
         private var encoder: WireChangesEncoder
         private var pieces: [ByteBuffer] = []
         private var piece = ByteBuffer()
         private var bytes = 0
 
-        /// What is encoded before others have their turn, by what the storage has of it; but for one value,
-        /// which may be larger.
+        /// The number of stored bytes encoded before others have their turn. A single value may be
+        /// larger.
         private static let sliceBytes = 128 << 10
         private static let pieceBytes = 64 << 10
 
@@ -52,7 +52,7 @@ struct StoreAnswer: Sendable {
             }
         }
 
-        /// - Returns: The answer; nil: there is more to encode.
+        /// - Returns: The answer; nil if there is more to encode.
         /// - Throws: ``StorageError``, ``Problem``.
         mutating func encodeSlice() throws -> StoreAnswer? {
             var encoded = 0

@@ -2,7 +2,7 @@
 
 package import UbiquityCore
 
-/// A store's full name: identifiers are unique within an account only.
+/// An account and a store identifier, which is unique within its account only.
 package struct StoreKey: Hashable, Sendable {
     package var account: AccountID
     package var identifier: StoreIdentifier

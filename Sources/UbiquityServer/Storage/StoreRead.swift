@@ -2,7 +2,7 @@
 
 package import UbiquityCore
 
-/// What a store has for a device: one moment of it.
+/// The result of reading a store for a device, at one moment.
 package enum StoreRead: Hashable, Sendable {
     /// In no particular order.
     case changes(

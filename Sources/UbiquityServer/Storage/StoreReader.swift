@@ -3,17 +3,18 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// Reads stores on threads that may block, in turns of the accounts, and notes who has read how far.
+/// Reads stores on threads that may block, with accounts taking turns, and records how far each
+/// device has read.
 struct StoreReader: Sendable {
     let storage: any ServerStorage
     let threads: BlockingThreads
     let sightings: SightingLog
     let clock: ServerClock
-    /// Answers from their beginning until they are sent.
+    /// The budget of answers, from their beginning until they are sent.
     let shares: AccountShares
 
-    /// Of one answer: none is too large for a message or a buffer, and a store of today's limits is
-    /// far from it.
+    /// The maximum size of the records in one answer, so that none is too large for a message or a
+    /// buffer. The default limits of a store are far below.
     static let answerBytesMax = 256 << 20
 
     /// - Throws: ``Problem`` if the records are too much for one answer.
@@ -30,8 +31,8 @@ struct StoreReader: Sendable {
         try await threads.run(for: account) { [storage] in try storage.stores(of: account) }
     }
 
-    /// - Parameter since: Nil: the whole store.
-    /// - Throws: ``Problem`` if the cursor does not hold any more, or too much waits to be sent,
+    /// - Parameter since: Nil for the whole store.
+    /// - Throws: ``Problem`` if the cursor is no longer valid or too much waits to be sent,
     ///   ``StorageError``, ``Busy``.
     func answer(
         _ form: StoreAnswer.Form, of store: StoreKey, since: Position?, for rights: DeviceRights
@@ -50,7 +51,7 @@ struct StoreReader: Sendable {
         _ form: StoreAnswer.Form, _ store: StoreKey, _ since: Position?, _ device: DeviceName,
         _ permit: AccountShares.Permit
     ) throws -> StoreAnswer.Draft {
-        // Here, and not before: others may have waited for the thread, too.
+        // Checked here, and not before, because others may have waited for the thread too.
         guard !permit.isFull else { throw Problem.answersInMemory }
         switch try storage.read(store, since: since) {
         case .changes(let records, let position, let isWhole, let horizon):
@@ -65,7 +66,7 @@ struct StoreReader: Sendable {
     }
 }
 
-/// What the slices of one job have in common.
+/// The state that the slices of one job share.
 ///
 /// State: `value`, guarded by its lock, though only one slice runs at a time.
 private final class Shared<Value>: Sendable {

@@ -2,7 +2,7 @@
 
 package import UbiquityCore
 
-/// What an account is told about one of its stores.
+/// A store as listed for its account.
 package struct StoreSummary: Hashable, Sendable {
     package var identifier: StoreIdentifier
     package var usage: Usage

@@ -4,13 +4,13 @@ package import Foundation
 package import UbiquityCore
 internal import UbiquityWire
 
-/// A record as a storage has it. Its value is made when it is asked for: as a message, or as the
-/// program has it, it may take many times its bytes.
+/// A record in its stored form. Its value is decoded on demand, because the decoded value, or a
+/// message with it, may take many times the memory.
 package struct StoredRecord: Hashable, Sendable {
     /// As ``UbiquityCore/Key/bytes``.
     package var key: Data
     package var stamp: Stamp
-    /// A message of the protocol; nil: a deletion.
+    /// A protocol message with the value; nil for a tombstone.
     package var value: Data?
 
     package init(key: Data, stamp: Stamp, value: Data?) {
@@ -25,10 +25,10 @@ package struct StoredRecord: Hashable, Sendable {
             value: record.content.value.map { Data(WireFormat.protobuf.encode(WireValue($0))) })
     }
 
-    /// What it takes in memory, about.
+    /// The approximate size in memory.
     package var bytes: Int { MemoryLayout<Self>.stride + key.count + (value?.count ?? 0) }
 
-    /// - Throws: ``StorageError/unreadable``: it was not written by a server, or is damaged.
+    /// - Throws: ``StorageError/unreadable`` if it was not written by a server, or is damaged.
     package func record() throws(StorageError) -> Record {
         do {
             return Record(

@@ -6,8 +6,8 @@ package import UbiquityCore
 package struct WaitingPush: Sendable {
     package var store: StoreKey
     package var push: Push
-    /// Whose right to push is to hold when it is committed; nil: nobody's. Between the first byte of a
-    /// push and its commit a device may be revoked, or its credential expire.
+    /// The rights that must still hold at the commit; nil to skip the check. Between the first byte
+    /// of a push and its commit, a device may be revoked, or its credential may expire.
     package var rights: DeviceRights?
 
     package init(store: StoreKey, push: Push, by rights: DeviceRights? = nil) {

@@ -2,9 +2,9 @@
 
 /// The files of a server's TLS identity, in PEM.
 package struct ServerTLS: Hashable, Sendable {
-    /// The server's certificate, and those between it and a root.
+    /// The server's certificate and its intermediate certificates.
     package var certificatePath: String
-    /// For the server's user alone to read.
+    /// Must only be readable by the server's user.
     package var keyPath: String
 
     package init(certificatePath: String, keyPath: String) {

@@ -5,15 +5,15 @@ internal import Logging
 internal import NIOSSL
 internal import Synchronization
 
-/// The certificate and key that new connections get, read again when their files change.
+/// The certificate and key for new connections, reloaded when their files change.
 ///
-/// State: `state`, guarded by its lock. Files are read outside of it.
+/// State: `state`, guarded by its lock. Files are read without holding it.
 final class TLSIdentity: Sendable {
     private struct State {
         var loaded: Loaded
-        /// What the files were when they were last read, with or without success.
+        /// The status of the files at the last read, successful or not.
         var seen: [FileStatus?]
-        /// How often new files could not be used.
+        /// The number of times that new files could not be used.
         var failures = 0
     }
 
@@ -34,13 +34,13 @@ final class TLSIdentity: Sendable {
     }
 
     var context: NIOSSLContext { state.withLock(\.loaded.context) }
-    /// How often new files could not be used.
+    /// The number of times that new files could not be used.
     var failures: Int { state.withLock(\.failures) }
-    /// Of the server's certificate, in seconds since 1970.
+    /// The expiry of the server's certificate, in seconds since 1970.
     var expires: Int64 { state.withLock(\.loaded.expires) }
 
-    /// Reads the files if they changed. New ones that do not fit leave the old ones in use.
-    /// - Parameter isAsked: Reads them in any case.
+    /// Reloads the files if they changed. If the new ones do not work, the old ones stay in use.
+    /// - Parameter isAsked: Whether to reload in any case.
     func refresh(isAsked: Bool = false, logger: Logger) {
         let seen = Self.look(at: files)
         let isChanged = state.withLock { state in
@@ -62,7 +62,7 @@ final class TLSIdentity: Sendable {
         }
     }
 
-    /// One sentence where the certificate is no good to anybody, or soon will not be.
+    /// A sentence if the certificate has expired or will soon.
     func warning(now: Int64) -> String? {
         let days = (expires - now) / 86_400
         if expires <= now { return "the TLS certificate expired on \(Self.day(expires))" }
@@ -99,7 +99,7 @@ final class TLSIdentity: Sendable {
         }
     }
 
-    /// Of TLS 1.2, where 1.3 is not spoken: with forward secrecy, and with authenticated encryption.
+    /// For TLS 1.2, where 1.3 is not supported: with forward secrecy and authenticated encryption.
     private static let ciphers: [NIOTLSCipher] = [
         .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
         .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,

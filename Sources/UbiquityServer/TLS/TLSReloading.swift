@@ -4,7 +4,7 @@ internal import Logging
 internal import ServiceLifecycle
 internal import UnixSignals
 
-/// Reads the TLS files again at each SIGHUP.
+/// Reloads the TLS files at each SIGHUP.
 struct TLSReloading: Service {
     let identity: TLSIdentity
     let logger: Logger

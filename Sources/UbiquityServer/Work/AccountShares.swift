@@ -3,8 +3,9 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// Places and bytes of one kind (pushes, answers, streams), which all accounts have together: one account takes
-/// a quarter of the bytes at most, and so many places; a confined device a quarter of what its account may.
+/// Places and bytes of one kind (pushes, answers, streams), shared by all accounts. One account
+/// gets at most a quarter of the bytes and a maximum of places. A confined device gets at most a
+/// quarter of its account's share.
 ///
 /// State: `shares`, guarded by its lock.
 final class AccountShares: Sendable {
@@ -25,16 +26,16 @@ final class AccountShares: Sendable {
     private let bytesMin: Int
 
     /// - Parameters:
-    ///   - all: The bytes of everybody.
-    ///   - placesMax: Of an account.
-    ///   - bytesMin: A share is no smaller.
+    ///   - all: The budget of all accounts.
+    ///   - placesMax: The maximum of places of an account.
+    ///   - bytesMin: The minimum size of a share.
     init(of all: ByteBudget, placesMax: Int, bytesMin: Int = 0) {
         self.all = all
         self.placesMax = placesMax
         self.bytesMin = bytesMin
     }
 
-    /// - Throws: ``Busy`` if the account, or the confined device, has as many places as it may.
+    /// - Throws: ``Busy`` if the account or the confined device has used up its places.
     func take(_ rights: DeviceRights) throws(Busy) -> Permit {
         let holders: [Holder] =
             [.account(rights.account)] + (rights.isConfined ? [.confined(rights.name)] : [])
@@ -63,9 +64,9 @@ final class AccountShares: Sendable {
         }
     }
 
-    /// A place, and the bytes that were taken for it. Given back when it ends, or is released.
+    /// A place and the bytes taken with it. Both are returned when it ends or is deallocated.
     ///
-    /// State: `bytes`, guarded by its lock; nil: it has ended.
+    /// State: `bytes`, guarded by its lock; nil once it has ended.
     final class Permit: Sendable {
         private let shares: AccountShares
         private let holders: [Holder]
@@ -78,7 +79,8 @@ final class AccountShares: Sendable {
 
         deinit { end() }
 
-        /// - Returns: False if that is more than may be, of the holder or of all; then nothing was taken.
+        /// - Returns: False if that exceeds the share of the holder or the budget of all. Nothing
+        ///   was taken then.
         func take(_ count: Int) -> Bool {
             bytes.withLock { bytes in
                 guard let taken = bytes, shares.add(count, to: holders) else { return false }
@@ -87,7 +89,7 @@ final class AccountShares: Sendable {
             }
         }
 
-        /// Takes what is there already, room or not.
+        /// Takes bytes that already exist, even beyond the budget.
         func note(_ count: Int) {
             bytes.withLock { bytes in
                 guard let taken = bytes else { return }
@@ -98,7 +100,7 @@ final class AccountShares: Sendable {
 
         func give(_ count: Int) { note(-count) }
 
-        /// Whether the holder has all the bytes that it may, or everybody together has.
+        /// Whether the share of the holder or the budget of all is used up.
         var isFull: Bool { shares.isFull(holders) }
 
         func end() {

@@ -3,13 +3,13 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// Threads for what blocks, or needs a deep stack: the disk, and values that nest. Accounts take turns, and
-/// the server's own work with them; the jobs of each begin in the order in which they came.
+/// Threads for jobs that block or need a deep stack: disk access, and nested values. The accounts
+/// and the server's own work take turns. The jobs of each begin in order of arrival.
 ///
 /// State: `jobs` and `isClosed`, guarded by `condition`, on which idle threads wait. Unchecked
-/// because the compiler does not know that guard.
+/// because the compiler does not know this guard.
 final class BlockingThreads: @unchecked Sendable {
-    /// Is called again in its account's next turn until it returns true.
+    /// Called again in its account's next turn until it returns true.
     private typealias Job = @Sendable () -> Bool
 
     private let condition = NSCondition()
@@ -17,10 +17,10 @@ final class BlockingThreads: @unchecked Sendable {
     private var isClosed = false
     private let waitingMax: Int
 
-    /// A value may nest to a depth of 512, and each level takes several calls to read or write:
-    /// up to 4 MB in a debug build. A thread costs only what it touches.
+    /// A value may nest to a depth of 512, and each level takes several calls to read or write: up
+    /// to 4 MB in a debug build. A thread only costs the memory that it touches.
     private static let stackBytes = 16 << 20
-    /// Of the places to wait, one account has this part.
+    /// One account may use this fraction of the queue.
     private static let accountPart = 4
 
     init(name: String, count: Int, waitingMax: Int) {
@@ -33,8 +33,9 @@ final class BlockingThreads: @unchecked Sendable {
         }
     }
 
-    /// - Parameter account: Whose turn it takes; nil: the server's own, or that of nobody known yet.
-    /// - Returns: False if as many wait as may, or all is closed; then the job will not run.
+    /// - Parameter account: The account whose turn it takes; nil for the server's own work, or if
+    ///   the account is not known yet.
+    /// - Returns: False if the queue is full or closed; the job will not run then.
     func submit(for account: AccountID? = nil, _ job: @escaping @Sendable () -> Void) -> Bool {
         enqueue(account) {
             job()
@@ -42,14 +43,14 @@ final class BlockingThreads: @unchecked Sendable {
         }
     }
 
-    /// - Throws: ``Busy`` if as many wait as may, or what the body throws.
+    /// - Throws: ``Busy`` if the queue is full, or the body's error.
     func run<T: Sendable>(
         for account: AccountID? = nil, _ body: @escaping @Sendable () throws -> T
     ) async throws -> T {
         try await run(slicesFor: account, body)
     }
 
-    /// The same, in slices: the body is called until it returns something, and between two calls the others
+    /// Runs a job in slices: calls the body until it returns a value. Between two calls, others
     /// have their turn.
     func run<T: Sendable>(
         slicesFor account: AccountID?, _ body: @escaping @Sendable () throws -> T?
@@ -78,14 +79,14 @@ final class BlockingThreads: @unchecked Sendable {
         return true
     }
 
-    /// Jobs that wait for a thread.
+    /// The number of jobs that wait for a thread.
     var waitingCount: Int {
         condition.lock()
         defer { condition.unlock() }
         return jobs.count
     }
 
-    /// Lets the threads end when the jobs that wait are done.
+    /// Ends the threads once the waiting jobs are done.
     func close() {
         condition.lock()
         isClosed = true
@@ -117,5 +118,5 @@ final class BlockingThreads: @unchecked Sendable {
     }
 }
 
-/// As much waits as may.
+/// The queue is full.
 struct Busy: Error, Hashable, Sendable {}

@@ -6,23 +6,24 @@ internal import NIOCore
 internal import Synchronization
 internal import UbiquityWire
 
-/// The bytes of an answer that may be large. They are its account's until the connection has taken them.
+/// The bytes of an answer that may be large. They count as its account's until the connection has
+/// taken them.
 ///
 /// State: `pieces`, guarded by its lock.
 final class HeldAnswer: Sendable {
     let count: Int
-    /// The next one last. Each is released when the connection has taken it.
+    /// The pieces in reverse order. Each is released when the connection has taken it.
     private let pieces: Mutex<[ByteBuffer]>
     private let permit: AccountShares.Permit
 
-    /// - Parameter permit: Has noted the pieces.
+    /// - Parameter permit: Is already charged with the pieces.
     init(_ pieces: [ByteBuffer], _ permit: AccountShares.Permit) {
         count = pieces.reduce(0) { $0 + $1.readableBytes }
         self.pieces = Mutex(pieces.reversed())
         self.permit = permit
     }
 
-    /// Writes it once. Waits for whoever reads.
+    /// Writes the answer, which is possible once. Waits for the other side to read.
     @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
         defer { permit.end() }
         while let piece = pieces.withLock({ $0.popLast() }) { try await writer.write(piece) }
@@ -35,7 +36,8 @@ final class HeldAnswer: Sendable {
     }
 
     private var body: ResponseBody {
-        // In one write with its head, and no larger than what a connection always may have.
+        // Written together with the head, and within the size that is always allowed for a
+        // connection.
         if count <= Self.smallBytes {
             defer { permit.end() }
             return ResponseBody(byteBuffer: pieces.withLock { $0.first } ?? ByteBuffer())
@@ -46,6 +48,6 @@ final class HeldAnswer: Sendable {
         }
     }
 
-    /// Fits one piece of a ``StoreAnswer``.
+    /// Small enough to be one piece of a ``StoreAnswer``.
     private static let smallBytes = 16 << 10
 }

@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// What was written for one account or store never gets into another.
+/// Values written for one account or store never get into another.
 package final class AccountChecker: Checker {
     package init() {}
 

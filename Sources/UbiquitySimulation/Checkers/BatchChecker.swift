@@ -5,16 +5,17 @@ package import UbiquityCore
 /// Keys that are only ever written together are never seen apart: not in memory, not in a
 /// notification, not on the server.
 ///
-/// A key that was written together with others, and then alone, shows on the server with those
-/// others what it was given together with them or later, and not what it had before.
+/// A key that was written together with others and then alone has, on the server beside those
+/// others, the value written with them or a later one, but not an earlier one.
 package final class BatchChecker: Checker {
     private let groups: [[Key]]
     /// The transactions of more than one key.
     private var batches: [Int: [AppWrite]] = [:]
-    /// An older copy of a disk or a server took its place: what somebody replaced may come again.
+    /// Whether a disk or a server was replaced by an older copy, so that replaced values may
+    /// return.
     private var hasGoneBack = false
 
-    /// - Parameter groups: Keys that apps write only together.
+    /// - Parameter groups: Keys that apps only write together.
     package init(groups: [[Key]]) { self.groups = groups }
 
     package func check(_ observation: Observation, _ history: History) -> String? {
@@ -53,8 +54,8 @@ package final class BatchChecker: Checker {
         return nil
     }
 
-    /// Whether a transaction was taken of which a value is not there at all: another of its keys was
-    /// deleted so long ago that the server has forgotten it.
+    /// Whether a transaction was accepted although one of its values is missing: that key was
+    /// deleted so long ago that the server has dropped the tombstone.
     private func torn(_ commit: Commit) -> String? {
         for (transaction, result) in zip(commit.push.transactions, commit.results) {
             guard case .committed = result, transaction.writes.count > 1 else { continue }
@@ -80,7 +81,7 @@ package final class BatchChecker: Checker {
 }
 
 extension AppWrite {
-    /// Whether its author had seen the other write there, or what had replaced that.
+    /// Whether its author had seen the other write there, or its replacement.
     fileprivate func replaced(_ other: Int, _ history: History) -> Bool {
         var seen = over
         while let number = seen {

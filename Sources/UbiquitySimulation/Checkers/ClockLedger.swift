@@ -2,11 +2,12 @@
 
 internal import UbiquityCore
 
-/// What the world's clocks did, and between which times the stamp of a write must be by that: it says
-/// when the write was made, by the server's clock.
+/// Records the world's clocks, and derives the range in which the stamp of a write must be: the
+/// time when the write was made, by the server's clock.
 ///
-/// What a device cannot know: how long the server's word was on its way, or kept back; how much its uptime drifts; how
-/// its wall clock was set between two boots; that it, or one of its processes, stood still.
+/// A device cannot know how long the server's answer was on its way or held back, how much its
+/// uptime drifts, how its wall clock was set between two boots, nor that it, or one of its
+/// processes, stood still.
 struct ClockLedger {
     private struct Device {
         var wallErrors: Set<Int64> = []
@@ -16,7 +17,7 @@ struct ClockLedger {
         var keptBack: Int64 = 0
     }
 
-    /// Milliseconds that the server's word is on its way, at most.
+    /// The maximum time that the server's answer is on its way, in milliseconds.
     private let lag: Int64
     private var devices: [Int: Device] = [:]
     private var serverErrors: [Int64] = []
@@ -33,7 +34,7 @@ struct ClockLedger {
             device.boots.insert(boot)
             device.driftMax = max(device.driftMax, abs(drift))
             devices[number] = device
-        // What it has not sent yet was written by the clocks of the other.
+        // Its unsent writes were stamped by the clocks of the other one.
         case .cloned(let number, let original): devices[number] = devices[original]
         case .serverClock(let error): serverErrors.append(error)
         case .paused(let number, let milliseconds):
@@ -52,12 +53,12 @@ struct ClockLedger {
         end = max(end, time)
     }
 
-    /// By how much a stamp of this device may be wrong.
+    /// The possible error of this device's stamps.
     private func slack(of number: Int) -> Int64 {
         guard let device = devices[number] else { return lag }
         let wall = (device.wallErrors.max() ?? 0) - (device.wallErrors.min() ?? 0)
         let drift = device.driftMax * (end - (start ?? end)) / 1_000_000
-        // It takes the middle of the time that it waited for that of the server's word.
+        // It takes the middle of its waiting time for the server's time.
         let measured = lag + device.keptBack / 2
         return measured + (device.boots.count > 1 ? wall : 0) + drift + device.paused
     }
@@ -66,15 +67,16 @@ struct ClockLedger {
         write.time + (serverErrors.min() ?? 0) - slack(of: write.disk.device)
     }
 
-    /// - Parameter committed: When the server took it last, by its clock; nil: it is not known.
-    /// - Returns: Nil: any.
+    /// - Parameter committed: When the server last accepted it, by its clock; nil if unknown.
+    /// - Returns: Nil for no limit.
     func greatest(_ write: some MadeSomewhere, committed: Int64?) -> Int64? {
         let error = serverErrors.max() ?? 0
-        // Later than what its author had seen; and of that, the server takes no more than so much ahead.
+        // Later than everything its author had seen, which the server accepts only up to a limit
+        // ahead.
         let seen = min(
             devices.keys.map { slack(of: $0) }.max() ?? lag, PushAdmission.clockAheadMax + lag)
         let made = write.time + error + max(slack(of: write.disk.device), seen)
-        // What the server finds in its future is stamped anew, until it takes it.
+        // A write in the server's future gets a new stamp until the server accepts it.
         guard isSetBack else { return made }
         return committed.map { max(made, $0 + error - (serverErrors.min() ?? 0) + lag) }
     }

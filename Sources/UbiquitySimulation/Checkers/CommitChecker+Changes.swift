@@ -34,7 +34,7 @@ extension CommitChecker {
                 return "\(commit.store) has \(write.key) of a transaction that it refused"
             }
         case .committed:
-            // What was seen of a fold in another history is less here.
+            // A removal of a fold in another history reaches less far here.
             if write.key.isOfFold { return nil }
             guard let after else {
                 return write.content == .deleted
@@ -64,7 +64,7 @@ extension CommitChecker {
         return nil
     }
 
-    /// Whether a server may make it of the counts that were pushed.
+    /// Whether a server may have made it of the pushed counts.
     private func isFolded(_ record: Record, in commit: Commit) -> Bool {
         guard isCount(record), record.key.isOfFold || record.content == .deleted else {
             return false
@@ -74,7 +74,7 @@ extension CommitChecker {
         }
     }
 
-    /// So many parts of each counter are listed, however many runs have counted.
+    /// At most this many parts of each counter are listed, however many runs have counted.
     func tooManyParts(in commit: Commit) -> String? {
         let keys = Set(commit.writes.filter(isCount).map(\.key.whole)).sorted()
         for key in keys {

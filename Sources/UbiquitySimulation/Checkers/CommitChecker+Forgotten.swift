@@ -3,7 +3,7 @@
 import UbiquityCore
 
 extension CommitChecker {
-    /// A repeat must change nothing, whatever came between.
+    /// A repeat must change nothing, whatever came in between.
     func wonAtLast(in commit: Commit) -> String? {
         guard let write = commit.writes.first(where: { isSuperseded($0, in: commit.store) })
         else { return nil }
@@ -35,9 +35,10 @@ extension CommitChecker {
         Mark(write.content.value).flatMap { history.writes[$0.number] }
     }
 
-    /// Whether the author saw there what only the server can have brought, or had replaced that.
+    /// Whether the author had seen something there that only the server can have brought, or its
+    /// replacement.
     private func hadFromOthers(_ write: AppWrite, _ history: History) -> Bool {
-        // A clone has what its original had not sent.
+        // A clone has its original's unsent writes.
         guard history.originals[write.disk.device] == nil else { return false }
         var write = write
         while let seen = write.over.flatMap({ history.writes[$0] }), seen.value != nil {
@@ -55,7 +56,8 @@ extension CommitChecker {
             ?? false
     }
 
-    /// Refused as deleted, though no author had any of it from the server, nor the server ever had it.
+    /// Finds writes refused as deleted although neither had any author anything of the key from the
+    /// server, nor had the server ever had it.
     func wronglyRefused(in commit: Commit, _ history: History) -> String? {
         for (transaction, result) in zip(commit.push.transactions, commit.results) {
             guard case .refused(let refusal) = result, refusal.code == "older-than-forgotten",
@@ -77,13 +79,13 @@ extension CommitChecker {
         var number: Int? = author.number
         while let seen = number, let write = history.writes[seen] {
             if committed[commit.store]?.contains(seen) ?? false { return false }
-            // Its author was told that there is a later one.
+            // Its author was notified of a later one.
             if superseded[commit.store]?.contains(where: { Mark($0.content.value)?.number == seen })
                 ?? false
             {
                 return false
             }
-            // The answer that it was refused may be lost: then its author does not know.
+            // The answer with the refusal may be lost, so that its author does not know.
             let isRefused = refused[commit.store]?.contains(seen) ?? false
             if !areInOrder || isRefused, let stamp = stamps[seen],
                 hasDecided(about: stamp, commit.store)
@@ -95,10 +97,10 @@ extension CommitChecker {
         return true
     }
 
-    /// A write that replaced one which was never sent is refused where its author's later ones came
-    /// first: from a clone, where transactions that overlap in time do not fit into a push, or where the
-    /// server's clock was set back, for what is stamped anew then is out of its order. So the decision 0018
-    /// says; elsewhere they come in their order.
+    /// Transactions may arrive out of order from a clone, if transactions that overlap in time do
+    /// not fit into a push, or if the server's clock was set back, because writes are then stamped
+    /// anew. In these cases a write that replaced an unsent one may be refused after later ones of
+    /// its author, as decision 0018 says. Otherwise they arrive in order.
     private static let orderedBytesMin = 4_096
 
     private func hasDecided(about stamp: Stamp, _ store: StoreName) -> Bool {

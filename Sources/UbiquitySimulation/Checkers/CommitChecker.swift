@@ -2,33 +2,33 @@
 
 import UbiquityCore
 
-/// On the server, the later write wins by time and then by device; a transaction happens wholly or
-/// not at all; nothing changes but what was pushed, and nothing is stamped far in the future. What
-/// was deleted stays so, also where the server has forgotten the deletion; and what its author made,
-/// and the server never had, is never refused for that.
+/// On the server, the later write wins, by time and then by device; a transaction applies all or
+/// nothing; only pushed writes change anything, and nothing is stamped far in the future. Deleted
+/// keys stay deleted even if the server has dropped the tombstone. A write is never refused for
+/// that if its author made it anew and the server never had it.
 package final class CommitChecker: Checker {
-    /// The latest write that each key ever had, as long as the server is not an older copy of itself.
+    /// The latest write of each key, unless the server becomes an older copy of itself.
     private(set) var latest: [StoreName: [Key: Record]] = [:]
-    /// What each store has refused of what apps wrote.
+    /// The apps' writes that each store has refused.
     private(set) var refused: [StoreName: Set<Int>] = [:]
-    /// What each store has ever committed of what apps wrote.
+    /// The apps' writes that each store has ever committed.
     private(set) var committed: [StoreName: Set<Int>] = [:]
-    /// The same, of the server as it is: an older copy of it has not decided about what it lacks.
+    /// The same for the current server: an older copy of it has not decided about what it lacks.
     private(set) var known: [StoreName: Set<Int>] = [:]
-    /// The greatest milliseconds that each store took by its server's own time: one whose clock was set back
-    /// takes what comes a second after.
+    /// The greatest milliseconds that each store accepted by its server's own time. A server whose
+    /// clock was set back accepts writes up to a second after that.
     private(set) var newest: [StoreName: Int64] = [:]
-    /// The latest time of each author that it has decided about, for or against: clones write in the
-    /// same name, and a write that lost has been there as well as one that won.
+    /// The latest time of each author that it has decided about, for or against. Clones write in
+    /// the same name, and a write that lost was there as well.
     private(set) var lastOfAuthors: [StoreName: [DeviceID: HybridTimestamp]] = [:]
-    /// The final stamps under which disks had what apps wrote.
+    /// The final stamps of the apps' writes on disks.
     private(set) var stamps: [Int: Stamp] = [:]
     /// The writes that lost to another one.
     private(set) var superseded: [StoreName: Set<Record>] = [:]
-    /// The last write before each time that a device heard of the server, by disks.
+    /// The last write before each time that a device heard from the server, by disk.
     private(set) var heard: [DiskName: [Int]] = [:]
     private var lastWrite = 0
-    /// Whether an older copy of a server went on: it does not know what its devices had from there.
+    /// Whether an older copy of a server continued: it does not know what its devices had from it.
     private(set) var hasGoneBack = false
     private var greatestServerMilliseconds: Int64 = 0
     private(set) var hasClockGoneBack = false
@@ -102,15 +102,15 @@ package final class CommitChecker: Checker {
 
     // MARK: - The order of writes
 
-    /// What was counted is not to be lost; hardly anybody deletes it.
+    /// Whether it is a count, which must not be lost and is hardly ever deleted.
     func isCount(_ write: Record) -> Bool { write.key.part?.text.string.first == "c" }
 
-    /// By the contract's word: the time, then the device; equal ones are nobody's business here.
+    /// By the contract: the time, then the device. Equal ones do not matter here.
     func isLater(_ a: Record, than b: Record) -> Bool {
         switch (a.key.part?.text.string.first, a.content.value, b.content.value) {
-        // Of a run's counts, the one that was counted more often.
+        // Of a run's counts, the one with more times.
         case ("c", .array(let a)?, .array(let b)?) where a[0] != b[0]: return a[0] > b[0]
-        // Of what a run raised, the better one, and of the same that which is removed.
+        // Of a run's maxima or minima, the better one; of equal ones, the removed one.
         case ("x", let mine?, let other?) where mine != other: return place(mine) > place(other)
         case ("n", let mine?, let other?) where mine != other:
             let (a, b) = (place(mine), place(other))
@@ -132,6 +132,6 @@ package final class CommitChecker: Checker {
 }
 
 extension Key {
-    /// Whether it is what a server has made of a counter's runs, or of the removals of that.
+    /// Whether it is a server's fold of a counter's runs, or of their removals.
     var isOfFold: Bool { ["c+", "c-+"].contains(part?.text.string) }
 }

@@ -2,12 +2,12 @@
 
 import UbiquityCore
 
-/// When nothing has gone wrong for a long time, all agree: the server, and each process in memory and
-/// on disk; nothing waits any more, everybody is connected, no store says that its disk fails, and
-/// none has spent the time looking for something to do.
+/// When nothing has gone wrong for a long time, all agree: the server, and each process in memory
+/// and on disk. Nothing waits any more, every process is connected, no store reports a failing
+/// disk, and none has spent the time looking for work.
 package final class ConvergenceChecker: Checker {
-    /// More often than any back-off in the time that all have to settle, of a server whose clock is
-    /// set back too.
+    /// More often than any back-off in the time for settling, also for a server whose clock is set
+    /// back.
     private static let wakesMax = 20_000
 
     package init() {}

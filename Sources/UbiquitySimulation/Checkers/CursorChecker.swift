@@ -2,13 +2,13 @@
 
 import UbiquityCore
 
-/// Each commit has a position of its own, which no other store has, one after the other; who has come to a
-/// position has all that was committed up to there; and nobody takes more for agreed than its cursor says,
-/// or a server that is restored to that cursor is never told of the rest.
+/// Each commit has a unique position, and positions follow one another. A process that has reached
+/// a position has everything committed up to it. And no process confirms more than its cursor
+/// covers, or a server restored to that cursor would never be told of the rest.
 package final class CursorChecker: Checker {
     private var logs: [StoreName: ServerLog] = [:]
     private var positions: Set<Position> = []
-    /// What each disk takes for agreed.
+    /// The records that each disk considers confirmed.
     private var agreed: [DiskName: [Key: Record]] = [:]
 
     package init() {}
@@ -56,14 +56,14 @@ package final class CursorChecker: Checker {
     }
 }
 
-/// What a store's server committed, in its order.
+/// The commits of a store's server, in order.
 struct ServerLog {
     private var commits: [(position: Position, writes: [Record])] = []
-    /// What was last committed under each key.
+    /// The last commit of each key.
     private var latest: [Key: (revision: Int64, content: Content)] = [:]
-    /// When each record was first committed.
+    /// The first commit of each record.
     private var firsts: [Record: Int64] = [:]
-    /// Counts the times that the server went back to an older copy.
+    /// The number of times that the server went back to an older copy.
     private(set) var branch = 0
 
     var revision: Int64 { Int64(commits.count) }
@@ -88,8 +88,8 @@ struct ServerLog {
         for commit in commits { take(commit.writes, commit.position.revision) }
     }
 
-    /// What somebody does not have who should have everything up to a position.
-    /// - Returns: Nil: nothing is missing, or the position is of another history.
+    /// Describes what is missing in values that should be complete up to a position.
+    /// - Returns: Nil if nothing is missing, or the position is of another history.
     func missing(
         at position: Position, _ values: [Key: PropertyListValue], _ own: Set<Key>
     ) -> String? {
@@ -102,14 +102,14 @@ struct ServerLog {
                 || commits[Int(position.revision) - 1].position == position)
     }
 
-    /// What was committed after a position only; nil likewise.
+    /// Describes records that were only committed after a position; nil likewise.
     func excess(beyond position: Position, _ records: [Record]) -> String? {
         guard isHere(position) else { return nil }
         let excess = records.filter { firsts[$0].map { $0 > position.revision } ?? false }
         return excess.min { $0.key < $1.key }.map { "\($0.key) of revision \(firsts[$0]!)" }
     }
 
-    /// What was committed later may be there or not.
+    /// Later commits may or may not be there.
     func missing(
         through revision: Int64, _ values: [Key: PropertyListValue], _ own: Set<Key>
     ) -> String? {

@@ -2,11 +2,11 @@
 
 internal import UbiquityCore
 
-/// What became of each thing that an app did, as far as anybody answers for it: whether it was
-/// acknowledged, and by what the contract lets it go.
+/// Tracks the fate of each action of an app: whether it was acknowledged, and whether the contract
+/// permits its loss.
 ///
-/// Things have the numbers of their writes. A checker tells it what was done where, and what the
-/// server has committed; everything else it takes from the observations.
+/// Actions have the numbers of their writes. A checker reports what was done where, and what the
+/// server has committed; everything else comes from the observations.
 package struct FateLedger {
     private enum Fate {
         case acknowledged
@@ -19,18 +19,18 @@ package struct FateLedger {
     }
 
     private var fates: [Int: Fate] = [:]
-    /// Of each process, what it did since it last was told that all is on disk.
+    /// For each process, its actions since it last knew that everything was on disk.
     private var unsaved: [Int: [Int]] = [:]
-    /// Of each round trip under way, what was unsaved when it was asked for.
+    /// For each round trip under way, the actions that were unsaved when it was requested.
     private var trips: [Trip: [Int]] = [:]
-    /// Of each disk, all that was done there.
+    /// For each disk, all actions there.
     private var done: [DiskName: [Int]] = [:]
     private var disks: [Int: DiskName] = [:]
-    /// What the server has, as long as it does not become an older copy of itself.
+    /// The committed actions, as long as the server does not become an older copy of itself.
     private var committed: [Int: [StoreName: Int64]] = [:]
-    /// Of each disk that was lost, the last thing done there until then.
+    /// For each lost disk, the last action there before the loss.
     private var losses: [DiskName: Int] = [:]
-    /// Of each disk, what was acknowledged when it was last copied: its copy has it.
+    /// For each disk, the actions acknowledged when it was last copied, which the copy has.
     private var kept: [DiskName: Set<Int>] = [:]
 
     package init() {}
@@ -43,7 +43,7 @@ package struct FateLedger {
         committed[number]?[store] != nil
     }
 
-    /// All that was done there, in its order.
+    /// All actions there, in order.
     package func numbers(on disk: DiskName) -> [Int] { done[disk] ?? [] }
 
     /// Whether the last copy of its disk has it.
@@ -57,7 +57,7 @@ package struct FateLedger {
         unsaved[process, default: []].append(number)
         done[disk, default: []].append(number)
         disks[number] = disk
-        // Its process has not heard yet that the disk is wiped.
+        // Its process does not know yet that the disk is wiped.
         if losses[disk] == .max { fates[number] = .excused }
     }
 
@@ -69,7 +69,7 @@ package struct FateLedger {
         acknowledge(numbers)
     }
 
-    /// What does not concern it, it passes over.
+    /// Ignores irrelevant observations.
     package mutating func note(_ observation: Observation) {
         switch observation {
         case .synchronized(let process): acknowledge(unsaved.removeValue(forKey: process) ?? [])
@@ -78,7 +78,7 @@ package struct FateLedger {
         case .finishedRoundTrip(let process, let id, _, _):
             acknowledge(trips.removeValue(forKey: Trip(process: process, id: id)) ?? [])
         case .moved(let process, _):
-            // Who turns to another account leaves what waits behind, parked.
+            // A process that switches to another account leaves waiting writes behind, parked.
             acknowledge(unsaved.removeValue(forKey: process) ?? [])
             forgetTrips(of: process)
         case .ended(let process):
@@ -107,7 +107,8 @@ package struct FateLedger {
         trips = trips.filter { $0.key.process != process }
     }
 
-    /// What the server forgot, the disk must still have on which it was done, unless that was lost.
+    /// Actions that the server lost must still be on the disk where they were done, unless that was
+    /// lost too.
     private mutating func forgetCommits(after positions: [StoreName: Position]) {
         for (number, commits) in committed {
             let kept = commits.filter { $0.value <= positions[$0.key]?.revision ?? 0 }

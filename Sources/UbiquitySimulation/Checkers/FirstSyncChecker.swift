@@ -2,14 +2,14 @@
 
 import UbiquityCore
 
-/// A fresh install overwrites nothing: where the app asked for that, what it had written under keys
-/// that the server has is gone with the first download. But what it had put into a field under a policy
-/// merges: it is there if it was certainly made later than what the server has.
+/// A fresh install overwrites nothing: if the app asked for that, its earlier writes of keys that
+/// the server has are gone with the first download. But a field written under a policy is merged:
+/// it is there if it was certainly made later than the server's.
 package final class FirstSyncChecker: Checker {
-    /// What the download that a process is just taking replaces there.
+    /// The keys that the current download of a process replaces.
     private var replaced: (disk: DiskName, keys: Set<Key>)?
     private var acts: [Int: AppProposal] = [:]
-    /// The last that was done there to each field.
+    /// The last action there on each field.
     private var last: [DiskName: [Key: AppProposal]] = [:]
     private var clocks: ClockLedger?
 
@@ -27,7 +27,7 @@ package final class FirstSyncChecker: Checker {
         }
         switch observation {
         case .discarded(let disk, let keys): replaced = (disk, keys)
-        // What it changes is told before it is taken for complete.
+        // Changes are reported before the download counts as complete.
         case .changed: break
         case .received(let process, _, _, let values, let own):
             defer { replaced = nil }
@@ -52,7 +52,7 @@ package final class FirstSyncChecker: Checker {
         }
     }
 
-    /// Of other processes, it does not know yet what they do just now.
+    /// It does not know yet what other processes are doing.
     private func dropped(
         by process: Int, on disk: DiskName, _ values: [Key: PropertyListValue]
     ) -> String? {

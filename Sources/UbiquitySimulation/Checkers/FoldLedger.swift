@@ -2,11 +2,11 @@
 
 internal import UbiquityCore
 
-/// The increments that servers have folded, with the acts that are in there.
+/// The increments that servers have folded, with the acts in them.
 struct FoldLedger {
     private struct Noted {
         var increment: FoldedIncrement
-        /// When it was folded, or changed last.
+        /// When it was folded, or last changed.
         var revision: Int64
     }
 
@@ -15,15 +15,15 @@ struct FoldLedger {
         var times: Int64
     }
 
-    /// In the order in which they were committed, and the last of each.
+    /// In commit order, and the last of each.
     private var log: [StoreName: [Noted]] = [:]
     private var noted: [StoreName: [FoldedIncrement.ID: FoldedIncrement]] = [:]
-    /// The acts that are in a fold, or were before somebody removed them, by its number of times.
+    /// The acts in a fold, including those removed since, by the fold's number of times.
     private var acts: [Moment: [Int]] = [:]
-    /// The runs of which a server went back to before they were folded, or removed when they were.
+    /// The runs for which a server went back to before they were folded, or removed after folding.
     private(set) var unsettled: Set<Key> = []
 
-    /// - Parameter numbers: The acts that are in an increment.
+    /// - Parameter numbers: The acts in an increment.
     mutating func note(_ commit: Commit, _ numbers: (FoldedIncrement) -> [Int]) {
         for increment in commit.folded {
             noted[commit.store, default: [:]][increment.id] = increment
@@ -37,7 +37,7 @@ struct FoldLedger {
         }
     }
 
-    /// Takes note of all that servers have folded, of which commits may not have told.
+    /// Records everything that servers have folded, of which commits may not have told.
     mutating func note(_ folded: [StoreName: [FoldedIncrement]]) {
         for (store, increments) in folded {
             for increment in increments { noted[store, default: [:]][increment.id] = increment }
@@ -48,7 +48,7 @@ struct FoldLedger {
         noted[store, default: [:]].values.filter { $0.run.whole == key.whole }
     }
 
-    /// What a fold shows must be the sum of what is in there and not removed.
+    /// Checks that a fold is the sum of its acts that are not removed.
     func complaint(_ commit: Commit) -> String? {
         for write in commit.writes where write.key.isOfFold {
             let key = write.key.whole
@@ -73,9 +73,9 @@ struct FoldLedger {
             ?? (0, 0)
     }
 
-    /// The acts that are in a fold, or were before somebody removed them.
+    /// The acts in a fold, including those removed since.
     ///
-    /// - Parameter numbers: The acts that are in an increment.
+    /// - Parameter numbers: The acts in an increment.
     func numbers(
         _ fold: Key, _ times: Int64, _ numbers: (FoldedIncrement) -> [Int]
     ) -> [Int] {
@@ -87,7 +87,7 @@ struct FoldLedger {
     }
 
     /// A server becomes an older copy of itself.
-    /// - Returns: What it had folded since.
+    /// - Returns: The increments folded since.
     mutating func goBack(
         to positions: [StoreName: Position]
     ) -> [(store: StoreName, increment: FoldedIncrement)] {

@@ -2,10 +2,10 @@
 
 import UbiquityCore
 
-/// The server remembers a deletion for as long as it says, by no clock that jumps; only of too many,
-/// the oldest go earlier.
+/// The server keeps a tombstone for as long as it promises, by no clock that jumps; only if there
+/// are too many, the oldest are dropped earlier.
 package final class HorizonChecker: Checker {
-    /// When each deletion was committed, by the true time, and its revision.
+    /// The true time of each deletion's commit, and its revision.
     private var committed: [StoreName: [Record: (time: Int64, revision: Int64)]] = [:]
     private let now: () -> Int64
 

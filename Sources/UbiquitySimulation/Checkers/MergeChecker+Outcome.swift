@@ -3,18 +3,19 @@
 import UbiquityCore
 
 extension MergeChecker {
-    /// What a key came to, and all that was done to it.
+    /// The final state of a key, and everything done to it.
     struct Outcome {
         struct Made {
-            /// Everything that may have come to this store.
+            /// All acts that may have reached this store.
             let acts: [AppProposal]
-            /// What must have.
+            /// The acts that must have.
             let sure: [AppProposal]
-            /// What may have been undone, and what surely was.
+            /// The acts that may have been undone, and those that surely were.
             let mayBeGone: Set<Int>
             let mustBeGone: Set<Int>
 
-            /// - Parameter undone: Of each removal or plain write, what its author had seen.
+            /// - Parameter undone: For each removal or plain write, the acts that its author had
+            ///   seen.
             init(acts: [AppProposal], sure: [AppProposal], undone: [Int: Set<Int>]) {
                 func gone(by acts: [AppProposal]) -> Set<Int> {
                     acts.reduce(into: []) { $0.formUnion(undone[$1.number] ?? []) }
@@ -26,18 +27,18 @@ extension MergeChecker {
 
         let policy: MergePolicy
         let shown: PropertyListValue?
-        /// What the server has.
+        /// The server's records.
         let records: [Key: PropertyListValue]
-        /// What the server has folded of it, and the acts that are in there.
+        /// The increments that the server has folded of it, with the acts in them.
         let folded: [(increment: FoldedIncrement, numbers: [Int])]
-        /// Acts of runs that were folded, or removed when they were, by a server that went back to before
-        /// that: they may be as they were.
+        /// Acts of runs that were folded, or removed after folding, by a server that went back to
+        /// before that: they may be in their earlier state.
         let unsettled: Set<Int>
         let made: Made
         let hasGoneBack: Bool
         let clocks: ClockLedger?
 
-        /// - Parameter numbers: The acts that a record has.
+        /// - Parameter numbers: The acts in a record.
         func complaint(_ numbers: (Key, PropertyListValue) -> [Int]) -> String? {
             let plain = records.first { !$0.key.isPart }?.value
             if let complaint = plainComplaint(plain) { return complaint }
@@ -53,14 +54,14 @@ extension MergeChecker {
         private var mustBeGone: Set<Int> { made.mustBeGone }
         private var mayBeGone: Set<Int> { made.mayBeGone }
 
-        /// A change of one element of a plain value writes the rest of it again, which another may have
-        /// undone without the author's knowledge. See decision 0017.
+        /// A change of one element of a plain value rewrites the rest, which another author may
+        /// have undone unseen. See decision 0017.
         private var isRewritten: Bool {
             made.acts.contains { $0.seenRecords == nil && $0.changesPlain(policy) }
         }
 
-        /// What is there must have been made, and not be undone; what was surely made and nobody can
-        /// have undone must be there.
+        /// Present acts must have been made and not be undone. Acts that were surely made and that
+        /// nobody can have undone must be present.
         private func complaint(
             about present: Set<Int>, besides gone: Set<Int> = [], pardons: Bool = false,
             of isMeant: (AppProposal) -> Bool
@@ -77,7 +78,8 @@ extension MergeChecker {
             return lost.min().map { "act \($0), acknowledged, is gone, and nobody undid it" }
         }
 
-        /// Of the writes of the key's own value, the last is there: at least none that another had seen.
+        /// Of the writes of the key's own value, the last one is there, or at least none that
+        /// another author had seen.
         private func plainComplaint(_ value: PropertyListValue?) -> String? {
             let number = AppProposal.number(inPlain: value, policy)
             if let number {
@@ -97,7 +99,7 @@ extension MergeChecker {
 
         // MARK: - Each policy
 
-        /// The value is the sum of the key's own and of all that was counted and not undone.
+        /// The value is the sum of the key's own value and all counts that are not undone.
         private func counterComplaint(
             _ plain: PropertyListValue?, _ numbers: (Key, PropertyListValue) -> [Int]
         ) -> String? {
@@ -161,7 +163,7 @@ extension MergeChecker {
             }
             let removed = Set(made.acts.compactMap(\.removed))
             let surely = Set(made.sure.compactMap(\.removed))
-            // An older copy of the server may get it again from who has not heard.
+            // An older copy of the server may get it again from a device that has not heard.
             if !hasGoneBack, let element = added.intersection(surely).min() {
                 return "the element of act \(element) was removed, and it is there"
             }
@@ -194,7 +196,7 @@ extension MergeChecker {
                 for act in made.sure where act.field == field && !act.isClearing {
                     guard let present else {
                         if mayBeCleared || mayBeGone.contains(act.number) { continue }
-                        // Whoever undid what had replaced it has undone it too.
+                        // Whoever undid its replacement has undone it too.
                         if acts.contains(where: { mayBeGone.contains($0.number) }) { continue }
                         return "the field \(field), where act \(act.number) put something, is gone"
                     }
@@ -219,7 +221,7 @@ extension MergeChecker {
             return clocks.least(act) > greatest
         }
 
-        /// Whether the author of a put had seen another one there, or one that had replaced that.
+        /// Whether the author of a put had seen another one there, or its replacement.
         private func replaced(_ number: Int, by act: AppProposal) -> Bool {
             var seen = act.over
             while let over = seen {

@@ -2,32 +2,33 @@
 
 package import UbiquityCore
 
-/// Of keys whose writes merge, everybody sees the same in the end, and it is what a plain description
-/// gives: a set of operations, with what the author of each had seen.
+/// For keys whose writes merge, all devices finally see the same value, and it is the one given by
+/// a plain description: a set of operations, with what the author of each had seen.
 ///
-/// * A removal, and a write by an app that declares no policy, undoes all that its author had seen, for
-///   good. Among themselves they are writes of one value, of which the last wins.
-/// * What was counted, offered or added is there as long as nobody undid it who had seen it.
+/// * A removal, and a write by an app that declares no policy, undoes everything that its author
+///   had seen, for good. Among themselves they are writes of one value, of which the last wins.
+/// * Counts, offers and additions are there as long as nobody who had seen them undid them.
 ///
-/// Nothing is pardoned but what the contract lets go: an operation that a limit refused, that a first
-/// sync discarded, or that was on a disk which was lost before it was sent.
+/// Only losses that the contract permits are excused: an operation that a limit refused, that a
+/// first sync discarded, or that was on a disk lost before it was sent.
 package final class MergeChecker: Checker {
     private let policies: [Key: MergePolicy]
     private var acts: [Int: AppProposal] = [:]
     private var ledger = FateLedger()
-    /// Of each part, what was counted or offered there.
+    /// For each part, the acts that counted or offered there.
     private var runs: [Key: [Int]] = [:]
-    /// An older copy of a server or of these devices took something's place: it may not know of a deletion that
-    /// all others have forgotten, or sends once more what was removed, under a stamp of its own. That does not
-    /// excuse what is removed up to where it had come, of counters, maxima and minima.
+    /// Whether a server, or one of these devices, was replaced by an older copy. It may not know of
+    /// a deletion whose tombstone all others have dropped, or it may send removed values again with
+    /// a stamp of its own. That does not excuse removals that say how far they reach, of counters,
+    /// maxima and minima.
     private var hasServerGoneBack = false
     private var copies: Set<Int> = []
     private var folds = FoldLedger()
 
-    /// Nil: times prove nothing.
+    /// Nil if times prove nothing.
     private var clocks: ClockLedger?
 
-    /// - Parameter timeTolerance: As of ``SurvivalChecker``.
+    /// - Parameter timeTolerance: As for ``SurvivalChecker``.
     package init(policies: [Key: MergePolicy], timeTolerance: Int64? = nil) {
         self.policies = policies
         clocks = timeTolerance.map { ClockLedger(lag: $0 / 2) }
@@ -58,7 +59,7 @@ package final class MergeChecker: Checker {
         case .cloned(let device, let original): copies.formUnion([device, original])
         case .serverRestored(let positions):
             hasServerGoneBack = true
-            // What was counted and folded after the copy was made, no device has as its own.
+            // No device has counts that were made and folded after the copy.
             for (store, increment) in folds.goBack(to: positions) {
                 ledger.excuse(
                     numbers(in: increment).filter { !ledger.isCommitted($0, to: store) })
@@ -69,7 +70,7 @@ package final class MergeChecker: Checker {
         return nil
     }
 
-    // MARK: - What became of each act
+    // MARK: - The outcome of each act
 
     private func note(_ act: AppProposal) {
         if let part = act.part { runs[act.key.part(part), default: []].append(act.number) }
@@ -77,7 +78,7 @@ package final class MergeChecker: Checker {
         ledger.note(act.number, by: act.process, on: act.disk)
     }
 
-    /// The acts whose outcome a record has.
+    /// The acts whose outcome a record contains.
     private func numbers(in records: [Key: PropertyListValue]) -> Set<Int> {
         var result: Set<Int> = []
         for (key, value) in records { result.formUnion(numbers(in: key, value)) }
@@ -114,7 +115,7 @@ package final class MergeChecker: Checker {
         runs[part, default: []].filter { acts[$0].map { $0.times <= times } ?? false }
     }
 
-    /// A greater value of a run has taken the place of its lesser ones.
+    /// A greater value of a run replaces its smaller ones.
     private func offered(_ part: Key, _ value: Int64?, _ policy: MergePolicy) -> [Int] {
         guard let value else { return [] }
         return runs[part, default: []].filter { number in
@@ -122,7 +123,8 @@ package final class MergeChecker: Checker {
         }
     }
 
-    /// Refused: what these records say, and what was on its way there for which none of them speaks.
+    /// Excuses refused acts: those in these records, and those under way there that none of them
+    /// mentions.
     private func excuse(_ records: [Record], on disk: DiskName) {
         ledger.excuse(records.flatMap { numbers(in: $0) })
         excuse(Set(records.map(\.key)), on: disk) { act in
@@ -136,7 +138,7 @@ package final class MergeChecker: Checker {
         }
     }
 
-    /// What was on its way there under these keys is gone.
+    /// Acts under way there under these keys are lost.
     private func excuse(
         _ keys: Set<Key>, on disk: DiskName, where isMeant: (AppProposal) -> Bool = { _ in true }
     ) {
@@ -201,7 +203,7 @@ package final class MergeChecker: Checker {
             sure: mine.filter {
                 ledger.isAcknowledged($0.number) && history.owner(of: $0.disk) == store.account
             },
-            // Not before: what a fold had that somebody saw may have come to be known later.
+            // Not earlier: the acts in a fold that somebody saw may only become known later.
             undone: Dictionary(
                 uniqueKeysWithValues: mine.compactMap { act in
                     act.seenRecords.map { (act.number, numbers(in: $0)) }
@@ -210,7 +212,7 @@ package final class MergeChecker: Checker {
 }
 
 extension AppProposal {
-    /// The part that has what was counted or offered.
+    /// The part that contains the count or offer.
     fileprivate var part: PartID? {
         switch act {
         case .count(let part, _, _): part

@@ -2,16 +2,17 @@
 
 import UbiquityCore
 
-/// An app that follows its notifications knows all that its store shows; it is told of nothing that
-/// did not happen, not of its own writes, and for the right reason; and of refused writes not ever
-/// more often the more often it repeats them.
+/// An app that follows its notifications knows everything that its store shows. It is not notified
+/// of things that did not happen, nor of its own writes, and always with the right reason. And
+/// notifications of refused writes do not become more frequent the more often it repeats them.
 package final class NoticeChecker: Checker {
     private struct App {
-        /// What the app believes: what it opened, its own writes, and what it read when it was told.
+        /// The app's knowledge: the values at opening, its own writes, and what it read when
+        /// notified.
         var known: [Key: PropertyListValue]
-        /// How often what had happened to each key since the app was last told of everything.
+        /// The number of causes of change for each key since the app last knew everything.
         var causes: [Key: [Notice.Reason: Int]] = [:]
-        /// How often it was told of refused writes lately.
+        /// How often it was recently notified of refused writes.
         var refusals = RecentCount()
     }
 
@@ -85,14 +86,14 @@ package final class NoticeChecker: Checker {
 }
 
 extension Observation.Cause {
-    /// The reasons that the contract has for it.
+    /// The reasons in the contract for this cause.
     fileprivate var reasons: Set<Notice.Reason> {
         switch self {
         case .firstDownload: [.initialSync]
         case .server: [.serverChange]
-        // Which may have had its first download.
+        // The other process may have had its first download.
         case .otherProcess: [.serverChange, .initialSync]
-        // For the quota, or for a deletion that is not remembered.
+        // For the quota, or for a deletion whose tombstone was dropped.
         case .answer: [.quotaViolation, .serverChange]
         case .account: [.accountChange]
         }

@@ -3,7 +3,7 @@
 package import UbiquityCore
 
 /// A process sends no more often than its allowance, opens no more streams than a careful client
-/// does, whatever the server does, and asks ever less often while nothing happens.
+/// does, whatever the server does, and polls less and less often while nothing happens.
 package final class PushRateChecker: Checker {
     private struct Sender {
         var tokens: Double
@@ -14,16 +14,17 @@ package final class PushRateChecker: Checker {
     private let allowance: Allowance
     private let now: () -> Int64
     private var senders: [Int: Sender] = [:]
-    /// Since something happened anywhere, how often each process has asked for news.
+    /// The number of pulls of each process since something last happened anywhere.
     private var pulls: [Int: Int] = [:]
     private var quietSince: Int64 = 0
 
-    /// While nothing happens, a process may pull so often at once, and then at this interval.
+    /// While nothing happens, a process may make a burst of this many pulls, and then one per
+    /// interval.
     private static let pullsMax = 30
     private static let pullMilliseconds: Int64 = 20_000
     private static let streamsMax = 25
     private static let windowMilliseconds: Int64 = 10_000
-    /// For clocks that run up to so much too fast, and times that are rounded.
+    /// For clocks that run too fast by this factor at most, and for rounded times.
     private static let tolerance = 1.01
 
     /// - Parameter now: The true time, in milliseconds.
@@ -40,10 +41,10 @@ package final class PushRateChecker: Checker {
         switch observation {
         case .pulls(let process): return pull(process)
         case .moved(let process, _), .opened(let process, _, _):
-            // Another account's server counts by itself.
+            // Another account's server counts separately.
             senders[process] = Sender(tokens: Double(allowance.burst))
         case .resumed(let process, _, let original):
-            // Its memory is of a time when less of the allowance was used up.
+            // Its memory is from a time when less of the allowance was used.
             senders[process] = senders[original]
             senders[process]?.tokens = Double(allowance.burst)
         case .ended(let process): senders[process] = nil

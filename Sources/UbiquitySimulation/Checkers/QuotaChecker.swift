@@ -2,15 +2,15 @@
 
 import UbiquityCore
 
-/// No commit takes a store over its limits; where they were lowered, none makes it larger. And what
-/// would not is not refused.
+/// No commit takes a store over its limits, or makes it larger if they were lowered. And a push
+/// within the limits is not refused.
 package final class QuotaChecker: Checker {
     package init() {}
 
     package func check(_ observation: Observation, _ history: History) -> String? {
         guard case .committed(let commit) = observation else { return nil }
         let (before, after) = (Self.usage(commit.before), Self.usage(commit.after))
-        // What says that something is removed always finds room, and so does a counter's fold.
+        // A record that something is removed always fits, and so does a counter's fold.
         let (old, new) = (Self.usageOfRest(commit.before), Self.usageOfRest(commit.after))
         if new.bytes > max(old.bytes, commit.limits.storeBytesMax), after.bytes > before.bytes {
             return "\(commit.store) grew to \(after.bytes) bytes; "
@@ -23,7 +23,7 @@ package final class QuotaChecker: Checker {
         return refusedWithoutReason(in: commit)
     }
 
-    /// What comes after the first transaction of a push is judged with what that did.
+    /// Transactions after the first one of a push are judged with its effect.
     private func refusedWithoutReason(in commit: Commit) -> String? {
         guard case .refused(let refusal)? = commit.results.first,
             ["quota-bytes", "quota-keys"].contains(refusal.code),
@@ -32,7 +32,7 @@ package final class QuotaChecker: Checker {
         var records = commit.before
         for write in writes {
             let old = records[write.key]?.stamp
-            // Of two with one stamp, any may win; of some parts, that which has come further.
+            // Of two with one stamp, either may win; of some parts, the one that has come further.
             if write.stamp == old || old != nil && write.key.isPart { return nil }
             if old.map({ $0 < write.stamp }) ?? true { records[write.key] = write }
         }
@@ -57,7 +57,7 @@ package final class QuotaChecker: Checker {
         return (bytes, present.keys.count { !$0.isPart })
     }
 
-    /// As the contract counts, once more.
+    /// Counts as in the contract, independently of the code.
     private static func size(_ value: PropertyListValue) -> Int {
         switch value {
         case .string(let text): text.string.utf8.count
@@ -72,8 +72,8 @@ package final class QuotaChecker: Checker {
 }
 
 extension Record {
-    /// It says up to where a part is removed, keeps a container that has become empty, or is what the server
-    /// makes of counts: one of a run that it has folded was there already for its author.
+    /// Whether it says how far a part is removed, keeps a container that has become empty, or is
+    /// made of counts by the server. A count of a folded run was already there for its author.
     fileprivate var alwaysFits: Bool {
         guard let part = key.part?.text.string else {
             return content.value == .array([]) || content.value == .dictionary([:])

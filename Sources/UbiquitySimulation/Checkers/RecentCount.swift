@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How often something happened lately.
+/// Counts recent occurrences.
 struct RecentCount {
     private var times: [Int64] = []
 
-    /// Takes note that it happens now.
-    /// - Returns: How often it has in so many milliseconds, this time included.
+    /// Records an occurrence.
+    /// - Returns: The number of occurrences in the last so many milliseconds, including this one.
     mutating func note(at now: Int64, within milliseconds: Int64) -> Int {
         times.removeAll { $0 < now - milliseconds }
         times.append(now)

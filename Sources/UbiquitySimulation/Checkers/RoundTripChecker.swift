@@ -2,8 +2,8 @@
 
 import UbiquityCore
 
-/// A round trip that succeeded has brought what was written before to the server, or a later write
-/// is there; none of it was refused; and what the server had is here.
+/// After a successful round trip, earlier writes or later ones are on the server, none of them was
+/// refused, and the server's earlier changes are here.
 package final class RoundTripChecker: Checker {
     private struct Trip: Hashable {
         var process: Int
@@ -12,7 +12,7 @@ package final class RoundTripChecker: Checker {
 
     private struct Asked {
         var store: StoreName
-        /// The marks of what waited.
+        /// The marks of the waiting writes.
         var waiting: [Key: Int]
         var revision: Int64
         var branch: Int
@@ -20,14 +20,14 @@ package final class RoundTripChecker: Checker {
 
     private var logs: [StoreName: ServerLog] = [:]
     private var trips: [Trip: Asked] = [:]
-    /// All that the server ever took.
+    /// All writes that the server ever accepted.
     private var committed: Set<Int> = []
-    /// What it refused, unless it has taken it at another time, and what it has now.
+    /// The writes that it refused and never accepted, and its current records.
     private var refused: [Int: Stamp] = [:]
     private var taken: Set<Int> = []
     private var stored: [StoreName: [Key: Record]] = [:]
-    /// What each process wrote last under its keys, and still shows: where a refused write has given
-    /// way to the one before, it is that one which waits.
+    /// The last write of each process under each key that it still shows. If a refused write has
+    /// given way to the one before, that one waits.
     private var last: [Int: [Key: Int]] = [:]
 
     package init() {}
@@ -69,7 +69,7 @@ package final class RoundTripChecker: Checker {
             store: store, waiting: marks, revision: log.revision, branch: log.branch)
     }
 
-    /// What the server made of each write; of the copies of a push, the best counts.
+    /// The server's decision on each write. Of the copies of a push, the best one counts.
     private func noteFates(in commit: Commit) {
         stored[commit.store] = commit.after
         for (transaction, result) in zip(commit.push.transactions, commit.results) {
@@ -87,8 +87,8 @@ package final class RoundTripChecker: Checker {
         }
     }
 
-    /// A write that was covered, refused, and not replaced since by a later one, here or on the
-    /// server. Clones share writes.
+    /// Finds a write that was covered and refused, and not replaced since by a later one, here or
+    /// on the server. Clones share writes.
     private func refusal(_ asked: Asked, of process: Int, _ history: History) -> Key? {
         guard history.originals.isEmpty, let disk = history.disks[process] else { return nil }
         return asked.waiting.sorted { $0.key < $1.key }.first { key, number in

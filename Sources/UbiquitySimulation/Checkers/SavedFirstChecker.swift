@@ -2,8 +2,9 @@
 
 import UbiquityCore
 
-/// What a device sends was on its disk, under that stamp. A device that sent it from memory and then
-/// crashed would send it again under another stamp, as something later, or not know of it.
+/// Everything that a device sends was on its disk, with the same stamp. A device that sent it from
+/// memory and then crashed would send it again with another stamp, as a later write, or not know of
+/// it.
 package final class SavedFirstChecker: Checker {
     package init() {}
 

@@ -2,33 +2,34 @@
 
 internal import UbiquityCore
 
-/// Under which stamps writes were sent, and which of them the server took late.
+/// The stamps under which writes were sent, and the writes that the server accepted late.
 ///
-/// What the server finds in its future is stamped anew, and so is what was not answered and the server
-/// does not have: where its clock was set back, under an earlier stamp than before. If the network brings the
-/// first form after that once more, the server cannot know that its author has gone on. So a write is *late*
-/// that the server took under a stamp which is later than what its device already had there in its place.
+/// A write that the server finds in its future gets a new stamp, and so does an unanswered one that
+/// the server does not have. If the server's clock was set back, the new stamp is earlier than the
+/// old one. If the network then delivers the first form once more, the server cannot know that its
+/// author has moved on. So a write is *late* if the server accepted it with a stamp later than that
+/// of its replacement on its device.
 struct SendingLedger {
     private struct Form: Hashable {
         var key: Key
         var stamp: Stamp
     }
 
-    /// Of each disk, the stamps under which writes of a key were sent, with their numbers.
+    /// For each disk, the stamps under which writes of a key were sent, with their numbers.
     private var forms: [DiskName: [Key: [Stamp: Int]]] = [:]
     private var stamps: [Int: Stamp] = [:]
-    /// What is stale if it comes now.
+    /// The forms that are stale if they arrive now.
     private var stale: [Form: Int] = [:]
     private(set) var late: Set<Int> = []
 
-    /// - Returns: Whether the write was sent under another stamp before.
+    /// - Returns: Whether the write was sent with another stamp before.
     mutating func note(_ record: Record, of number: Int, on disk: DiskName?) -> Bool {
         if let disk { forms[disk, default: [:]][record.key, default: [:]][record.stamp] = number }
         let before = stamps.updateValue(record.stamp, forKey: number)
         return before != nil && before != record.stamp
     }
 
-    /// Takes note of what waits on a disk from now on.
+    /// Records the entries that now wait on a disk.
     mutating func note(_ entries: [StoredEntry], on disk: DiskName) {
         guard let forms = forms[disk] else { return }
         for entry in entries {

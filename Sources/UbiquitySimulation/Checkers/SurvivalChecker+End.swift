@@ -17,7 +17,7 @@ extension SurvivalChecker {
         return nil
     }
 
-    /// Where the write belongs; nil: to nobody, for nobody signed in while its folder was in use.
+    /// The store that the write belongs to; nil if nobody signed in while its folder was in use.
     private func home(of write: AppWrite, _ history: History) -> StoreName? {
         history.owner(of: write.disk).map { StoreName(account: $0, store: write.disk.store) }
     }
@@ -44,7 +44,7 @@ extension SurvivalChecker {
         return "\(name) was acknowledged, and \(store) has the earlier write \(mark.number)"
     }
 
-    /// Whether somebody deleted the key who may have done so later.
+    /// Whether somebody deleted the key, possibly later.
     private func mayHaveBeenDeleted(
         _ write: AppWrite, in store: StoreName, _ history: History
     ) -> Bool {
@@ -64,14 +64,15 @@ extension SurvivalChecker {
             if number == other.number {
                 return !doubled.contains(number) && !sendings.late.contains(number)
             }
-            // Nobody sees what is written later, and a key may have a long history.
+            // Nobody sees a later write, and a key may have a long history.
             if let time = history.writes[number]?.time, time < other.time { return false }
             seen = predecessors[number]
         }
         return false
     }
 
-    /// What waited when its disk was copied, another machine's clocks may have stamped.
+    /// Writes that waited when their disk was copied may have been stamped by another machine's
+    /// clocks.
     private func isLaterByTime(_ write: AppWrite, than other: AppWrite) -> Bool {
         guard let clocks, doubled.isDisjoint(with: [write.number, other.number]),
             let greatest = clocks.greatest(other, committed: commitTimes[other.number])

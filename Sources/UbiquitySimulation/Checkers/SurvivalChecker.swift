@@ -2,40 +2,41 @@
 
 import UbiquityCore
 
-/// What was acknowledged, by `synchronize()` or by the server, is there in the end, or something
+/// Everything acknowledged, by `synchronize()` or by the server, is there in the end, or something
 /// that rightly replaced it. Nothing that was replaced or deleted comes back.
 ///
 /// A write is *certainly later* than another if its author had seen the other, or if it was made so
-/// much later that nothing which the clocks and the network did could have confused the times. In the end, no acknowledged write may
-/// be certainly later than what is there. What its author had seen may be there all the same if the network brought it
-/// late, see ``SendingLedger``.
+/// much later that no effect of clocks and network can have confused the times. In the end, no
+/// acknowledged write may be certainly later than what is there. A write that its author had seen
+/// may be there all the same if the network delivered it late, see ``SendingLedger``.
 ///
-/// The contract lets some writes go: those that a limit refused, that a first sync discarded, that
-/// were on a disk which was lost before they were sent; and with them what they had replaced there.
+/// The contract permits some losses: writes that a limit refused, that a first sync discarded, or
+/// that were on a disk lost before they were sent, together with what they had replaced there.
 package final class SurvivalChecker: Checker {
-    /// Nil: time says nothing in this run.
+    /// Nil if times prove nothing in this run.
     private(set) var clocks: ClockLedger?
-    /// When the server last took each write.
+    /// When the server last accepted each write.
     private(set) var commitTimes: [Int: Int64] = [:]
     let keepsStamps: Bool
     private(set) var ledger = FateLedger()
-    /// Of each write, the one that its author had seen there.
+    /// For each write, the one that its author had seen there.
     private(set) var predecessors: [Int: Int] = [:]
-    /// What was sent under two stamps, and what may be: it waited on a disk when that was copied. The
-    /// network may bring the one that was refused once more.
+    /// Writes that were sent with two stamps, or may be because they waited on a disk when it was
+    /// copied. The network may deliver the refused form once more.
     private(set) var doubled: Set<Int> = []
     private(set) var sendings = SendingLedger()
-    /// What waited when a device's disks were last copied.
+    /// The writes that waited when a device's disks were last copied.
     private var copied: [Int: Set<Int>] = [:]
-    /// The keys of which a server has forgotten a deletion: what it never had is taken there, however old.
+    /// The keys whose tombstone a server has dropped. It accepts writes that it never had there,
+    /// however old.
     private(set) var forgotten: [StoreName: Set<Key>] = [:]
-    /// In the end, the deletions of each key.
+    /// At the end, the deletions of each key.
     var deletions: [Key: [AppWrite]] = [:]
 
     /// - Parameters:
-    ///   - timeTolerance: By how many milliseconds the times of two writes may be confused though no
-    ///     clock is set. Nil: times prove nothing.
-    ///   - keepsStamps: False where even what was on the server may be stamped anew.
+    ///   - timeTolerance: How much the times of two writes may be out of order even if no clock is
+    ///     set, in milliseconds. Nil if times prove nothing.
+    ///   - keepsStamps: False if even writes that were on the server may get new stamps.
     package init(timeTolerance: Int64?, keepsStamps: Bool) {
         clocks = timeTolerance.map { ClockLedger(lag: $0 / 2) }
         self.keepsStamps = keepsStamps
@@ -71,7 +72,7 @@ package final class SurvivalChecker: Checker {
         return nil
     }
 
-    // MARK: - What became of each write
+    // MARK: - The outcome of each write
 
     private func note(_ writes: [AppWrite], of process: Int) {
         for write in writes {
@@ -121,7 +122,7 @@ package final class SurvivalChecker: Checker {
         Mark(record.content.value).flatMap { history.writes[$0.number] }
     }
 
-    /// What a device may have to send, of its own or of whom it is a clone.
+    /// Whatever a device may have to send, its own writes or those of its original.
     private func unsent(on device: Int, _ history: History) -> Set<Int> {
         let original = history.original(of: device)
         return Set(
@@ -148,13 +149,13 @@ package final class SurvivalChecker: Checker {
         ledger.numbers(on: disk).filter { history.writes[$0].map(isMeant) ?? false }
     }
 
-    /// What the withdrawn write had replaced there before it was sent goes with it.
+    /// Whatever the withdrawn write had replaced there before it was sent is lost too.
     private func withdraw(_ records: [Record], on disk: DiskName, _ history: History) {
         for record in records {
             let last = number(of: record, on: disk, history).flatMap { history.writes[$0] }
             guard let last else { continue }
-            // Another process may have had a better idea of the server's time, and a write that seems
-            // to be later to everybody else may not be.
+            // Another process may have had a better estimate of the server's time, so a write that
+            // seems later to everybody else may not be.
             excuseUnsent(on: disk, history) { write in
                 write.key == record.key
                     && (write.time <= last.time + 1

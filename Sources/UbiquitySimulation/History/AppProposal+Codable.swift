@@ -33,7 +33,8 @@ extension PartID: Codable {
 }
 
 extension PropertyListValue: Codable {
-    /// Keys that look alike are two keys, and would be one of a dictionary of strings.
+    /// A list of entries rather than a dictionary of strings, in which two keys that look alike
+    /// would be one.
     private struct Entry: Codable {
         var key: String
         var value: PropertyListValue

@@ -2,26 +2,27 @@
 
 package import UbiquityCore
 
-/// Something that an app did to a key whose writes merge, and the store accepted.
+/// A change that an app made to a key whose writes merge, and that the store accepted.
 ///
-/// Its number is in what it put there, see ``Mark`` for other keys, so that whoever sees that knows who
-/// put it there. Only a count has no room for it: it is known by its part and the number of times.
+/// Its number is part of what it wrote, as a ``Mark`` is for other keys, so that whoever sees the
+/// value knows its author. Only a count has no room for it: it is identified by its part and number
+/// of times.
 package struct AppProposal: Sendable {
     package enum Act: Hashable, Sendable, Codable {
-        /// Added to a counter, as the so many-th time under that part.
+        /// Added to a counter, with this number of times under that part.
         case count(part: PartID, times: Int64, amount: Double)
         /// Offered a value for a maximum or minimum.
         case offer(part: PartID, Int64)
         /// Added an element.
         case add
-        /// Removed the element that a proposal of this number had added.
+        /// Removed the element that the proposal with this number had added.
         case remove(Int)
-        /// Put something into a field, over what a proposal of that number had put there.
+        /// Set a field, over the value of the proposal with that number.
         case put(String, over: Int?)
         case clear(String)
-        /// Put something in place of what those proposals had put there.
+        /// Replaced the values of those proposals.
         case replace([Int])
-        /// Wrote the key as an app without a policy does, having seen these records of it.
+        /// Wrote the key like an app without a policy, having seen these records of it.
         case write(seen: [Key: PropertyListValue])
         /// Removed the key, having seen these records of it.
         case erase(seen: [Key: PropertyListValue])
@@ -32,7 +33,7 @@ package struct AppProposal: Sendable {
     package var disk: DiskName
     package var key: Key
     package var act: Act
-    /// What the app saw right after.
+    /// The value that the app saw right after.
     package var seen: PropertyListValue?
     /// The true time.
     package var time: Int64
@@ -52,18 +53,18 @@ package struct AppProposal: Sendable {
 }
 
 extension AppProposal {
-    /// An offer has the number in its last digits: greater ones are not always later.
+    /// An offer has the number in its last digits. Greater offers are not always later ones.
     package static func offer(_ size: Int, number: Int) -> Int64 {
         Int64(size) * 10_000_000 + Int64(number)
     }
 
-    /// The rule of apps that have one of their own: neither of two is always the later one.
+    /// The rule of apps that have their own. Neither of two values is always the later one.
     package static let resolver: Resolver = { max($0.value, $1.value) }
 
-    /// What a part has that the proposal of a number put there, but for counters.
+    /// The value of a part that the proposal with this number wrote, except for counters.
     package static func value(_ number: Int) -> PropertyListValue { .string("p\(number)") }
 
-    /// What a write without a policy puts there.
+    /// The value of a write without a policy.
     package static func plain(_ number: Int, _ policy: MergePolicy) -> PropertyListValue {
         switch policy {
         case .counter: .integer(Int64(number) * 1_000)
@@ -74,7 +75,7 @@ extension AppProposal {
         }
     }
 
-    /// The proposal of which the key's own record has something; nil: of none.
+    /// The number of the proposal whose value the key's own record has; nil if there is none.
     package static func number(
         inPlain value: PropertyListValue?, _ policy: MergePolicy
     ) -> Int? {
@@ -87,7 +88,7 @@ extension AppProposal {
         }
     }
 
-    /// How often a run has counted and what, by what its part has; nil: it is no count.
+    /// The number of times and the total in a run's part; nil if it is not a count.
     package static func count(
         in value: PropertyListValue?
     ) -> (times: Int64, total: Double)? {
@@ -105,7 +106,7 @@ extension AppProposal {
         }
     }
 
-    /// The number of the proposal that put the value there; nil: none did.
+    /// The number of the proposal with this value; nil if there is none.
     package static func number(in value: PropertyListValue?) -> Int? {
         switch value {
         case .string(let text)? where text.string.hasPrefix("p"): Int(text.string.dropFirst())

@@ -16,7 +16,7 @@ package struct DiskName: Hashable, Sendable, CustomStringConvertible {
     package var description: String { "device \(device), folder \(folder), store \(store)" }
 }
 
-/// One write of one key that an app made and the store accepted. Its number is in the value, so
+/// A write of one key that an app made and the store accepted. Its number is in the value, so that
 /// whoever sees the value knows the write.
 package struct AppWrite: Sendable {
     package var number: Int
@@ -25,11 +25,12 @@ package struct AppWrite: Sendable {
     package var process: Int
     package var disk: DiskName
     package var key: Key
-    /// Nil: a deletion.
+    /// Nil for a deletion.
     package var value: PropertyListValue?
     /// The true time, in milliseconds.
     package var time: Int64
-    /// The write whose value the app saw there when it wrote; nil: none, or it is not known.
+    /// The write whose value the app saw there when it wrote; nil if there was none or it is
+    /// unknown.
     package var over: Int?
 
     package init(
@@ -54,10 +55,10 @@ package struct Mark: Hashable, Sendable {
 
     package init(number: Int, batch: Int) { (self.number, self.batch) = (number, batch) }
 
-    /// Nil: the value has none.
+    /// Fails for a value without a mark.
     package init?(_ value: PropertyListValue?) {
         switch value {
-        // What a run has counted is an array of two numbers.
+        // A run's count is an array of two numbers.
         case .array(let parts) where parts.count == 3: self.init(parts)
         case .string(let text):
             let parts = text.string.split(separator: ":")
@@ -78,7 +79,7 @@ package struct Mark: Hashable, Sendable {
         self.init(number: Int(number), batch: Int(batch))
     }
 
-    /// - Parameter padding: Bytes that the value has besides.
+    /// - Parameter padding: The number of additional bytes in the value.
     package func value(padding: Int) -> PropertyListValue {
         switch number % 3 {
         case 0: .string(ExactString("\(number):\(batch):" + String(repeating: "x", count: padding)))

@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// A number that two runs share only if the same happened in both, in the same order (FNV-1a).
+/// A hash (FNV-1a) that two runs only share if the same happened in both, in the same order.
 package struct Digest: Hashable, Sendable, CustomStringConvertible {
     private var state: UInt64 = 0xCBF2_9CE4_8422_2325
 
@@ -73,7 +73,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         combine(Int64(Mark(record.content.value)?.number ?? 0))
     }
 
-    /// In no order, for dictionaries have none.
+    /// Independent of order, because dictionaries have none.
     private mutating func combine(
         _ kind: Int, _ process: Int, _ values: [Key: PropertyListValue]
     ) {

@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// What a run writes down, and the checkers that read along.
+/// Records a run, and passes it on to the checkers.
 package final class Journal {
     package struct Violation: Hashable, Sendable {
         /// The checker's name.
@@ -15,7 +15,7 @@ package final class Journal {
 
     package private(set) var history = History()
     package private(set) var violation: Violation?
-    /// How often each fault struck.
+    /// The number of times that each fault struck.
     package private(set) var faults: [Fault: Int] = [:]
     package private(set) var digest = Digest()
     private let checkers: [any Checker]
@@ -51,19 +51,19 @@ package final class Journal {
     }
 }
 
-/// Watches over one promise. It knows what apps did and saw, and what the server made durable, and
-/// works out from that alone what must hold; it shares no rule with the code that it checks.
+/// Checks one promise. It knows what apps did and saw, and what the server made durable, and infers
+/// from that alone what must hold. It shares no rule with the code that it checks.
 package protocol Checker: AnyObject {
-    /// - Returns: A sentence, if the promise was broken.
+    /// - Returns: A sentence if the promise was broken.
     func check(_ observation: Observation, _ history: History) -> String?
 }
 
-/// What happened so far, for all checkers.
+/// The history so far, for all checkers.
 package struct History {
     package private(set) var writes: [Int: AppWrite] = [:]
     /// The account that each folder of a device belongs to, or came to belong to.
     package private(set) var owners: [Folder: Int] = [:]
-    /// From whom a device was cloned.
+    /// The original of each cloned device.
     package private(set) var originals: [Int: Int] = [:]
 
     package struct Folder: Hashable, Sendable {
@@ -81,17 +81,17 @@ package struct History {
 
     package init() {}
 
-    /// The accounts that may have what was written there: a clone may have taken it along before
+    /// The accounts that may have writes made there: a clone may have taken them along before
     /// anybody signed in.
     package func owners(ofWritesOn disk: DiskName) -> Set<Int> {
         let devices = [disk.device] + clones(of: disk.device)
         return Set(devices.compactMap { owners[Folder($0, disk.folder)] })
     }
 
-    /// The device of which all its clones, and theirs, are copies.
+    /// The device that this one is a direct or indirect clone of, or the device itself.
     package func original(of device: Int) -> Int { originals[device].map(original) ?? device }
 
-    /// Clones of clones included.
+    /// Including clones of clones.
     private func clones(of device: Int) -> [Int] {
         originals.keys.filter { $0 != device && isClone($0, of: device) }
     }

@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// One line, for who follows a run.
+/// One line, for following a run.
 extension Observation: CustomStringConvertible {
     package var description: String {
         switch self {
@@ -70,8 +70,8 @@ extension Observation: CustomStringConvertible {
 
     private func text(_ keys: Set<Key>) -> String { keys.sorted().description }
 
-    /// The key, what is agreed on, and after an arrow what waits; with a question mark if its stamp
-    /// may still change.
+    /// The key, the confirmed record and, after an arrow, the pending write, with a question mark
+    /// if its stamp is provisional.
     private func text(_ entry: StoredEntry) -> String {
         let confirmed = entry.confirmed.map { text($0) } ?? "\(entry.key)=nothing"
         guard let pending = entry.pending else { return confirmed }

@@ -2,7 +2,7 @@
 
 package import UbiquityCore
 
-/// A store of an account, as the server knows it.
+/// A store of an account on the server.
 package struct StoreName: Hashable, Sendable, CustomStringConvertible {
     package var account: Int
     package var store: Int
@@ -12,34 +12,35 @@ package struct StoreName: Hashable, Sendable, CustomStringConvertible {
     package var description: String { "account \(account), store \(store)" }
 }
 
-/// What apps did and saw, and what the server made durable. Checkers know nothing else.
+/// An event of apps or of the server's storage. Checkers know nothing else.
 package enum Observation {
-    /// A process opened a store, or turned to another account's: this is what it shows.
+    /// A process opened a store, or switched to another account's, and shows these values.
     case opened(process: Int, disk: DiskName, values: [Key: PropertyListValue])
-    /// A process goes on elsewhere with all that another one has in its memory.
+    /// A process continues elsewhere with everything that another one has in memory.
     case resumed(process: Int, disk: DiskName, from: Int)
-    /// The process turned to another account's disk.
+    /// The process switched to another account's disk.
     case moved(process: Int, DiskName)
-    /// The process is no more, with or without a word.
+    /// The process ended, normally or abruptly.
     case ended(process: Int)
     case wrote(process: Int, [AppWrite])
-    /// What an app did to a key whose writes merge.
+    /// An app changed a key whose writes merge.
     case proposed(AppProposal)
-    /// The store refused at once what the app wrote.
+    /// The store refused the app's write at once.
     case refused(process: Int, Set<Key>)
     /// The process is about to write these to its disk, beside this cursor.
     case saves(process: Int, [StoredEntry], Cursor?)
     /// `synchronize()` returned true.
     case synchronized(process: Int)
-    /// What the app would see changed without a write of its own, or a write of it was refused.
+    /// The values visible to the app changed without a write of its own, or a write of it was
+    /// refused.
     case changed(process: Int, Set<Key>, Cause)
-    /// The app was told, and read the values.
+    /// The app was notified, and read the values.
     case told(process: Int, Notice, [Key: PropertyListValue?])
-    /// A process has done all that it had to do for now, and shows this.
+    /// A process has nothing more to do for now, and shows these values.
     case rested(process: Int, values: [Key: PropertyListValue])
     /// Writes that the server refused, kept for the app.
     case withdrawn(disk: DiskName, [Record])
-    /// What apps wrote under these keys before the first sync, and the server's values replace.
+    /// Writes from before the first sync that the server's values replace.
     case discarded(disk: DiskName, Set<Key>)
 
     case askedRoundTrip(process: Int, id: Int, waiting: Set<Key>)
@@ -48,42 +49,42 @@ package enum Observation {
 
     case opensStream(process: Int)
     case pulls(process: Int)
-    /// Sends this, of which some was never on its disk.
+    /// Sends this push, some of which was never on its disk.
     case pushes(process: Int, Push, unsaved: Set<Key> = [])
-    /// The connected process has everything up to this position, but for keys of which it shows
+    /// The connected process has everything up to this position, except for keys with visible
     /// writes of its own.
     case received(
         process: Int, StoreName, Position, values: [Key: PropertyListValue], own: Set<Key>)
 
     case committed(Commit)
-    /// The server forgot these deletions by its rule, and remembers so many.
+    /// The server compacted these tombstones by its rule. `left` is the number that remains.
     case forgot(StoreName, [Record], left: Int, ForgettingRule)
     case serverRestored([StoreName: Position])
 
-    /// The device signs in: the folder is the account's from now on.
+    /// The device signed in: the folder belongs to the account from now on.
     case signedIn(device: Int, folder: String, account: Int)
     case cloned(device: Int, from: Int)
-    /// The device's disks were copied, to take their own place later.
+    /// The device's disks were copied, to be restored later.
     case copied(device: Int)
-    /// An older copy of the disk took its place.
+    /// The disk was replaced by an older copy.
     case lost(DiskName)
-    /// The disk is gone for good, with what is still written there.
+    /// The disk was removed for good, with anything still written there.
     case wiped(DiskName)
 
-    /// What a device's clocks are like from now on: by how much the wall clock is wrong, and by how many
-    /// millionths the uptime runs too fast.
+    /// The new state of a device's clocks: the error of the wall clock, and the millionths by which
+    /// the uptime runs too fast.
     case clock(device: Int, error: Int64, drift: Int64, boot: UInt64)
-    /// By how much the server's clock is wrong from now on.
+    /// The new error of the server's clock.
     case serverClock(error: Int64)
-    /// The device, or a process of it, stood still for so long.
+    /// The device, or a process of it, was paused for this long.
     case paused(device: Int, milliseconds: Int64)
-    /// What a stream was to bring the device first, a proxy kept back until so long after it was asked for.
+    /// A proxy delayed the first data of a stream for this long after it was requested.
     case keptBack(device: Int, milliseconds: Int64)
 
     /// Nothing has gone wrong for a long time.
     case settled(Settlement)
 
-    /// Why something changed that the app sees.
+    /// The cause of a change that is visible to the app.
     package enum Cause: Sendable {
         case firstDownload
         case server
@@ -94,10 +95,10 @@ package enum Observation {
     }
 }
 
-/// Everything, when it should have come to agree.
+/// The complete state at the time when everything should agree.
 package struct Settlement {
     package var server: [StoreName: [Key: Record]]
-    /// All that the server has ever folded of counts.
+    /// All increments that the server has ever folded.
     package var folded: [StoreName: [FoldedIncrement]]
     package var processes: [Process]
 
@@ -113,18 +114,18 @@ package struct Settlement {
     package struct Process {
         package var number: Int
         package var disk: DiskName
-        /// Who is signed in on the device.
+        /// The account that the device is signed in to.
         package var account: Int?
-        /// Of each record, parts by their own keys.
+        /// By record; parts have their own keys.
         package var values: [Key: PropertyListValue]
         package var waiting: Set<Key>
         package var isConnected: Bool
         package var onDisk: [Key: PropertyListValue]
-        /// What the app sees of keys with parts.
+        /// The visible values of keys with parts.
         package var merged: [Key: PropertyListValue]
-        /// What the store says of its disk; nil: nothing is wrong.
+        /// The store's report about its disk; nil if it has no problem.
         package var diskFailure: String?
-        /// How often time alone had it look for something to do, since nothing goes wrong any more.
+        /// The number of wakes caused by time alone since the faults ended.
         package var wakes: Int
 
         package init(
@@ -158,9 +159,9 @@ package struct Commit {
     package var limits: StoreLimits
     package var serverMilliseconds: Int64
     package var newestForgotten: HybridTimestamp
-    /// Who sent it: the device's name at the server.
+    /// The sender: the device's ID at the server.
     package var device: DeviceID
-    /// What was folded of counts, or was so before and has changed.
+    /// The increments that were folded, or changed after an earlier folding.
     package var folded: [FoldedIncrement]
     /// See ``PushAdmission/partsMax``.
     package var partsMax: Int

@@ -3,12 +3,12 @@
 import UbiquityCore
 
 extension App {
-    /// Does something to a key whose writes merge.
+    /// Changes a key whose writes merge.
     func merge(_ process: VirtualProcess) {
         let (key, policy) = world.chance.pick(world.mergedKeys.sorted { $0.key < $1.key })
         switch world.chance.int(0...99) {
         case 0..<7: erase(key, policy, process)
-        // What an app writes that declares a rule is never plain.
+        // An app that declares a rule never writes plainly.
         case 7..<14 where policy != .register || !process.declaresRule:
             perform(
                 MergeMove(
@@ -38,7 +38,7 @@ extension App {
             key, policy, number: world.newWriteNumber(), remembered: remembered[key],
             in: process.engine, world.chance
         ) { amount in
-            // Who says again what it has kept, must be remembered: see decision 0024.
+            // A run that repeats a kept count must be remembered, see decision 0024.
             if world.chance.perMille(300), world.scenario.foldedMax == nil {
                 kept = keptCount(amount, key, process)
             }
@@ -49,7 +49,7 @@ extension App {
         if let kept { world.keptCounts[process.disk.name, default: [:]][key] = kept }
     }
 
-    /// Puts a field into a dictionary that others may have put as well, and removes it at once.
+    /// Sets a field of a dictionary that others may have set as well, and removes it at once.
     func putAndClear(_ process: VirtualProcess) {
         let key = world.mergedKeys.first { $0.value == .dictionary }?.key
         guard let key else { return }
@@ -72,7 +72,7 @@ extension App {
             process)
     }
 
-    /// - Returns: Whether the store took it.
+    /// - Returns: Whether the store accepted it.
     @discardableResult
     private func perform(_ move: MergeMove, _ process: VirtualProcess) -> Bool {
         do throws(LimitViolation) {
@@ -91,7 +91,7 @@ extension App {
 
     // MARK: - Counting
 
-    /// With what a mirror of preferences would go on, which keeps what it has counted beside the store.
+    /// The next count of a mirror of preferences, which keeps its counts beside the store.
     private func keptCount(
         _ amount: PropertyListValue, _ key: Key, _ process: VirtualProcess
     ) -> KeptCount? {
@@ -100,7 +100,7 @@ extension App {
         return KeptCount(run: world.chance.number()).adding(from: .integer(0), to: amount)
     }
 
-    /// What was kept is said once more by a process that starts: it may not have come to the disk.
+    /// A starting process repeats kept counts, which may not have reached the disk.
     /// - Returns: The keys for which the store refused it.
     func takeUpCounts(_ process: VirtualProcess) -> Set<Key> {
         guard let counts = world.keptCounts[process.disk.name] else { return [] }

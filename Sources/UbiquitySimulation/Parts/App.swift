@@ -2,15 +2,16 @@
 
 import UbiquityCore
 
-/// What an app does: it writes, deletes, batches, asks for too much, and wants to be sure.
+/// A simulated app: it writes, deletes, batches, exceeds limits, and makes sure of its writes.
 final class App {
     unowned let world: World
-    /// Deletions of this app that it still sees: absent keys have no mark.
+    /// The deletions of this app that it still sees. They are listed because absent keys have no
+    /// mark.
     private var deletions: [Key: Int] = [:]
-    /// What it saw after it last wrote a key whose writes merge.
+    /// The values that it saw after it last wrote a key whose writes merge.
     var remembered: [Key: PropertyListValue] = [:]
 
-    /// Answers each refused write with another one that is refused, as an app does that rewrites
+    /// Answers each refused write with another one that is refused, like an app that rewrites
     /// everything in its handler.
     private let isStubborn: Bool
 
@@ -25,7 +26,7 @@ final class App {
         (deletions, remembered) = (other.deletions, other.remembered)
     }
 
-    /// The store shows another account's values now.
+    /// The store now shows another account's values.
     func turn() {
         deletions = [:]
         remembered = [:]
@@ -39,7 +40,7 @@ final class App {
         }
     }
 
-    /// A little of everything, and makes sure.
+    /// A mix of actions, then makes sure that they are saved.
     func work(_ process: VirtualProcess) {
         for _ in 0..<6 { act(process) }
         if !world.mergedKeys.isEmpty { for _ in 0..<6 { merge(process) } }
@@ -57,7 +58,7 @@ final class App {
         case 81..<82: setLongKey(process)
         case 82..<91: synchronize(process)
         case 91..<97: askRoundTrip(process)
-        // A burst: only its last value need ever be sent.
+        // A burst, of which only the last value ever needs to be sent.
         default: for _ in 0..<8 { set(world.plainKey(), process) }
         }
     }
@@ -75,26 +76,26 @@ final class App {
     private func setGroup(_ process: VirtualProcess) {
         guard let group = world.group() else { return }
         write(group + keyBesides(), padding: world.chance.int(0...20), process)
-        // What does so by the clock, does so in all copies at once.
+        // An app that writes at a certain time does so in all copies at once.
         for twin in world.twins(of: process) where world.chance.coin() {
             twin.app.write(group, padding: world.chance.int(0...20), twin)
         }
     }
 
-    /// Each of these keys and, at times, a group.
+    /// Writes each of these keys and, at times, a group.
     func write(each keys: [Key], _ process: VirtualProcess) {
         for key in keys { set(key, process) }
         if world.chance.coin() { setGroup(process) }
     }
 
-    /// Each of these keys that it sees and, at times, a group.
+    /// Removes each of these keys that it sees and, at times, a group.
     func remove(each keys: [Key], _ process: VirtualProcess) {
         for key in keys { remove([key], process) }
         if world.chance.coin() { removeGroup(process) }
     }
 
-    /// At times one that is also written alone, maybe while the transaction waits. Not where several
-    /// processes write: what they write at once under one key is not one transaction.
+    /// At times, a key that is also written alone, perhaps while the transaction waits. Not if
+    /// several processes write: their simultaneous writes of one key are not one transaction.
     private func keyBesides() -> [Key] {
         world.scenario.processes == 1 && world.chance.coin() ? [world.plainKey()] : []
     }
@@ -116,11 +117,11 @@ final class App {
         if let group = world.group() { remove(group, process) }
     }
 
-    /// Something for every process to hear of, in peace.
+    /// Writes something for every process to receive, in peace.
     func probe(_ process: VirtualProcess) { set(world.plainKey(), process) }
 
-    /// One transaction.
-    /// - Parameter padding: Nil: a deletion.
+    /// Makes one transaction.
+    /// - Parameter padding: Nil for a deletion.
     private func write(_ keys: [Key], padding: Int?, _ process: VirtualProcess) {
         if padding == nil, keys.allSatisfy({ process.engine[$0] == nil }) { return }
         let batch = world.newWriteNumber()
@@ -135,7 +136,7 @@ final class App {
         var changes: [Key: Content] = [:]
         for write in writes { changes[write.key] = write.value.map(Content.value) ?? .deleted }
         do throws(LimitViolation) { try process.write(changes) } catch {
-            // A key that is too long is no matter of the store's.
+            // A key that is too long is not the store's concern.
             if case .keyTooLong = error { return }
             return world.journal.note(.refused(process: process.number, Set(keys)))
         }
@@ -143,7 +144,7 @@ final class App {
         world.journal.note(.wrote(process: process.number, writes))
     }
 
-    /// What its handler does.
+    /// The app's notification handler.
     func told(_ notice: Notice, _ process: VirtualProcess) {
         guard isStubborn, notice.reason == .quotaViolation, !world.isPeaceful else { return }
         let plain = notice.keys.intersection(world.scenario.plainKeys).sorted()

@@ -2,10 +2,10 @@
 
 package import UbiquityCore
 
-/// One thing that an app does to a key whose writes merge, drawn by chance from what it sees.
+/// An app's change of a key whose writes merge, drawn at random from what the app sees.
 package struct MergeMove {
     private enum Write {
-        /// As an app does that declares no policy for the key.
+        /// Like an app that declares no policy for the key.
         case plain(Content)
         case proposal(Proposal)
     }
@@ -18,7 +18,7 @@ package struct MergeMove {
     package let key: Key
     package let number: Int
     private var write: Write
-    /// What it comes to, by the parts that it changed.
+    /// Makes the act from the parts that it changed.
     private var act: ([Change]) -> AppProposal.Act
 
     private static let fields = ["f0", "f1", "f2"]
@@ -34,14 +34,15 @@ package struct MergeMove {
     // MARK: - Under the policy
 
     /// - Parameters:
-    ///   - remembered: The value that the app saw when it last wrote; nil: it remembers none.
-    ///   - kept: What a mirror of preferences has counted, with this amount; nil: nobody keeps it.
+    ///   - remembered: The value that the app saw when it last wrote; nil if it remembers none.
+    ///   - kept: The count of a mirror of preferences, including this amount; nil if nobody keeps
+    ///     one.
     package init(
         _ key: Key, _ policy: MergePolicy, number: Int, remembered: PropertyListValue?,
         in engine: borrowing SyncEngine, _ chance: Chance,
         kept: (PropertyListValue) -> KeptCount? = { _ in nil }
     ) {
-        // An app may go on from what it saw when it last wrote, as a mirror of preferences does.
+        // An app may start from what it saw when it last wrote, as a mirror of preferences does.
         let known = engine[key]
         let seen = chance.coin() ? known : remembered ?? known
         switch policy {
@@ -66,7 +67,7 @@ package struct MergeMove {
     private static func count(
         _ key: Key, _ number: Int, _ chance: Chance, _ kept: (PropertyListValue) -> KeptCount?
     ) -> Self {
-        // So many quarters that every order of adding them gives the same.
+        // A multiple of a quarter, so that every order of adding gives the same sum.
         let amount: PropertyListValue =
             chance.perMille(200)
             ? .real(Double(chance.int64(1...9)) / 4) : .integer(chance.int64(1...9))
@@ -118,7 +119,7 @@ package struct MergeMove {
         }
     }
 
-    /// Puts something into a field of a dictionary, or removes what is there.
+    /// Sets a field of a dictionary, or removes it.
     init(
         field: String, of key: Key, number: Int, isClearing: Bool, in engine: borrowing SyncEngine
     ) {
@@ -127,7 +128,7 @@ package struct MergeMove {
 
     static func field(_ chance: Chance) -> String { chance.pick(fields) }
 
-    // MARK: - Instead of all that is there
+    // MARK: - Replacing everything
 
     /// Removes the key.
     package init(
@@ -141,7 +142,7 @@ package struct MergeMove {
         if !chance.coin() { write = .plain(.deleted) }
     }
 
-    /// Writes the key as an app does that declares no policy for it.
+    /// Writes the key like an app that declares no policy for it.
     package init(
         plainly key: Key, _ policy: MergePolicy, number: Int, in engine: borrowing SyncEngine
     ) {
@@ -153,7 +154,8 @@ package struct MergeMove {
 
     // MARK: -
 
-    /// - Returns: What the app did; nil: nothing, for what is not greater changes nothing.
+    /// - Returns: The act; nil if there was none, because a value that is not greater changes
+    ///   nothing.
     package func perform(
         in engine: inout SyncEngine, at now: ClockReading
     ) throws(LimitViolation) -> AppProposal.Act? {
@@ -183,7 +185,7 @@ package struct MergeMove {
 }
 
 extension SyncEngine {
-    /// All that the store has of a key.
+    /// All records of a key in the store.
     fileprivate func records(of key: Key) -> [Key: PropertyListValue] {
         contents.filter { $0.key.whole == key }
     }

@@ -4,7 +4,7 @@ package import UbiquityCore
 
 /// A device's clocks: the wall clock is wrong and may be set, the uptime only drifts.
 package struct VirtualClock: Hashable {
-    /// What the wall clock shows too much, in milliseconds.
+    /// How far the wall clock is ahead, in milliseconds.
     package var error: Int64
     /// How much too fast the uptime runs, in millionths.
     package var drift: Int64 = 0
@@ -24,12 +24,13 @@ package struct VirtualClock: Hashable {
             wall: now + error, uptime: elapsed + elapsed * drift / 1_000_000, boot: boot)
     }
 
-    /// The first moment at which the uptime has come to be so much.
+    /// The first moment at which the uptime has reached this value.
     package func moment(ofUptime uptime: Int64) -> Int64 {
         bootedAt + uptime - uptime * drift / (1_000_000 + drift) + 1
     }
 
-    /// Was not running for so long: the uptime goes on where it was, and the wall clock is late.
+    /// The machine slept for this long: the uptime continues where it was, and the wall clock is
+    /// late.
     mutating func sleep(_ milliseconds: Int64) {
         bootedAt += milliseconds
         error -= milliseconds

@@ -2,27 +2,27 @@
 
 package import UbiquityCore
 
-/// A machine of a person: clocks, disks, a sign-in for all its apps, and processes.
+/// A person's machine: clocks, disks, a sign-in for all its apps, and processes.
 package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     package let number: Int
     private unowned let world: any VirtualWorld
     package private(set) var state = DeviceState()
-    /// The file of the sign-in cannot be read for a while.
+    /// The file of the sign-in is temporarily unreadable.
     var isAccountUnreadable = false
     package var clock: VirtualClock
     package private(set) var isOnline = true
     package private(set) var isRunning = true
     private var disks: [DiskName: VirtualDisk] = [:]
     package private(set) var processes: [Program] = []
-    /// The names that servers gave this device; a clone has those of its original.
+    /// The IDs that servers gave this device. A clone has those of its original.
     private var names: [Int: DeviceID] = [:]
-    /// The clocks of a machine that was copied while it ran, as they were then.
+    /// The clocks of a machine that was copied while running, at that time.
     private var paused: (clock: VirtualClock, since: Int64)?
     var isPaused: Bool { paused != nil }
     /// Older copies of the disks, to be restored.
     private var backup: [DiskName: VirtualDisk.Content] = [:]
 
-    /// - Parameter clockError: What its wall clock shows too much, in milliseconds.
+    /// - Parameter clockError: How far its wall clock is ahead, in milliseconds.
     package init(number: Int, clockError: Int64, world: any VirtualWorld) {
         self.number = number
         self.world = world
@@ -39,7 +39,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         return disk
     }
 
-    /// In the order of their names.
+    /// Sorted by name.
     package var allDisks: [VirtualDisk] {
         disks.values.sorted {
             ($0.name.folder, $0.name.store) < ($1.name.folder, $1.name.store)
@@ -88,9 +88,9 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     /// The account that is signed in.
     package var account: Int? { state.signedIn.flatMap { Int($0.account) } }
 
-    /// - Parameter accountName: What people call it.
+    /// - Parameter accountName: The account's name.
     package func signIn(_ account: Int, accountName: String? = nil) {
-        // As the server draws it: in no order.
+        // As the server draws it, in no order.
         let name = names[account] ?? DeviceID(rawValue: world.chance.number() | 1)
         names[account] = name
         lastAccount = account
@@ -102,7 +102,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         tellProcesses()
     }
 
-    /// Who was signed in last.
+    /// The account that was signed in last.
     private(set) var lastAccount: Int?
 
     package func signOut(wipes: Bool) {
@@ -116,18 +116,18 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         tellProcesses()
     }
 
-    /// Each process looks at the device's state when it hears of a change.
+    /// Each process reads the device's state when it hears of a change.
     private func tellProcesses() {
         for process in processes {
             world.after(world.chance.int64(0...50)) { process.followDevice() }
         }
     }
 
-    /// The folders that had their turn in peace.
+    /// The folders visited since the peace began.
     private var visited: Set<String> = []
 
-    /// Turns to an account that has values here which nobody has looked at since the peace began:
-    /// some may wait to be sent.
+    /// Switches to an account with values here that nobody has looked at since the peace began:
+    /// some may be waiting to be sent.
     /// - Returns: False if there is none.
     func visitNextAccount() -> Bool {
         visited.insert(state.folder)
@@ -144,7 +144,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         world.note(.copied(device: number))
     }
 
-    /// An older copy takes the place of all disks; to be called while no process runs.
+    /// Replaces all disks by older copies. Call this while no process runs.
     func restore() {
         for disk in allDisks {
             disk.content = backup[disk.name] ?? VirtualDisk.Content()
@@ -163,12 +163,12 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         for disk in disks.values { disk.isUnreadable = isUnreadable }
     }
 
-    /// Whether a process can begin with this store.
+    /// Whether a process can start with this store.
     func canOpen(_ store: Int) -> Bool {
         !isAccountUnreadable && !disk(store, folder: state.folder).isUnreadable
     }
 
-    /// Has what another machine has, and its clocks when it goes on.
+    /// Copies another machine, including its clocks once it continues.
     func pause(as original: VirtualDevice<Program>) {
         become(original)
         paused = (original.clock, world.now)
@@ -182,7 +182,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         world.note(.paused(device: number, milliseconds: world.now - since))
     }
 
-    /// Takes over all that another machine has: names, sign-in and disks.
+    /// Copies all of another machine's state: IDs, sign-in and disks.
     func become(_ original: VirtualDevice<Program>) {
         state = original.state
         names = original.names
@@ -193,14 +193,14 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     }
 }
 
-/// A process with one store, as its device knows it.
+/// A process with one store, from its device's point of view.
 package protocol VirtualProgram: AnyObject {
-    /// The device's sign-in is another one.
+    /// The device's sign-in has changed.
     func followDevice()
 
     /// The device lost its connection.
     func cutStream()
 
-    /// Ends it without a word.
+    /// Ends it abruptly.
     func kill()
 }

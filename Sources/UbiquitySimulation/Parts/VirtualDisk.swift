@@ -2,36 +2,36 @@
 
 package import UbiquityCore
 
-/// One store's file on a device, as its processes share it.
+/// One store's file on a device, shared by its processes.
 ///
-/// A save happens wholly or not at all, and what it was told to have saved stays, as SQLite
-/// promises with its write-ahead log and a flush for each commit: a torn last write is no write.
+/// A save is atomic and durable, as SQLite promises with its write-ahead log and a flush for each
+/// commit: a torn last write is no write.
 package final class VirtualDisk {
-    /// What is on it. A value, so that a copy is a backup.
+    /// The content. A value, so that a copy is a backup.
     package struct Content {
         package var version: Int64 = 0
         var entries: [Key: (entry: StoredEntry, version: Int64)] = [:]
         var meta = StoredMeta()
         package var refused: [RefusedWrite] = []
-        /// All that ever waited here for the server.
+        /// All records that ever waited here for the server.
         var everWaited: Set<Record> = []
     }
 
     package let name: DiskName
     package var content = Content()
     package var isFull = false
-    /// Nothing can be read from it for a while.
+    /// Temporarily unreadable.
     var isUnreadable = false
-    /// Who was stopped in the middle of a save: nobody else can save.
+    /// The process that was stopped in the middle of a save. No other process can save.
     weak var writer: (any VirtualDiskUser)?
-    /// The processes that have it open, in the order in which they came; the first one leads.
+    /// The processes that have it open, in order of arrival. The first one leads.
     package private(set) var processes: [any VirtualDiskUser] = []
 
     package init(name: DiskName) { self.name = name }
 
     package var version: Int64 { content.version }
 
-    /// What an app would see that opens it.
+    /// The values that an app would see when opening it.
     package var values: [Key: PropertyListValue] {
         content.entries.values.reduce(into: [:]) { values, stored in
             let record = stored.entry.pending?.record ?? stored.entry.confirmed
@@ -63,13 +63,13 @@ package final class VirtualDisk {
         return .saved(version: content.version)
     }
 
-    /// The first to come gets the lead.
+    /// Opens the disk. The first process gets the lead.
     package func open(by process: any VirtualDiskUser) {
         processes.append(process)
         if processes.count == 1 { process.getLead(of: self) }
     }
 
-    /// Passes the lead on.
+    /// Closes the disk and passes the lead on.
     package func close(by process: any VirtualDiskUser) {
         let led = processes.first === process
         forget(process)
@@ -81,7 +81,7 @@ package final class VirtualDisk {
 
 /// A process that has a disk open.
 package protocol VirtualDiskUser: AnyObject {
-    /// It is this one that holds the connection to the server from now on.
+    /// This process holds the connection to the server from now on.
     func getLead(of disk: VirtualDisk)
 
     /// Another process saved.

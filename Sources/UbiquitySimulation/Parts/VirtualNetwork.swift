@@ -2,10 +2,10 @@
 
 package import UbiquityCore
 
-/// Requests and their answers: late, lost, doubled, out of order, slow.
+/// Requests and their answers: late, lost, duplicated, out of order, slow.
 package final class VirtualNetwork {
     private unowned let world: any VirtualWorld
-    /// The server waits no longer for a request to be whole, in milliseconds.
+    /// The server's timeout for receiving a whole request, in milliseconds.
     private let requestMillisecondsMax: Int64
 
     private static let timeouts: ClosedRange<Int64> = 1_000...30_000
@@ -15,15 +15,15 @@ package final class VirtualNetwork {
         self.requestMillisecondsMax = requestMillisecondsMax
     }
 
-    /// Of the answers that come, the first counts.
+    /// Only the first answer to arrive counts.
     private final class Exchange {
         var isDone = false
     }
 
     /// - Parameters:
-    ///   - bytes: How long the request is.
-    ///   - answerBytes: How long an answer is.
-    ///   - serve: What the server does with the request; it answers once, now or later.
+    ///   - bytes: The size of the request.
+    ///   - answerBytes: The size of an answer.
+    ///   - serve: The server's handler of the request. It answers once, now or later.
     ///   - done: Called once.
     package func request<Answer>(
         on line: any VirtualLine, bytes: Int = 0,
@@ -55,7 +55,7 @@ package final class VirtualNetwork {
             return world.after(requestMillisecondsMax, giveUp)
         }
         transfer(milliseconds: time + line.delay(.there), giveUp: giveUp, done: arrive)
-        // A proxy between may send it again, also long after the answer.
+        // A proxy may send it again, even long after the answer.
         if line.strikes(.duplicate) {
             world.after(time + line.delay(.there) + world.chance.int64(0...60_000), arrive)
         }
@@ -78,7 +78,7 @@ package final class VirtualNetwork {
         }
     }
 
-    /// Bytes move all the time, and the client sees each second how many.
+    /// Transfers bytes continuously. The client checks the progress every second.
     private func transfer(
         milliseconds: Int64, giveUp: @escaping () -> Void, done: @escaping () -> Void
     ) {
@@ -98,14 +98,14 @@ package final class VirtualNetwork {
     }
 }
 
-/// The way between one machine and the server, as it is at the moment.
+/// The connection between one machine and the server in its current state.
 package protocol VirtualLine: AnyObject {
-    /// The machine's.
+    /// The machine's number.
     var number: Int { get }
 
     var isOnline: Bool { get }
 
-    /// How long one way takes, in milliseconds; drawn anew each time.
+    /// The latency of one direction in milliseconds, drawn at random each time.
     func delay(_ direction: Direction) -> Int64
 
     var quality: LineQuality { get }
@@ -117,11 +117,11 @@ package protocol VirtualLine: AnyObject {
 /// From a device to the server, or back.
 package enum Direction: Sendable { case there, back }
 
-/// What a line is like for as long as it is there.
+/// The permanent qualities of a line.
 package struct LineQuality: Hashable, Sendable {
-    /// A proxy keeps back what an answer brings until the answer has ended: a stream brings nothing.
+    /// A proxy holds back an answer's data until it has ended, so a stream brings nothing.
     package var isBuffering = false
-    /// Nil: any.
+    /// Nil means unlimited.
     package var bytesPerSecond: Int?
 
     package init(isBuffering: Bool = false, bytesPerSecond: Int? = nil) {
@@ -129,14 +129,14 @@ package struct LineQuality: Hashable, Sendable {
         self.bytesPerSecond = bytesPerSecond
     }
 
-    /// How long so many bytes take.
+    /// The time to transfer this many bytes.
     func milliseconds(for bytes: Int) -> Int64 {
         bytesPerSecond.map { Int64(bytes) * 1_000 / Int64($0) } ?? 0
     }
 }
 
 extension Record {
-    /// About what it takes on the wire.
+    /// The approximate size on the wire.
     fileprivate var virtualBytes: Int {
         50 + key.string.utf8.count + (content.value?.quotaBytes ?? 0)
     }

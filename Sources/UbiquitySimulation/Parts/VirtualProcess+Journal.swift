@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// What it tells the journal.
+/// Reports to the journal.
 extension VirtualProcess {
     /// The app's observers are called a little later.
     func notify(_ notice: Notice) {
@@ -21,9 +21,9 @@ extension VirtualProcess {
         tell(.engine(.notified))
     }
 
-    /// Tells the engine, and looks what the app would see change.
-    /// - Parameter refused: What the app is told of also where it shows no difference: the deletion
-    ///   of what the server never had.
+    /// Passes an event to the engine and reports changes that are visible to the app.
+    /// - Parameter refused: Keys reported even without a visible difference: deletions of what the
+    ///   server never had.
     func handle(_ event: Driver.Event, refused: Set<Key> = []) {
         let cause = Observation.Cause(event, engine)
         guard let cause else { return driver.handle(event, at: device.reading) }
@@ -51,7 +51,7 @@ extension VirtualProcess {
     }
 
     func noteReceived(_ cursor: Cursor) {
-        // What the engine does not resume from, it does not claim to have.
+        // The engine only claims to have what it resumes from.
         guard engine.meta.cursor == cursor, let position = Position(cursor), let address else {
             return
         }
@@ -61,7 +61,7 @@ extension VirtualProcess {
                 own: engine.ownRecords))
     }
 
-    /// What waits when the first download comes, on keys that the server has.
+    /// Reports the writes that the first download discards, on keys that the server has.
     func noteDiscards(_ changes: ChangeSet, by event: SyncEngine.Event) {
         guard changes.isWhole, !engine.meta.hasCompletedFirstSync,
             world.scenario.firstSync == .serverWins
@@ -72,20 +72,20 @@ extension VirtualProcess {
         let keys = Set(changes.records.map(\.key)).filter {
             world.mergedKeys[$0.whole] == nil
         }
-        // Of a key whose writes merge, an app without its policy may have written plainly.
+        // Of a key whose writes merge, an app without its policy may have made a plain write.
         let plain = engine.ownRecords.subtracting(after.ownRecords).filter { !$0.isPart }
         world.journal.note(.discarded(disk: disk.name, keys.union(plain)))
     }
 }
 
 extension Observation.Cause {
-    /// Why the app may see something else after this event; nil: it may not.
+    /// The reason the app may see a change after this event; nil if it may not.
     fileprivate init?(_ event: Driver.Event, _ engine: borrowing SyncEngine) {
         switch event {
         case .engine(.streamReceived(_, .changes(let changes))),
             .engine(.pulled(_, let changes)):
             self = changes.isWhole && !engine.meta.hasCompletedFirstSync ? .firstDownload : .server
-        // Stamps become final, and some writes turn out to be older than what the server has.
+        // Stamps become final, and some writes turn out to be older than the server's.
         case .engine(.streamReceived), .engine(.pushFailed): self = .server
         case .engine(.saveConflicted), .fileRead: self = .otherProcess
         case .engine(.pushAnswered): self = .answer

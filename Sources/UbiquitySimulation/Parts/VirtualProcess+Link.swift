@@ -14,13 +14,13 @@ extension VirtualProcess: VirtualListener {
 
     func received(_ message: StreamMessage, on stream: Int) {
         whenRunning { [self] in
-            // Before the engine knows, for what it discards is to be noted.
+            // Before the engine handles it, because discarded writes must be reported.
             if case .changes(let changes) = message {
                 noteDiscards(changes, by: .streamReceived(stream, message))
             }
             handle(.engine(.streamReceived(stream, message)))
             switch message {
-            // What was not taken was not received.
+            // Changes that were rejected were not received.
             case .changes(let changes):
                 if engine.meta.cursor == changes.cursor { noteReceived(changes.cursor) }
             case .ready(let cursor, _): noteReceived(cursor)
@@ -98,8 +98,8 @@ extension VirtualProcess: VirtualListener {
 
     static let reset = LinkFailure(.unreachable, "reset")
 
-    /// - Parameter failure: What becomes of it where nobody answers.
-    /// - Returns: Its number here.
+    /// - Parameter failure: The event if there is no answer.
+    /// - Returns: The request's number here.
     func begin(_ failure: SyncEngine.Event) -> Int {
         let request = (requests.keys.max() ?? 0) + 1
         requests[request] = failure

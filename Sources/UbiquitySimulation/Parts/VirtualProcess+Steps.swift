@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// What the driver's steps are in virtual time.
+/// Carries out the driver's steps in virtual time.
 extension VirtualProcess {
     func perform(_ step: Driver.Step, _ before: [Key: PropertyListValue]) {
         switch step {
@@ -103,7 +103,7 @@ extension VirtualProcess {
         }
     }
 
-    /// Writes it to the disk.
+    /// Writes the batch to the disk.
     func keep(_ batch: SaveBatch) -> SaveOutcome {
         let outcome = disk.save(batch)
         if case .saved = outcome {

@@ -2,7 +2,8 @@
 
 import UbiquityCore
 
-/// One process with one store: the engine and the driver that ship, in virtual time. It decides nothing.
+/// One process with one store: the engine and driver that ship, in virtual time. Makes no
+/// decisions.
 final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     let number: Int
     unowned let device: SimulatedDevice
@@ -10,30 +11,30 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     unowned let world: World
     var driver: Driver
     var disk: VirtualDisk
-    /// The one that was opened last.
+    /// The disk that was opened last.
     var opened: VirtualDisk?
-    /// The disk could be opened.
+    /// Whether the disk could be opened.
     var isOpen = true
     private(set) var isAlive = true
     let app: App
     var saving: SaveBatch?
-    /// What is to happen to it during its next save.
+    /// An event that happens during the next save.
     var duringSave: (() -> Void)?
-    /// The disk is to keep its next save, and to say that it did not.
+    /// The disk is to keep the next save, but report a failure.
     var losesSaveAnswer = false
     var synchronizing: [(Bool) -> Void] = []
     private var wakes = 0
-    /// How often time alone had it look for something to do, since faults have ended.
+    /// The number of wakes caused by time alone since the faults ended.
     private(set) var wakesInPeace = 0
     var streams: [Int: VirtualStream] = [:]
-    /// Where the link goes.
+    /// The destination of the link.
     var address: (store: StoreName, device: DeviceID)?
-    /// What becomes of the requests under way, and of broken streams, where nobody answers.
+    /// The events for requests under way, and for broken streams, if there is no answer.
     var requests: [Int: SyncEngine.Event] = [:]
     var isChanged = true
-    /// What the app is about to be told.
+    /// The notice about to be posted to the app.
     var posting: Notice?
-    /// What came while it was stopped; nil: it runs.
+    /// The work that arrived while the process was stopped; nil while it runs.
     private var missed: (work: [() -> Void], since: Int64)?
 
     init(device: SimulatedDevice, store: Int, world: World) {
@@ -58,8 +59,8 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         app.start(self)
     }
 
-    /// The process of another machine, with all that it has in its memory: its machine was copied while
-    /// it ran. It begins stopped.
+    /// Makes the process of a copied machine, with everything that the original has in memory. It
+    /// is stopped at first.
     init(copying original: VirtualProcess, on device: SimulatedDevice) {
         number = original.world.newProcessNumber()
         self.device = device
@@ -77,7 +78,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         world.journal.note(.resumed(process: number, disk: disk.name, from: original.number))
         disk.open(by: self)
         if saving != nil { endSave() }
-        // Its connections have broken, and what it was told while it was stopped it is told again.
+        // Its connections are broken, and what it was told while stopped is repeated.
         let broken = original.streams.keys.sorted().map {
             SyncEngine.Event.streamEnded($0, Self.reset)
         }
@@ -94,7 +95,8 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
 
     var engine: SyncEngine { _read { yield driver.engine } }
 
-    /// Whether its app knows the rule for keys that have one of the app's own; others see the later value.
+    /// Whether its app declares the rule for keys with a rule of the app's own. Other apps see the
+    /// later value.
     var declaresRule: Bool { number % 2 == 0 }
 
     // MARK: - For the app
@@ -114,7 +116,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         return try move.perform(in: &driver.engine, at: device.reading)
     }
 
-    /// What `synchronize()` does; it calls back when it returns.
+    /// `synchronize()`: calls back when it returns.
     func synchronize(_ done: @escaping (Bool) -> Void) {
         synchronizing.append(done)
         tell(.synchronize)
@@ -125,7 +127,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         return driver.engine.requestSync(at: device.reading)
     }
 
-    // MARK: - For those around it
+    // MARK: - For the parts around it
 
     func getLead(of disk: VirtualDisk) {
         whenRunning { [self] in
@@ -137,7 +139,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
 
     func followDevice() { tell(.accountSignalled) }
 
-    /// With a stream, or without one where there can be none.
+    /// With a stream, or without one if none is possible.
     var isConnected: Bool {
         switch engine.status.link.state {
         case .connected: true
@@ -152,12 +154,12 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
             > world.scenario.streamsMax
     }
 
-    /// Perhaps by connections that are dead without a word.
+    /// Perhaps by connections that died silently.
     private var areStreamsTaken: Bool {
         device.account.map { world.server.hasAllStreams($0) } ?? false
     }
 
-    /// Ends without a word. The save under way is on the disk, or is not.
+    /// Ends abruptly. The save under way is on disk, or is not.
     func kill() {
         if let saving, world.chance.coin(), !disk.isFull, isOpen {
             if case .saved = keep(saving) { ringBell() }
@@ -170,7 +172,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         world.journal.note(.ended(process: number))
     }
 
-    /// Its streams and its disk hold it, and it them.
+    /// Breaks the reference cycles with its streams and its disk.
     func letGo() {
         streams = [:]
         disk.forget(self)
@@ -181,8 +183,8 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
 
     var isStopped: Bool { missed != nil }
 
-    /// Does nothing from now on, and keeps what it has: its lease, its connections, and the lock on the
-    /// file that it was writing.
+    /// Pauses the process, which keeps its lease, its connections, and the lock on a file that it
+    /// was writing.
     func stop() {
         guard isAlive, missed == nil else { return }
         missed = ([], world.now)
@@ -199,7 +201,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
 
     private func unlock() { if disk.writer === self { disk.writer = nil } }
 
-    /// Does it now, or when the process goes on; not if it is no more.
+    /// Runs the closure now, or when the process continues, or never if it has ended.
     func whenRunning(_ body: @escaping () -> Void) {
         guard isAlive else { return }
         if missed == nil { body() } else { missed?.work.append(body) }
@@ -227,7 +229,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         scheduleWake()
     }
 
-    /// - Returns: With what the app saw before, if the step turns to another file.
+    /// - Returns: The step, with the values that the app saw before if it switches to another file.
     private func next() -> (Driver.Step, before: [Key: PropertyListValue])? {
         let before = driver.isLeaving || !isOpen ? engine.values : [:]
         return driver.next(at: device.reading).map { ($0, before) }

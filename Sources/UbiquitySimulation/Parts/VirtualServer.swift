@@ -2,16 +2,16 @@
 
 package import UbiquityCore
 
-/// The server: group commits with a flush before the answer, streams, and epochs. What it decides
-/// is decided by the rules that ship.
+/// The server: group commits with a flush before the answer, streams, and epochs. Its decisions are
+/// made by the rules that ship.
 package final class VirtualServer {
     private unowned let world: any VirtualWorld
-    /// What is on stable storage. A value, so that a copy is a backup.
+    /// The content of stable storage. A value, so that a copy is a backup.
     package private(set) var stores: [StoreName: VirtualStore] = [:]
     package private(set) var isRunning = true
-    /// Counts the starts: what an earlier run was about to do is not done.
+    /// The number of starts. Pending actions of an earlier run are dropped.
     private var run = 1
-    /// How long it ran in its earlier runs, and since when it runs.
+    /// The running time of earlier runs, and the start of the current one.
     private var ran: Int64 = 0
     private var startedAt: Int64
     package var clockError: Int64 = 0 {
@@ -20,26 +20,26 @@ package final class VirtualServer {
     private var greatestError = Int64.min
     package var limits: StoreLimits
     package var allowance: Allowance
-    /// Streams that an account may have.
+    /// The maximum of streams for an account.
     package var streamsMax = Int.max
     /// See ``PushAdmission/partsMax``.
     package var partsMax = 60
-    /// Of what it has folded of counters.
+    /// The rule for dropping folded increments of counters.
     package var foldsForgetting = ForgettingRule.folded
-    /// How long a flush takes at most, in milliseconds.
+    /// The longest time of a flush, in milliseconds.
     private let flushMax: Int64
-    /// Milliseconds that each commit takes in addition.
+    /// The additional time of each commit, in milliseconds.
     package var slowness: Int64 = 0
-    /// Refuses everybody's credential until then.
+    /// Refuses all credentials until then.
     package var deniesUntil: Int64 = 0
-    /// Answers everybody that it is busy until then.
+    /// Answers that it is busy until then.
     package var isBusyUntil: Int64 = 0
     private var buckets: [Client: TokenBucket] = [:]
     private var waiting: [Waiting] = []
     private var isCommitting = false
     private var group: [Waiting] = []
     private var streams: [StoreName: [Subscriber]] = [:]
-    /// What was seen of devices, and is lost if the server ends before it is noted.
+    /// Last-seen information, which is lost if the server ends before it is stored.
     private var sightings: [Passage: Int64] = [:]
     private var seen: [Client: Int64] = [:]
     /// The disk refuses the next commit.
@@ -56,7 +56,7 @@ package final class VirtualServer {
         var device: DeviceID
     }
 
-    /// A stream that is subscribed. Until it has read the store, what is committed waits.
+    /// A subscribed stream. Commits wait until it has read the store.
     private final class Subscriber {
         let stream: VirtualStream
         var start: StreamStart?
@@ -85,7 +85,7 @@ package final class VirtualServer {
         var reply: (Result<PushAnswer, LinkFailure>) -> Void
     }
 
-    /// So short that runs of some minutes see what they do.
+    /// Short enough to take effect in runs of some minutes.
     private static let forgetting = ForgettingRule(
         rememberedMilliseconds: 20_000, liveMilliseconds: 60_000, deletionsMax: 3)
 
@@ -101,10 +101,10 @@ package final class VirtualServer {
 
     package var now: Int64 { world.now + clockError }
 
-    /// How long it has run, all its runs together.
+    /// The running time of all runs together.
     private var running: Int64 { ran + (isRunning ? world.now - startedAt : 0) }
 
-    /// What its clock would show if it never had been set back.
+    /// The time that its clock would show if it had never been set back.
     var greatestNow: Int64 { world.now + max(greatestError, clockError) }
 
     // MARK: - Requests
@@ -159,8 +159,8 @@ package final class VirtualServer {
         return changes
     }
 
-    /// What changed since the cursor, then each commit as it happens. Others commit between the
-    /// subscription and the reading.
+    /// Sends the changes since the cursor, then each commit as it happens. Others may commit
+    /// between the subscription and the read.
     package func open(_ stream: VirtualStream, since cursor: Cursor?) {
         do throws(LinkFailure) {
             try admit()
@@ -193,7 +193,7 @@ package final class VirtualServer {
         streams[stream.store]?.contains { $0.stream === stream } ?? false
     }
 
-    /// Whether the account has as many streams as it may have.
+    /// Whether the account has reached its maximum of streams.
     package func hasAllStreams(_ account: Int) -> Bool {
         streams.reduce(0) { $0 + ($1.key.account == account ? $1.value.count : 0) } >= streamsMax
     }
@@ -230,7 +230,7 @@ package final class VirtualServer {
         startCommit()
     }
 
-    /// The disk refuses what it is to write: nothing of the group was stored.
+    /// The disk refuses the write: nothing of the group was stored.
     private func refuse(_ group: [Waiting]) -> [() -> Void] {
         group.map { waiting in
             { waiting.reply(.failure(LinkFailure(.busy(retryAfterMilliseconds: 5_000), "disk"))) }
@@ -238,7 +238,7 @@ package final class VirtualServer {
     }
 
     /// Writes the group to stable storage.
-    /// - Returns: What is to be said of each push afterwards.
+    /// - Returns: The replies to each push, to be sent afterwards.
     private func commit(_ group: [Waiting]) -> [() -> Void] {
         group.map { waiting in
             var store = stores[waiting.store] ?? VirtualStore()
@@ -282,7 +282,7 @@ package final class VirtualServer {
 
     // MARK: - Faults
 
-    /// Ends without a word. What was being committed is on stable storage or is not; nobody is told.
+    /// Ends abruptly. The commit under way is on stable storage or is not; nobody is told.
     package func crash() {
         guard isRunning else { return }
         ran = running
@@ -312,7 +312,7 @@ package final class VirtualServer {
 
     func makeBackup() { backup = stores }
 
-    /// Takes an older copy of its storage; starts with it.
+    /// Replaces its storage by an older copy, and starts with it.
     func restore() { restore(backup) }
 
     package func restore(_ backup: [StoreName: VirtualStore]) {
@@ -352,7 +352,7 @@ package final class VirtualServer {
         for name in stores.keys { stores[name]?.forgetFolded(rule, running: running) }
     }
 
-    /// Its clock shows what it would if it never had been set back: nobody has to wait for that time.
+    /// Sets its clock to the time without any set-backs, so that nobody has to wait for it.
     func setClockForward() { clockError = max(greatestError, clockError) }
 
     func refuseCommit() { refusesCommit = true }

@@ -7,7 +7,7 @@ package struct VirtualStore {
     private struct Kept {
         var record: Record
         var revision: Int64
-        /// The server's running time then.
+        /// The server's running time at the commit.
         var committed: Int64
     }
 
@@ -25,7 +25,7 @@ package struct VirtualStore {
 
     package var records: [Key: Record] { kept.mapValues(\.record) }
 
-    /// All that were ever folded, for who checks.
+    /// All increments ever folded, for checkers.
     package var increments: [FoldedIncrement] { folded.values.map(\.increment) }
 
     mutating func admit(
@@ -68,11 +68,11 @@ package struct VirtualStore {
             horizon: state.horizon)
     }
 
-    /// Takes note that a device has everything up to there. Not the maximum of what it had: a device
-    /// restored from its own older copy has less.
+    /// Records that a device has everything up to this revision. Not the maximum of earlier ones: a
+    /// device restored from its own backup has less.
     mutating func pass(_ revision: Int64, by device: DeviceID) { passed[device] = revision }
 
-    /// - Parameter isLive: Whether a device was seen lately.
+    /// - Parameter isLive: Whether a device was seen recently.
     mutating func forget(
         _ rule: ForgettingRule, running: Int64, isLive: (DeviceID) -> Bool
     ) -> [Record] {
@@ -94,7 +94,7 @@ package struct VirtualStore {
         return forgotten.map(\.record)
     }
 
-    /// Forgets what was folded long ago.
+    /// Drops increments that were folded long ago.
     mutating func forgetFolded(_ rule: ForgettingRule, running: Int64) {
         let known = folded.values.filter { !$0.isForgotten }
             .sorted { $0.increment.mark < $1.increment.mark }

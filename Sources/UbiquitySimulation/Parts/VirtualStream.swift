@@ -2,25 +2,25 @@
 
 package import UbiquityCore
 
-/// A stream of changes: in order and without gaps until it breaks, as a connection is.
+/// A stream of changes: in order and without gaps until it breaks, like a connection.
 package final class VirtualStream {
-    /// In the order in which streams were opened, of all processes.
+    /// Numbers the streams of all processes in the order in which they were opened.
     package let id: Int
     let store: StoreName
     let device: DeviceID
     private unowned let world: any VirtualWorld
     private let listener: any VirtualListener
-    /// The listener's name for it.
+    /// The listener's number for it.
     private let number: Int
     private let openedAt: Int64
     private var isOpen = true
     /// Nothing arrives any more, and nobody has noticed.
     package private(set) var isHalfOpen = false
     private var lastArrival: Int64 = 0
-    /// What a proxy keeps back.
+    /// The messages that a proxy holds back.
     private var kept: [StreamMessage] = []
 
-    /// How long a client listens to silence; the server gives a sign of life more often.
+    /// How long a client waits in silence. The server sends keep-alives more often.
     private static let silenceMax = TransferPatience.streamMilliseconds(keepAliveSeconds: 0)
 
     package init(
@@ -66,7 +66,7 @@ package final class VirtualStream {
         }
     }
 
-    /// The client hears nothing and gives up.
+    /// The client receives nothing and gives up.
     private func waitInVain() {
         world.after(Self.silenceMax) { [self] in
             guard isOpen else { return }
@@ -75,7 +75,7 @@ package final class VirtualStream {
         }
     }
 
-    /// Ends it with a word.
+    /// Ends it with a message.
     package func breakOff(_ failure: LinkFailure?) {
         guard isOpen else { return }
         bringKept()
@@ -99,9 +99,9 @@ package final class VirtualStream {
         }
     }
 
-    // MARK: - In between
+    // MARK: - The network
 
-    /// Breaks in the middle: what is under way is lost.
+    /// Breaks in the middle: messages under way are lost.
     package func cut() {
         guard isOpen else { return }
         world.server.forget(self)
@@ -135,14 +135,14 @@ package final class VirtualStream {
     }
 }
 
-/// Who opened a stream.
+/// The process that opened a stream.
 package protocol VirtualListener: AnyObject {
     var line: any VirtualLine { get }
 
-    /// - Parameter stream: The listener's name for it.
+    /// - Parameter stream: The listener's number for it.
     func received(_ message: StreamMessage, on stream: Int)
 
-    /// - Parameter failure: Nil: the server ended it in peace.
+    /// - Parameter failure: Nil if the server ended it normally.
     func streamEnded(_ stream: Int, _ failure: LinkFailure?)
 }
 

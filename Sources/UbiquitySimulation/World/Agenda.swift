@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is going to happen, in the order of time; at one time, in the order in which it was planned.
+/// The scheduled events in the order of their times. Events of the same time are in the order of
+/// scheduling.
 package struct Agenda {
     private struct Item {
         var time: Int64

@@ -15,8 +15,8 @@ extension World {
         return stories
     }
 
-    /// A machine is away, and removes counters as it knows them. Others count meanwhile, so that the server
-    /// folds that, remove it as well, and count again.
+    /// A machine is away and removes counters as it knows them. Meanwhile others count, so that the
+    /// server folds these counts, remove them as well, and count again.
     private func eraseApart(_ device: SimulatedDevice) {
         for process in others(than: device).prefix(1) { process.app.countAll(process) }
         after(spreading) { [self] in
@@ -38,7 +38,8 @@ extension World {
         }
     }
 
-    /// A machine is away, and its apps count on; the server folds what it has of them, and forgets that.
+    /// A machine is away and its apps continue to count. The server folds its earlier counts and
+    /// drops the increments.
     private func missFolding(_ device: SimulatedDevice) {
         for process in running(device).prefix(1) { process.app.countAll(process) }
         after(spreading) { [self] in
@@ -60,7 +61,7 @@ extension World {
         }
     }
 
-    /// A server becomes what it was before it folded what was counted.
+    /// A server is restored from before it folded counts.
     private func restoreUnfolded(_ device: SimulatedDevice) {
         for process in running(device).prefix(1) { process.app.countAll(process) }
         after(spreading) { [self] in

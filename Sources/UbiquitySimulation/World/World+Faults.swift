@@ -3,7 +3,7 @@
 import UbiquityCore
 
 extension World {
-    /// The next fault comes after some time, one of those that this run has.
+    /// Schedules the next fault, one of those in this run.
     func planFault() {
         let faults = Fault.allCases.filter { scenario.faults.contains($0) }
         after(chance.interval(mean: scenario.faultInterval)) { [self] in
@@ -13,7 +13,7 @@ extension World {
         }
     }
 
-    /// How long something is away, in milliseconds: moments to days.
+    /// A duration of absence in milliseconds: from moments to days.
     func absence() -> Int64 {
         chance.interval(mean: chance.pick([100, 5_000, 120_000, 4_000_000, 90_000_000]))
     }
@@ -52,7 +52,7 @@ extension World {
         case .limitsChange: changeLimits()
         case .commitRefused: server.refuseCommit()
         case .flood:
-            // A slow line would be busy with it for the rest of the run.
+            // A slow line would be busy with this for the rest of the run.
             guard scenario.qualities.isEmpty else { return }
             for stream in streams(of: device) { flood(stream) }
         case .serverClockWeeks: setServerClockWrong()
@@ -79,7 +79,7 @@ extension World {
 
     private func killProcess(of device: SimulatedDevice) {
         guard let process = device.processes.randomOne(chance) else { return }
-        // Two of three in the middle of a save: that is when it matters.
+        // In two of three cases in the middle of a save, when it matters.
         if chance.perMille(667) {
             process.duringSave = { [self] in kill(process) }
         } else {
@@ -89,7 +89,7 @@ extension World {
 
     private func kill(_ process: VirtualProcess) {
         let device = process.device
-        // A machine that stands still starts nothing: its clocks do not go on.
+        // A paused machine starts nothing: its clocks do not advance.
         guard !isPeaceful, process.isAlive, !device.isPaused else { return }
         device.kill(process)
         after(absence()) { [self] in
@@ -116,18 +116,18 @@ extension World {
             process.stop()
             after(absence()) { process.goOn() }
         }
-        // Half in the middle of a save.
+        // In half of the cases in the middle of a save.
         if chance.coin() { process.duringSave = stop } else { stop() }
     }
 
-    /// The machine goes on as another one too, at once or later, with all that it has in its memory.
+    /// The machine also continues as another one, at once or later, with everything in its memory.
     private func resumeSnapshot(of original: SimulatedDevice) {
         guard original.isRunning else { return }
         let device = copy(original)
         after(chance.coin() ? 0 : absence()) { [self] in goOn(device) }
     }
 
-    /// Ends that the machine, or a process of it, does nothing.
+    /// Ends the pause of the machine or of its processes.
     func goOn(_ device: SimulatedDevice) {
         device.resume()
         noteClocks()
@@ -167,7 +167,7 @@ extension World {
         after(absence()) { [self] in server.slowness = 0 }
     }
 
-    /// Whoever set it notices, sooner or later.
+    /// The operator notices and corrects it, sooner or later.
     func setServerClockWrong() {
         let error = chance.int64(-28...28) * 86_400_000
         server.clockError += error
@@ -177,7 +177,7 @@ extension World {
         }
     }
 
-    /// A server that was taken over sends more than any store may have.
+    /// Sends more than any store may have, like a server under an attacker's control.
     private func flood(_ stream: VirtualStream) {
         guard let cursor = Cursor("flood") else { return }
         stream.send(

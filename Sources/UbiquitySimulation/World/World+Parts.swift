@@ -4,12 +4,12 @@ import UbiquityCore
 
 typealias SimulatedDevice = VirtualDevice<VirtualProcess>
 
-/// What the parts of a simulation stand in.
+/// The environment of a simulation's parts.
 extension World: VirtualWorld {
-    /// Of a thousand, how many requests suffer from a fault that the run has.
+    /// The number of requests in a thousand that suffer from a fault of the run.
     private static let oftenPerMille = 60
 
-    /// When an app is started again whose store could not be opened.
+    /// The delay before an app whose store could not be opened is started again.
     private static let relaunchMilliseconds: Int64 = 1_000
 
     func delay(of device: Int, _ direction: Direction) -> Int64 {
@@ -38,7 +38,7 @@ extension World: VirtualWorld {
             number: number, clockError: chance.int64(-hours...hours), world: self)
     }
 
-    /// As apps do at their start.
+    /// Declares the rule, as apps do at their start.
     func declareRule(in engine: inout SyncEngine) {
         for (key, policy) in mergedKeys where policy == .register {
             engine.setPolicy(policy, resolver: AppProposal.resolver, for: key)

@@ -3,27 +3,28 @@
 import UbiquityCore
 
 extension World {
-    /// How long everything may take to settle when the faults have ended, in milliseconds: the
-    /// longest that a device leaves a server alone (after a refused credential) and what it takes to
-    /// notice a silent connection, and then the sending.
+    /// The maximum time for everything to settle after the faults have ended, in milliseconds: the
+    /// longest pause of a device (after a refused credential), the time to notice a silent
+    /// connection, and the time to send.
     static let settlingMilliseconds: Int64 = 300_000 + 60_000 + 60_000
-    /// How long a change takes to be everywhere when all are connected, at most.
+    /// The maximum time for a change to reach all connected devices.
     static let spreadingMilliseconds: Int64 = 20_000
-    /// How much longer where devices have no streams: the longest pause, and that of an attempt.
+    /// The additional time if devices have no streams: the longest pause, and that of an attempt.
     static let pollingMilliseconds: Int64 = 130_000
-    /// How much longer where lines are slow.
+    /// The additional time if lines are slow.
     static let slownessMilliseconds: Int64 = 300_000
-    /// How much longer for each clone: those of one device share its allowance.
+    /// The additional time for each clone, because clones of one device share its allowance.
     static let spreadingMillisecondsPerClone: Int64 = 5_000
 
-    /// All faults end, and all machines run; then everything must come to agree. Every account
+    /// Ends all faults and runs all machines; then everything must come to agree. Every account
     /// gets its turn on each device that has its values.
     func settle() {
-        // At times the last fault of all, with answers under way.
+        // At times as the last fault of all, with answers under way.
         if scenario.faults.contains(.serverRestore), chance.coin() { server.restore() }
         makePeace()
         endFaults()
-        // A server that was restored and whose clock was set back takes no later times than it has.
+        // A restored server whose clock was set back accepts no later timestamps than its own clock
+        // permits.
         pass(server.greatestNow - server.now + settlingMilliseconds)
         while journal.violation == nil, visitNextAccounts() { pass(settlingMilliseconds) }
         noteSettled()
@@ -68,7 +69,7 @@ extension World {
         }
     }
 
-    /// - Returns: False if every account had its turn on every device.
+    /// - Returns: False if every account has had its turn on every device.
     private func visitNextAccounts() -> Bool {
         devices.reduce(false) { $1.visitNextAccount() || $0 }
     }
@@ -92,7 +93,7 @@ extension World {
 }
 
 extension Settlement.Process {
-    /// What the app sees, or would if it declared its rule.
+    /// The values that the app sees, or would see if it declared its rule.
     private static func merged(_ process: VirtualProcess) -> [Key: PropertyListValue] {
         var engine = process.engine
         if !process.declaresRule { process.world.declareRule(in: &engine) }

@@ -2,9 +2,9 @@
 
 import UbiquityCore
 
-/// Faults that do harm only one after the other, with what apps do in between.
+/// Faults that only do harm in sequence, with certain actions of apps in between.
 extension World {
-    /// Tells one of the stories of which this run has the faults, after some time, and then the next.
+    /// Plays one of the stories whose faults this run has, after some time, and then the next.
     func planStory() {
         let stories = self.stories
         guard !stories.isEmpty else { return }
@@ -38,7 +38,7 @@ extension World {
         return stories
     }
 
-    /// How long a write takes to be everywhere, at most, where nothing goes wrong.
+    /// The maximum time for a write to reach all devices if nothing goes wrong.
     var spreading: Int64 {
         scenario.delayMax(.there) + 2 * scenario.delayMax(.back) + 6 * scenario.flushMax
             + 2 * server.slowness + Int64(2_000 / scenario.allowance.perSecond) + 10
@@ -52,10 +52,10 @@ extension World {
         devices.filter { $0 !== device && $0.account == device.account }.flatMap(running)
     }
 
-    // MARK: - Removals that are forgotten
+    // MARK: - Removals that are dropped
 
-    /// A machine is away, and its apps write over what others had written; those remove it meanwhile, and
-    /// the server forgets that.
+    /// A machine is away, and its apps overwrite values of others. Meanwhile others remove them,
+    /// and the server drops the tombstones.
     private func missRemovals(_ device: SimulatedDevice) {
         let keys = Set((0..<2).map { _ in plainKey() }).sorted()
         for process in others(than: device).prefix(1) { process.app.write(each: keys, process) }
@@ -76,8 +76,8 @@ extension World {
         }
     }
 
-    /// The network repeats a push, of which others have removed all meanwhile, and the server has forgotten
-    /// that.
+    /// The network repeats a push after others have removed all of it and the server has dropped
+    /// the tombstones.
     private func repeatForgotten(_ device: SimulatedDevice) {
         let keys = [plainKey(), plainKey()]
         certain[.duplicate, default: [:]][device.number] = now + spreading
@@ -93,7 +93,7 @@ extension World {
         }
     }
 
-    /// Something was just removed when the server's clock is set wrong by weeks.
+    /// The server's clock is set wrong by weeks just after a removal.
     private func forgetAfterJump(_ device: SimulatedDevice) {
         let key = plainKey()
         for process in running(device) { process.app.write(each: [key], process) }
@@ -107,9 +107,10 @@ extension World {
         after(2 * spreading) { [self] in server.forgetDeletions() }
     }
 
-    // MARK: - What a device has not heard
+    // MARK: - News that a device has missed
 
-    /// The server refuses what replaces a write that it has answered, and that no stream has brought back.
+    /// The server refuses the successor of a write that it has acknowledged and no stream has
+    /// brought.
     private func lowerLimitsUnheard(by device: SimulatedDevice) {
         for stream in streams(of: device) { stream.goSilent() }
         let key = plainKey()
@@ -122,8 +123,8 @@ extension World {
         }
     }
 
-    /// A device does not hear that the server has taken a write, and what it writes next the server finds in
-    /// its future.
+    /// A device does not receive an acknowledgement, and the server finds its next write in the
+    /// future.
     private func setClockBackUnheard(by device: SimulatedDevice) {
         for stream in streams(of: device) { stream.goSilent() }
         certain[.answerLost, default: [:]][device.number] = now + 2 * spreading
@@ -135,8 +136,8 @@ extension World {
         }
     }
 
-    /// A machine that starts again, offline, has something from before the server's clock was set back, and
-    /// writes over it.
+    /// A machine restarts offline with a value from before the server's clock was set back, and
+    /// overwrites it.
     private func setClockBackUnseen(by device: SimulatedDevice) {
         let keys = [plainKey(), plainKey()]
         for process in running(device).prefix(1) { process.app.write(each: keys, process) }
@@ -157,7 +158,8 @@ extension World {
         noteClocks()
     }
 
-    /// The server's time comes late to a device, which then writes after another one, and has not heard that.
+    /// The server's time reaches a device late, and the device then writes after another one
+    /// without having received that write.
     private func measureLate(_ device: SimulatedDevice) {
         let keys = [plainKey(), plainKey()]
         certain[.slowAnswer, default: [:]][device.number] = now + 1_000 + spreading
@@ -172,8 +174,8 @@ extension World {
         }
     }
 
-    /// A proxy has kept back what a stream brought, and gives it when the stream ends: what polls brought
-    /// meanwhile is newer.
+    /// A proxy holds back a stream's messages and delivers them when the stream ends, after polls
+    /// have brought newer ones.
     private func endBuffered(_ device: SimulatedDevice) {
         let keys = [plainKey(), plainKey()]
         for round in 0..<3 {
@@ -190,7 +192,7 @@ extension World {
         }
     }
 
-    /// A new machine on which an app does something before it gets what there is.
+    /// A new machine on which an app writes before the first download.
     private func beginAnew(_ other: SimulatedDevice) {
         guard devices.count < 10 else { return }
         for process in running(other) { process.app.work(process) }
@@ -205,7 +207,7 @@ extension World {
         }
     }
 
-    /// Somebody comes back whose files cannot be opened for a while.
+    /// A person signs in to an earlier account whose files are temporarily unreadable.
     private func signInUnreadable(_ device: SimulatedDevice) {
         guard let account = device.account else { return }
         device.signIn(account % scenario.accounts + 1)
@@ -217,9 +219,9 @@ extension World {
         }
     }
 
-    // MARK: - At once
+    // MARK: - Large writes
 
-    /// More than a slow line transfers in the time that a server has for it.
+    /// More than a slow line transfers within the server's timeout.
     private func writeAll(_ device: SimulatedDevice) {
         for process in running(device).prefix(1) {
             for key in scenario.plainKeys { process.app.set(key, padding: 40, process) }

@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// People with their devices, a server and a network, in virtual time and one thread.
+/// People with their devices, a server and a network, in virtual time and in one thread.
 final class World {
     let scenario: Scenario
     let chance: Chance
@@ -10,7 +10,7 @@ final class World {
     private let clock: TrueTime
     private var agenda = Agenda()
     private(set) var steps = 0
-    /// No faults any more: everything must settle.
+    /// Whether the faults have ended, so that everything must settle.
     private(set) var isPeaceful = false
     private(set) var devices: [SimulatedDevice] = []
     private(set) lazy var server = VirtualServer(
@@ -24,9 +24,9 @@ final class World {
     let mergedKeys: [Key: MergePolicy]
     private var knownClocks: [Int: VirtualClock] = [:]
     private var knownServerError: Int64?
-    /// What mirrors of preferences have counted, beside the stores.
+    /// The counts that mirrors of preferences keep beside the stores.
     var keptCounts: [DiskName: [Key: KeptCount]] = [:]
-    /// Until when a fault strikes all that a device sends or is answered.
+    /// The times until which a fault strikes everything that a device sends or receives.
     var certain: [Fault: [Int: Int64]] = [:]
     private var lastProcess = 0
     private var lastStream = 0
@@ -59,7 +59,7 @@ final class World {
 
     private func addDevice(_ device: SimulatedDevice) {
         devices.append(device)
-        // Some are there for a while before their person signs in.
+        // Some devices exist for a while before their person signs in.
         if chance.perMille(700) { device.signIn(chance.int(1...scenario.accounts)) }
         after(chance.interval(mean: scenario.workInterval)) { [self] in
             if !isPeaceful, device.account == nil {
@@ -75,7 +75,7 @@ final class World {
         }
     }
 
-    /// A new machine that has all that another one had.
+    /// A new machine with a copy of another one's disks and sign-in.
     func clone(_ original: SimulatedDevice) {
         let device = newDevice(number: devices.count + 1)
         device.become(original)
@@ -83,7 +83,7 @@ final class World {
         launchProcesses(on: device)
     }
 
-    /// A new machine of somebody who has others. It is offline.
+    /// A new machine of a person who has others. It is offline.
     func join(_ account: Int?) -> SimulatedDevice {
         let device = newDevice(number: devices.count + 1)
         devices.append(device)
@@ -94,7 +94,7 @@ final class World {
         return device
     }
 
-    /// A new machine that has all that another one has, in its memory too. Its processes are stopped.
+    /// A new machine with a copy of another one, including its memory. Its processes are stopped.
     func copy(_ original: SimulatedDevice) -> SimulatedDevice {
         let device = newDevice(number: devices.count + 1)
         device.pause(as: original)
@@ -109,7 +109,7 @@ final class World {
 
     // MARK: - Clocks
 
-    /// Tells the journal which clocks have changed.
+    /// Reports changed clocks to the journal.
     func noteClocks() {
         for device in devices where knownClocks[device.number] != device.clock {
             let clock = device.clock
@@ -130,8 +130,8 @@ final class World {
 
     func at(_ time: Int64, _ body: @escaping () -> Void) { agenda.add(at: time, body) }
 
-    /// Does the next thing.
-    /// - Returns: False if nothing is left to do before that time.
+    /// Runs the next event.
+    /// - Returns: False if there is none before that time.
     private func step(before end: Int64 = .max) -> Bool {
         guard let next = agenda.nextTime, next <= end, let item = agenda.removeNext() else {
             return false
@@ -141,21 +141,21 @@ final class World {
         return true
     }
 
-    /// - Parameter max: How many steps; fewer if a checker objects.
+    /// - Parameter max: The number of steps; fewer if a checker complains.
     func runUnderFaults(steps max: Int) {
         while steps < max, journal.violation == nil, step() { steps += 1 }
     }
 
     func makePeace() { isPeaceful = true }
 
-    /// Lets so much time pass.
+    /// Lets this much time pass.
     func pass(_ milliseconds: Int64) {
         let end = now + milliseconds
         while journal.violation == nil, step(before: end) {}
         clock.now = max(now, end)
     }
 
-    /// Ends all that is under way, which would otherwise keep itself in memory.
+    /// Ends everything under way, which would otherwise keep itself in memory.
     func end() {
         agenda = Agenda()
         for process in devices.flatMap(\.processes) { process.letGo() }
@@ -178,12 +178,13 @@ final class World {
         return lastWrite
     }
 
-    /// All that apps write.
+    /// All keys that apps write.
     private(set) lazy var keys = plainKeys + groups.flatMap(\.self)
 
     func plainKey() -> Key { chance.pick(plainKeys) }
 
-    /// The other processes that write in the name of the same device: those of its clones, too.
+    /// The other processes that write in the name of the same device, including those of its
+    /// clones.
     func twins(of process: VirtualProcess) -> [VirtualProcess] {
         let name = process.device.state.signedIn?.device
         return devices.filter { name != nil && $0.state.signedIn?.device == name }

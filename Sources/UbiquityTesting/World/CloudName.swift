@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells clouds apart, those too that are no more.
+/// Identifies a cloud, also among clouds that no longer exist.
 struct CloudName: Hashable, Sendable {
     private final class Identity: Sendable {}
 
-    /// Held, so that no later one is at its place.
+    /// Retained, so that no later object has its address.
     private let identity = Identity()
 
     static func == (a: Self, b: Self) -> Bool { a.identity === b.identity }

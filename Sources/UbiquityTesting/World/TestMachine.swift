@@ -4,10 +4,10 @@ internal import Synchronization
 internal import UbiquityCore
 internal import UbiquitySimulation
 
-/// A person's device as the world has it.
+/// A person's device in the virtual world.
 ///
-/// Shared state, for `@unchecked Sendable`: `clock` and `told`, by mutexes, for an app asks for the
-/// time and is told from any thread; everything else by the world's turn.
+/// Shared state, for `@unchecked Sendable`: `clock` and `told` are guarded by mutexes, because an
+/// app reads the time and is notified on any thread; everything else by the world's turn.
 final class TestMachine: @unchecked Sendable {
     let name: String
     let world: TestWorld
@@ -28,7 +28,7 @@ final class TestMachine: @unchecked Sendable {
 
     // MARK: - Clock
 
-    /// What its clocks show.
+    /// The current reading of its clocks.
     var reading: ClockReading {
         let now = world.now
         return clock.withLock { $0.reading(at: now) }
@@ -49,7 +49,7 @@ final class TestMachine: @unchecked Sendable {
 
     // MARK: - Network
 
-    /// Whether there is a way to the server on which at least something arrives.
+    /// Whether messages can reach the server.
     var isConnectable: Bool { device.isOnline && network.isPassable && world.isServing }
 
     private func silence() {
@@ -74,7 +74,7 @@ final class TestMachine: @unchecked Sendable {
         copyClock()
     }
 
-    /// Removes all that apps stored.
+    /// Removes everything that apps stored.
     func wipe() {
         kill(device.processes)
         for disk in device.allDisks { device.wipe(disk) }

@@ -8,12 +8,12 @@ internal import UbiquitySimulation
 
 /// One store that a process has open: the class that ships, on a virtual device.
 ///
-/// Shared state, for `@unchecked Sendable`: all of it, by the world's turn.
+/// Shared state, for `@unchecked Sendable`: all of it, guarded by the world's turn.
 final class TestProgram: VirtualProgram, @unchecked Sendable {
     let process: String
     let identifier: String
     let machine: TestMachine
-    /// Nil: it has ended.
+    /// Nil once it has ended.
     private(set) var store: UbiquitousKeyValueStore?
     private var queues: [VirtualQueue] = []
     private var files: [VirtualFile] = []
@@ -68,7 +68,7 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
 
     var openStreams: [VirtualStream] { links.flatMap(\.openStreams) }
 
-    /// Saves, and lets go of everything.
+    /// Saves and closes everything.
     func quit() {
         store?.close()
         machine.device.kill(self)
@@ -88,7 +88,7 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
 
     // MARK: - Settling
 
-    /// What it still waits for and will get, as things are; nil: nothing.
+    /// A pending operation that will complete under the current conditions; nil if there is none.
     var unsettled: String? {
         guard let store, machine.device.account != nil, machine.isConnectable, !machine.isDiskFull
         else { return nil }
@@ -111,7 +111,7 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
     }
 }
 
-/// The device as the store sees it.
+/// The device from the store's point of view.
 extension TestProgram: StoreDevice {
     func current() throws -> DeviceState { machine.device.state }
 

@@ -4,16 +4,15 @@ internal import Foundation
 internal import UbiquityCore
 internal import UbiquitySimulation
 
-/// A server, a network and machines in virtual time. Nothing happens in it by itself: somebody lets it
-/// take steps.
+/// A server, a network and machines in virtual time. Nothing happens until a caller advances it.
 ///
 /// Shared state, for `@unchecked Sendable`:
 ///
-/// * `agenda`, `time` and `workCount`, by `timeLock`, which is held for a moment only: an app's write
-///   plans the saving of it from any thread.
-/// * Everything else, and all that the machines and the server have, by `turn`. It is held for one step
-///   of the agenda, and while a test changes something. Nobody tells the app anything meanwhile: an
-///   observer may wait for a thread that calls the store.
+/// * `agenda`, `time` and `workCount`, guarded by `timeLock`, which is only held for a moment: an
+///   app's write schedules its save on any thread.
+/// * Everything else, and the state of the machines and the server, guarded by `turn`. It is held
+///   for one step of the agenda, and while a test changes something. The app is not notified
+///   meanwhile, because an observer may wait for a thread that calls the store.
 final class TestWorld: VirtualWorld, @unchecked Sendable {
     private let turn = NSRecursiveLock()
     let name = CloudName()
@@ -21,9 +20,10 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     private let timeLock = NSLock()
     private var agenda = Agenda()
     private var time: Int64
-    /// How much is planned that happens in any case; what is left are attempts that wait for their time.
+    /// The number of scheduled events that certainly happen. The others are attempts that wait for
+    /// their time.
     private var workCount = 0
-    /// What a step leaves to be done without `turn`.
+    /// Work that a step leaves to be done without `turn`.
     private var outside: (() -> Void)?
     private(set) var isOver = false
     private(set) lazy var server = VirtualServer(
@@ -34,7 +34,8 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     private var storeNumbers: [String: Int] = [:]
     private var lastStream = 0
 
-    /// How long all may take to settle, in milliseconds: longer than any device leaves a server alone.
+    /// The maximum time for settling, in milliseconds: longer than any device leaves a server
+    /// alone.
     static let settlingMax: Int64 = 3_600_000
 
     init(seed: UInt64, now: Int64) {
@@ -42,7 +43,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         time = now
     }
 
-    /// Changes the world, while nothing happens in it.
+    /// Changes the world while nothing happens in it.
     func inTurn<Result>(_ body: () throws -> Result) rethrows -> Result {
         try turn.withLock(body)
     }
@@ -55,7 +56,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         return machine
     }
 
-    /// - Returns: Its number.
+    /// - Returns: The account's number.
     func newAccount(_ name: String) -> Int {
         accountNames.append(name)
         return accountNames.count
@@ -67,7 +68,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         return number
     }
 
-    /// Ends all that is under way, which would otherwise keep itself in memory.
+    /// Ends everything under way, which would otherwise keep itself in memory.
     func end() {
         turn.withLock {
             isOver = true
@@ -77,7 +78,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         }
     }
 
-    // MARK: - For the parts
+    // MARK: - VirtualWorld
 
     func newStreamID() -> Int {
         lastStream += 1
@@ -111,16 +112,16 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         }
     }
 
-    /// Plans what nobody has to wait for: an attempt whose time has not come.
+    /// Schedules an event that nobody has to wait for: an attempt whose time has not come.
     func wake(after milliseconds: Int64, _ body: @escaping () -> Void) {
         timeLock.withLock { agenda.add(at: time + milliseconds, body) }
     }
 
-    /// Does something at the end of the present step, without ``turn``.
+    /// Runs a closure at the end of the current step, without ``turn``.
     func doOutside(_ body: @escaping () -> Void) { outside = body }
 
-    /// Does the next thing.
-    /// - Returns: False if nothing is left to do before that time.
+    /// Runs the next event.
+    /// - Returns: False if there is none before that time.
     private func step(before end: Int64) -> Bool {
         let (isDone, rest) = turn.withLock { () -> (Bool, (() -> Void)?) in
             guard let body = takeNext(before: end) else { return (false, nil) }
@@ -142,15 +143,15 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         }
     }
 
-    /// Lets so much time pass.
+    /// Lets this much time pass.
     func pass(_ milliseconds: Int64) {
         let end = now + milliseconds
         while step(before: end) {}
         timeLock.withLock { time = max(time, end) }
     }
 
-    /// Lets time pass until it is done.
-    /// - Returns: Nil, or what the matter is.
+    /// Lets time pass until a condition holds.
+    /// - Returns: Nil, or a description of the problem.
     func pass(until isDone: () -> Bool) -> String? {
         let end = now + Self.settlingMax
         while !isDone() {
@@ -162,7 +163,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
 
     // MARK: - Settling
 
-    /// Lets everything happen that will, in as much time as it takes.
+    /// Lets time pass until everything has settled.
     /// - Returns: Nil, or what did not settle.
     func settle() -> String? {
         let end = now + Self.settlingMax
@@ -186,6 +187,6 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         machines.flatMap(\.device.processes).compactMap(\.unsettled)
     }
 
-    /// Whether the server serves.
+    /// Whether the server accepts requests.
     var isServing: Bool { server.isRunning && server.deniesUntil <= now }
 }

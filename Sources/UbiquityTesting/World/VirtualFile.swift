@@ -4,9 +4,10 @@ internal import Ubiquity
 internal import UbiquityCore
 internal import UbiquitySimulation
 
-/// A store's file as one process has it open.
+/// A store's file as opened by one process.
 ///
-/// Shared state, for `@unchecked Sendable`: all of it, by the world's turn, in which every call comes.
+/// Shared state, for `@unchecked Sendable`: all of it, guarded by the world's turn, which every
+/// call holds.
 final class VirtualFile: StoreFile, LocalStorage, VirtualDiskUser, @unchecked Sendable {
     let content: DiskChanges
     private let disk: VirtualDisk
@@ -40,7 +41,7 @@ final class VirtualFile: StoreFile, LocalStorage, VirtualDiskUser, @unchecked Se
 
     func lookAtDisk() { changed?() }
 
-    // MARK: - What is in it
+    // MARK: - Content
 
     func load() throws -> DiskChanges { disk.changes(after: -1) }
 

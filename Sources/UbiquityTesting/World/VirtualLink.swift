@@ -4,9 +4,10 @@ internal import Ubiquity
 internal import UbiquityCore
 internal import UbiquitySimulation
 
-/// The way of one store to the server, through the virtual network.
+/// The link of one store to the server through the virtual network.
 ///
-/// Shared state, for `@unchecked Sendable`: all of it, by the world's turn, in which every call comes.
+/// Shared state, for `@unchecked Sendable`: all of it, guarded by the world's turn, which every
+/// call holds.
 final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
     private struct Listener {
         var stream: VirtualStream
@@ -35,7 +36,7 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         listeners.values.map(\.stream).sorted { $0.id < $1.id }
     }
 
-    /// The process is no more, and nobody is told anything.
+    /// The process has ended. Nothing is reported any more.
     func end() {
         hasEnded = true
         for stream in openStreams { stream.hangUp() }

@@ -5,12 +5,12 @@ internal import Synchronization
 internal import Ubiquity
 internal import UbiquitySimulation
 
-/// A queue whose work is done when the world takes its steps.
+/// A queue whose work is done when the world advances.
 ///
-/// Shared state: `state`, by its mutex, which is held for copies only.
+/// Shared state: `state`, guarded by its mutex, which is only held for copies.
 final class VirtualQueue: WorkQueue, @unchecked Sendable {
     private enum Life {
-        /// To the other two.
+        /// Becomes one of the other two.
         case running
         case killed
         /// The test is over.
@@ -23,9 +23,9 @@ final class VirtualQueue: WorkQueue, @unchecked Sendable {
     }
 
     private let world: TestWorld
-    /// Who works here, for a sentence.
+    /// The owner's name, for error messages.
     private let owner: String
-    /// The app's code runs here, and must not run in the world's turn.
+    /// Whether the app's code runs here, which must not run in the world's turn.
     private let isForNotices: Bool
     private let state = Mutex(State())
 
@@ -97,8 +97,8 @@ final class VirtualQueue: WorkQueue, @unchecked Sendable {
         return true
     }
 
-    /// Nothing that waits here is done any more.
-    /// - Parameter isTest: The test is over; else the process is.
+    /// Discards all waiting work.
+    /// - Parameter isTest: Whether the test is over; if not, the process is.
     func end(isTest: Bool) {
         state.withLock { state in
             state.waiting = []
@@ -107,7 +107,7 @@ final class VirtualQueue: WorkQueue, @unchecked Sendable {
     }
 }
 
-/// Something that is to be done later, unless it is taken back.
+/// A scheduled closure that can be cancelled.
 private final class Alarm: Sendable {
     private let state = Mutex(false)
 

@@ -40,7 +40,7 @@ struct Child: Sendable {
     func kill() { signal(SIGKILL) }
 
     /// - Returns: The exit status.
-    /// - Throws: ``Trouble`` if it hangs; the process is killed then.
+    /// - Throws: ``Trouble`` if the process hangs; it is then killed.
     @discardableResult
     func exit() async throws -> Int32 {
         do {

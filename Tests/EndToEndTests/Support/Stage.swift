@@ -21,7 +21,7 @@ final class Stage: Sendable {
     func path(_ name: String) -> String { "\(folder)/\(name)" }
 
     /// Starts a program, without what the environment says of stores.
-    /// - Parameter megabytesMax: How much memory the system lets it have; nil: as much as there is.
+    /// - Parameter megabytesMax: The memory that the system allows it; nil for no limit.
     func start(
         _ arguments: [String], input: Pipe? = nil, program: ProgramFile = .ubiquity,
         megabytesMax: Int? = nil

@@ -8,7 +8,8 @@ struct Trouble: Error, CustomStringConvertible {
 }
 
 /// Waits until something is so, and looks often.
-/// - Throws: ``Trouble`` after five minutes: that guards against hanging, and says nothing of speed.
+/// - Throws: ``Trouble`` after five minutes. The limit guards against hanging, and does not test
+///   speed.
 func until(_ what: String, _ isSo: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(300)
     while try await !isSo() {

@@ -93,7 +93,7 @@ final class ServerListener: Sendable {
             store: store, before: before, after: known.records, position: position,
             push: Push([transaction]),
             results: [.committed(changes.records.map { _ in .applied })], writes: changes.records,
-            // An event does not say the server's time, which is this machine's.
+            // An event does not contain the server's time, which is that of this machine.
             limits: StoreLimits(), serverMilliseconds: Int64(Date().timeIntervalSince1970 * 1_000),
             newestForgotten: .zero,
             device: device)

@@ -7,7 +7,7 @@ internal import UbiquityWire
 @testable internal import UbiquityServer
 
 extension AccountSuites {
-    /// What is in the audit log, and that nobody can wash it.
+    /// The content of the audit log, and that nobody can flood it.
     @Suite struct AuditTests {
         private func entries(
             _ server: TestServer, of deed: String
@@ -80,7 +80,7 @@ extension AccountSuites {
             let folder = try TemporaryFolder()
             try await withServer(in: folder) { server in
                 let ada = try await server.newDevice()
-                // 503 as long as the one before is not given back.
+                // 503 until the previous one has released its place.
                 for _ in 0..<2 {
                     try await until("an export") {
                         try await ada.get("/v1/account/export").status == 200

@@ -4,11 +4,11 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// Stands between a client and a server, and takes note of every byte.
+/// Stands between a client and a server, and records every byte.
 ///
-/// Shared state: `said`, by its mutex.
+/// Shared state: `said`, guarded by its mutex.
 final class CountingRelay: Sendable {
-    /// All that was sent, in the order in which it came by.
+    /// Everything that was sent, in order.
     struct Said: Sendable {
         var byClient = ""
         var byServer = ""
@@ -18,7 +18,7 @@ final class CountingRelay: Sendable {
     private let channel: any Channel
     private let said: Record
 
-    /// Shared state: `all`, by its mutex.
+    /// Shared state: `all`, guarded by its mutex.
     private final class Record: Sendable {
         let all = Mutex(Said())
 
@@ -53,7 +53,7 @@ final class CountingRelay: Sendable {
 
     var url: String { "http://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
 
-    /// What has come by since this was last asked.
+    /// Returns everything recorded since the last call.
     func take() -> Said {
         said.all.withLock { said in
             defer { said = Said() }
@@ -63,7 +63,8 @@ final class CountingRelay: Sendable {
 
     func close() async throws { try await channel.close() }
 
-    /// One end of a connection: what it reads, the other one sends on. State: none that changes.
+    /// One end of a connection: the other end sends on what this one reads. State: none that
+    /// changes.
     private final class End: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private let far: any Channel

@@ -170,7 +170,7 @@ internal import UbiquityWire
                 await connection.send(push(device, fields))
                 let text = try await connection.receive("\r\n\r\n")
                 #expect(text.hasPrefix("HTTP/1.1 \(status) "), "\(text)")
-                // What is not sent is not waited for.
+                // There is no waiting for a body that is not sent.
                 #expect(try await !connection.end().contains("100 Continue"))
             }
         }

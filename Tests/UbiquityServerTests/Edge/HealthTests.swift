@@ -12,7 +12,7 @@ internal import UbiquityWire
 @testable internal import UbiquityServer
 
 struct HealthTests {
-    /// Milliseconds of a clock that a test moves. Shared state: `ahead`, guarded by its mutex.
+    /// Milliseconds of a clock that a test advances. Shared state: `ahead`, guarded by its mutex.
     private final class MovedClock: Sendable {
         let ahead = Mutex<Int64>(0)
 
@@ -78,7 +78,7 @@ struct HealthTests {
                 #expect(answer.headers["server"] == nil)
                 #expect(answer.headers["access-control-allow-origin"] == nil)
             }
-            // No browser has a credential, but what stands between may keep what is read.
+            // Browsers do not have a credential, but an intermediary might store what is read.
             let read = try await device.pull()
             #expect(read.headers["cache-control"] == "no-store")
             #expect(read.headers["x-content-type-options"] == nil)

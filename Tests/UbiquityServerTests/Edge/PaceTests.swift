@@ -34,8 +34,9 @@ struct TrafficPaceTests {
         #expect(pace.check(now: 20_000) == .tooSlow)
     }
 
-    /// - Parameter lumps: So many bytes are seen to move at once, when all of them have been read.
-    /// - Returns: When it was too slow; nil: not within an hour.
+    /// - Parameter bytes: The number of bytes that are seen to move at once, when all of them were
+    ///   read.
+    /// - Returns: When it was too slow; nil if that did not happen within an hour.
     private func seconds(readAt bytesPerSecond: Int, inLumpsOf bytes: Int) -> Int64? {
         let rule = TrafficPace.Rule(
             windowMilliseconds: 20_000, bytesPerSecondMin: 1_024, lumpBytesMax: 131_072)

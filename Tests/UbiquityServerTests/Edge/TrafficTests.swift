@@ -4,9 +4,9 @@ internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
 
-/// What the line between a device and the server carries.
+/// The traffic between a device and the server.
 @Suite(.serialized) struct TrafficTests {
-    /// With what TCP and TLS add, a change is well in one packet each way.
+    /// Even with the overhead of TCP and TLS, a change fits one packet each way.
     private static let bytesMax = 600
 
     @Test(.timeLimit(.minutes(15)))
@@ -26,7 +26,7 @@ internal import UbiquityCore
             }
             var events = messages.filter { $0 != .progress }.makeAsyncIterator()
             for _ in ["changes", "ready"] { _ = await events.next() }
-            // The first opens the connection that the second has.
+            // The first round opens the connection that the second one uses.
             var had: Stamp?
             for round in 1...2 {
                 _ = relay.take()

@@ -7,14 +7,14 @@ internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
-/// A database in which something else stands than a server has written.
+/// A database with content that a server has not written.
 struct DamagedRowTests {
     private static let other = Account(
         id: AccountID("00000000000000bb"), name: AccountName("bob")!, created: 1)
     private static let otherStore = StoreKey(
         account: other.id, identifier: Sample.store.identifier)
 
-    /// Has a row of everything.
+    /// Opens a database that has rows in every table.
     private func open(_ path: String) throws -> SQLiteServerStorage {
         let storage = try SQLiteServerStorage.openForServer(path)
         try storage.makeSampleAccount()
@@ -52,7 +52,7 @@ struct DamagedRowTests {
         return record
     }
 
-    /// All that a server does with what it reads.
+    /// Does everything that a server does with the data it reads.
     private func useAll(of storage: SQLiteServerStorage) throws {
         _ = try? storage.operatorHash()
         _ = try? storage.accounts()
@@ -76,7 +76,7 @@ struct DamagedRowTests {
         try storage.database.read { _ = try SQLiteRecord.countUnreadable($0) }
     }
 
-    /// Nothing of these may fail: each is for everybody.
+    /// None of these may fail, because each concerns everybody.
     private func keepHouse(_ storage: SQLiteServerStorage) throws {
         _ = try storage.apps()
         _ = try storage.live(among: [])
@@ -95,7 +95,7 @@ struct DamagedRowTests {
         "NULL", "'text'", "x'FF'", "''", "1.5", "-1", "9223372036854775807",
         "-9223372036854775808",
     ]
-    /// Without them no server starts.
+    /// Without these, no server starts.
     private static let vital: Set = ["running", "secret"]
 
     @Test(arguments: Self.values)
@@ -106,7 +106,7 @@ struct DamagedRowTests {
         let whole = folder.file("whole.sqlite")
         let storage = try open(whole)
         let columns = try storage.database.writeWithoutTransaction { db in
-            // As a damaged file does, it takes null everywhere.
+            // Accepts null everywhere, like a damaged file.
             try db.execute(
                 sql: """
                     PRAGMA writable_schema = ON;

@@ -49,7 +49,7 @@ struct OlderFormatTests {
         PRAGMA application_id = 1432507254; PRAGMA user_version = 1;
         """
 
-    /// Makes a file of format 4 of one of format 5, but for the number.
+    /// Turns a file of format 5 into one of format 4, except for the number.
     static let undoingFormat5 = """
         DROP INDEX audit_recent; DROP TABLE known_limit; DROP TABLE erased;
         ALTER TABLE audit DROP COLUMN last; ALTER TABLE audit DROP COLUMN count;

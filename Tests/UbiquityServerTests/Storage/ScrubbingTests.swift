@@ -231,7 +231,7 @@ extension AccountSuites {
             for number in 1...2 {
                 try storage.createAccount(account(number), accountsMax: 9, by: .operatorLocally)
             }
-            // As much as many accounts have.
+            // As much data as many accounts have.
             try storage.database.write { db in
                 try db.execute(
                     sql: "CREATE TABLE ballast (a); INSERT INTO ballast VALUES (zeroblob(20000000))"

@@ -8,8 +8,8 @@ internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
-/// What a store at its limits takes, whatever it is full of: a small multiple of them. The figures are in
-/// docs/RELIABILITY.md, by `scripts/attack --sizes`.
+/// The size of a store at its limits is a small multiple of them, whatever it contains. The figures
+/// are in docs/RELIABILITY.md, measured by `scripts/attack --sizes`.
 struct StoreSizeTests {
     enum Filling: CaseIterable {
         case string, controlCharacters, booleans, emptyStrings, reals, longKeys, parts, tombstones
@@ -68,7 +68,7 @@ struct StoreSizeTests {
                 })
         }
         let limit = StoreLimits().storeBytesMax
-        // Increments that were folded have a bound of their own.
+        // Folded increments have a limit of their own.
         #expect(try pages(of: storage) - before < (filling == .folds ? 24 : 6) * limit)
         let read = try storage.read(Sample.store, since: Sample.position(1))
         guard case .changes(let records, let position, _, _) = read else {

@@ -6,7 +6,7 @@ import UbiquityCore
 
 @testable import Ubiquity
 
-/// How long a server's silence is listened to.
+/// How long a client tolerates a server's silence.
 struct SilenceTests {
     private static let waits: [(Int64, Int64)] = [(0, 50_000), (20, 50_000), (60, 150_000)]
 

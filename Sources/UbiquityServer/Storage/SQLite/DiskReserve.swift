@@ -3,26 +3,27 @@
 internal import Foundation
 internal import Synchronization
 
-/// Room on the disk that is given up when there is no other, so that what takes away still works where
-/// the disk is full: deletions, erasing, signing out.
+/// Disk space that is released when the disk is full, so that removals still work then: deletions,
+/// erasing, signing out.
 ///
-/// State: `isGivenUpNow`, guarded by its mutex. Only the thread that writes changes it and the file.
+/// State: `isGivenUpNow`, guarded by its mutex. Only the writer's thread changes it and the file.
 final class DiskReserve: Sendable {
     private let path: String
     private let isGivenUpNow = Mutex(true)
 
-    /// Less where the disk is small.
+    /// Less on a small disk.
     private static let bytesMax = 8 << 20
-    /// How much of the disk it may be.
+    /// The maximum fraction of the disk.
     private static let diskDivisor = 8
 
-    /// - Parameter path: Its file.
+    /// - Parameter path: The path of its file.
     init(path: String) {
         self.path = path
         keep()
     }
 
-    /// The disk was full, and is not known to have room again: nothing that takes more may be stored.
+    /// Whether the disk was full and is not known to have space again. Nothing that takes more
+    /// space may be stored then.
     var isGivenUp: Bool { isGivenUpNow.withLock { $0 } }
 
     /// - Returns: Whether it was there.
@@ -36,12 +37,12 @@ final class DiskReserve: Sendable {
         return true
     }
 
-    /// Takes the room again, if the disk has it and some more.
-    /// - Returns: Whether it was given up until now, and is there again.
+    /// Reserves the space again if the disk has it and some more.
+    /// - Returns: Whether it was released until now, and is reserved again.
     @discardableResult
     func keep() -> Bool {
         guard isGivenUp else { return false }
-        // Where the system does not say how full it is, a write will.
+        // If the system does not tell how full the disk is, a write will.
         guard let disk = Disk(of: path) else {
             isGivenUpNow.withLock { $0 = false }
             return true

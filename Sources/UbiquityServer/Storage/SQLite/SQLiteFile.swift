@@ -3,16 +3,16 @@
 internal import Foundation
 internal import GRDB
 
-/// How a server's database is opened.
+/// Opens a server's database.
 ///
-/// A database's file, its log and its index are opened by SQLite alone, and by hand only where there
-/// is none yet: the closing of any descriptor of the file cancels all of SQLite's locks on it in this
-/// process (`docs/decisions/0021`).
+/// The database file, its log and its index are opened by SQLite alone. By hand they are only
+/// created: closing any descriptor of the file releases all of SQLite's locks on it in this process
+/// (`docs/decisions/0021`).
 enum SQLiteFile {
     static let busySecondsMax: TimeInterval = 5
     static let readersMax = 4
-    /// Larger files are not read through at the start, for that would take long; what is damaged
-    /// in them is found when it is used.
+    /// Larger files are not read through at the start, because that would take long. Damage in them
+    /// is found when it is encountered.
     static let checkedBytesMax = 256 << 20
 
     /// For the server: one writer, and readers that do not wait for it.
@@ -37,8 +37,8 @@ enum SQLiteFile {
         } catch { throw startError(error, path) }
     }
 
-    /// Before anything is written, for even the way to the log's mode writes: a file that is
-    /// damaged, or another program's, stays as it is.
+    /// Checks before anything is written, since even switching to WAL mode writes: a damaged file,
+    /// or one of another program, stays unchanged.
     private static func check(_ path: String, isThorough: Bool) throws {
         guard FileManager.default.fileExists(atPath: path) else { return }
         var configuration = Self.configuration
@@ -61,8 +61,9 @@ enum SQLiteFile {
         try db.execute(sql: durability)
     }
 
-    /// FULL: an answer follows the flush of the log. On Apple's systems a mere fsync leaves the
-    /// data in the drive's cache. Set after the connection is made: GRDB sets NORMAL with WAL.
+    /// FULL: an answer follows the flush of the log. On Apple's systems a plain fsync leaves the
+    /// data in the drive's cache. Set after the connection is made, because GRDB sets NORMAL with
+    /// WAL.
     private static let durability = """
         PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON
         """
@@ -73,7 +74,7 @@ enum SQLiteFile {
         configuration.maximumReaderCount = readersMax
         configuration.foreignKeysEnabled = false
         configuration.label = "ubiquity.server"
-        // What is removed is overwritten, not merely left to be overwritten some day.
+        // Removed data is overwritten, not merely released for overwriting.
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA secure_delete = ON") }
         return configuration
     }

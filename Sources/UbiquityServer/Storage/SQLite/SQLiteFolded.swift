@@ -4,7 +4,7 @@ internal import Foundation
 internal import GRDB
 internal import UbiquityCore
 
-/// How an increment of a count that is folded is stored as a row.
+/// Stores an increment of a folded count as a row.
 enum SQLiteFolded {
     private static let columns = "run, since, times, amount, total, mark, removed, time"
 

@@ -4,11 +4,11 @@ internal import Foundation
 internal import GRDB
 internal import UbiquityCore
 
-/// How a record is stored as a row.
+/// Stores a record as a row.
 enum SQLiteRecord {
     private static let columns = "key, time, device, value, digest"
 
-    /// Those of the keys that the store has.
+    /// The stored records among these keys.
     static func fetch(
         _ keys: some Sequence<Key>, of store: Int64, _ db: Database
     ) throws -> [Key: UbiquityCore.Record] {
@@ -44,8 +44,9 @@ enum SQLiteRecord {
         return records
     }
 
-    /// With values as they are in the rows: nothing is decoded while the database is being read.
-    /// - Parameter revision: Nil: all, without deletions.
+    /// The records with their values as stored. Nothing is decoded while the database is being
+    /// read.
+    /// - Parameter revision: Nil for all records, without tombstones.
     static func fetch(
         of store: Int64, after revision: Int64?, _ db: Database
     ) throws -> [StoredRecord] {
@@ -60,7 +61,7 @@ enum SQLiteRecord {
         return records
     }
 
-    /// What the values of a store take, but for those that cannot be read.
+    /// The usage of a store's values, except unreadable ones.
     static func usage(of store: Int64, _ db: Database) throws -> Usage {
         let statement = try db.cachedStatement(
             sql: "SELECT \(columns) FROM record WHERE store = ? AND value IS NOT NULL")
@@ -94,7 +95,7 @@ enum SQLiteRecord {
         try statement.execute()
     }
 
-    /// How many rows of all stores mean nothing. Reads every record.
+    /// The number of unreadable rows in all stores. Reads every record.
     static func countUnreadable(_ db: Database) throws -> Int {
         try Row.countUnreadable("SELECT \(columns) FROM record", db) { _ = try record($0) }
     }

@@ -4,8 +4,9 @@ internal import Foundation
 internal import GRDB
 internal import UbiquityCore
 
-/// The columns of a row, as the types that they are to have. The only way to read them: a row's subscript
-/// ends the program where a column is null or of another type, and a damaged file may have either.
+/// Reads a row's columns as the expected types. Columns must only be read in this way. A row's
+/// subscript traps if a column is null or has a different type, and a damaged file may contain
+/// either.
 ///
 /// Every call throws ``StorageError/unreadable``.
 extension Row {
@@ -14,7 +15,7 @@ extension Row {
         return value
     }
 
-    /// Nil for null.
+    /// Returns nil for null.
     func valueIfAny<T: DatabaseValueConvertible>(_ index: Int) throws(StorageError) -> T? {
         let column: DatabaseValue = self[index]
         guard !column.isNull else { return nil }
@@ -22,14 +23,14 @@ extension Row {
         return value
     }
 
-    /// A time, or a length of time. Two of them can be added.
+    /// A time or a duration. The sum of two does not overflow.
     func time(_ index: Int) throws(StorageError) -> Int64 {
         let time: Int64 = try value(index)
         guard time.magnitude <= Self.magnitudeMax else { throw .unreadable }
         return time
     }
 
-    /// The number of something: from 0 on, and more can be added.
+    /// A number of things: at least 0, and small enough to add to.
     func count(_ index: Int) throws(StorageError) -> Int {
         let count = try time(index)
         guard count >= 0 else { throw .unreadable }
@@ -46,7 +47,7 @@ extension Row {
         DeviceID(rawValue: try bits(index))
     }
 
-    /// What is unsigned in the program.
+    /// A number that is unsigned in the program.
     func bits(_ index: Int) throws(StorageError) -> UInt64 {
         UInt64(bitPattern: try value(index))
     }
@@ -57,7 +58,7 @@ extension Row {
         do { return try StoreIdentifier(try value(index)) } catch { throw .unreadable }
     }
 
-    /// How many of the rows cannot be read so.
+    /// The number of rows that cannot be read in this way.
     static func countUnreadable(
         _ sql: String, _ db: Database, as read: (Row) throws -> Void
     ) throws -> Int {

@@ -2,18 +2,18 @@
 
 internal import GRDB
 
-/// The tables of the database, and how a file of an older format becomes one of this.
+/// The tables of the database, and the migrations from older formats.
 enum SQLiteSchema {
-    /// "UbSv" in ASCII: tells a server's database from other programs'.
+    /// "UbSv" in ASCII. Distinguishes a server's database from other programs'.
     static let applicationID: Int64 = 0x5562_5376
 
-    /// One step a format; the first makes format 1 of an empty file.
+    /// One migration for each format; the first makes format 1 of an empty file.
     private static let migrations = [format1, format2, format3, format4, format5]
     static var version: Int { migrations.count }
 
-    /// Brings the file to this program's format.
-    /// - Throws: ``ServerStartError`` if it is another program's or a newer one's; then it was
-    ///   not touched.
+    /// Migrates the file to this program's format.
+    /// - Throws: ``ServerStartError`` if it is another program's or a newer one's; it was not
+    ///   changed then.
     static func migrate(_ db: Database, path: String) throws {
         guard try check(db, path: path) < version else { return }
         try db.inTransaction(.immediate) {
@@ -46,9 +46,10 @@ enum SQLiteSchema {
     }
 
     /// Times of people and machines are milliseconds since 1970 by the server's clock, except
-    /// `record.time`, a hybrid timestamp, and `record.committed`, see format 3. What is unsigned in the program is stored bit by bit.
-    /// Keys are blobs: a text of SQLite ends at the first zero byte, and a key may have one. A
-    /// record without a value is a deletion; values are the protocol's messages.
+    /// `record.time`, a hybrid timestamp, and `record.committed`, see format 3. Unsigned numbers
+    /// are stored with the same bits. Keys are blobs, because SQLite ends a text at its first zero
+    /// byte, which a key may contain. A record without a value is a tombstone; values are messages
+    /// of the protocol.
     private static let format1 = """
         CREATE TABLE secret (name TEXT PRIMARY KEY NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE account (
@@ -81,9 +82,9 @@ enum SQLiteSchema {
             PRIMARY KEY (store, device)) WITHOUT ROWID;
         """
 
-    /// A confinement is its identifiers, one a line. A revoked device has no row any more (the
-    /// column `revoked` is of format 1). The audit trail has IDs only. `chore` is what is still to
-    /// be done: `scrub` after an account was erased.
+    /// A confinement is a list of identifiers, one per line. A revoked device has no row (the
+    /// column `revoked` is of format 1). The audit log contains IDs only. `chore` lists pending
+    /// work: `scrub` after an account was erased.
     private static let format2 = """
         ALTER TABLE device ADD COLUMN stores TEXT;
         ALTER TABLE device ADD COLUMN expires INTEGER;
@@ -107,10 +108,10 @@ enum SQLiteSchema {
         CREATE TABLE chore (name TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
         """
 
-    /// `record.committed` is the server's running time from now on, see `running`: what it was before
-    /// goes on from the latest time that was noted. A restored copy goes on with its own.
+    /// `record.committed` is the server's running time from now on, see `running`. Older values
+    /// continue from the latest time that was stored. A restored copy continues with its own.
     ///
-    /// Of what was forgotten before, nobody knows from whom it was: it counts as everybody's.
+    /// For tombstones dropped before, the author is unknown: they count as everybody's.
     private static let format3 = """
         ALTER TABLE record ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE store ADD COLUMN accepted_floor INTEGER NOT NULL DEFAULT 0;
@@ -127,10 +128,11 @@ enum SQLiteSchema {
         INSERT INTO running SELECT 1, coalesce(max(committed), 0) FROM record;
         """
 
-    /// `folded` is what counters have in their folds, see `FoldedIncrement`: `key` without the part, `run`
-    /// the part's name, `amount` and `total` integers or reals, `committed` as of records.
+    /// `folded` holds the increments in the folds of counters, see `FoldedIncrement`: `key` without
+    /// the part, `run` the part's name, `amount` and `total` integers or reals, `committed` as for
+    /// records.
     ///
-    /// `store.bytes` counts elements and parts. What was counted before is counted anew when the store is
+    /// `store.bytes` includes elements and parts. Older stores are counted again when they are
     /// written to: `parts` is null until then.
     private static let format4 = """
         ALTER TABLE store ADD COLUMN parts INTEGER;
@@ -146,9 +148,10 @@ enum SQLiteSchema {
         CREATE INDEX folded_shown ON folded (store, key, mark) WHERE removed = 0;
         """
 
-    /// An entry of the audit log counts what is done again: `time` is of the first time, `last` of the last;
-    /// null: they are the same. `known_limit` is how a server was set when it last started. `erased` has the
-    /// numbers of stores that have no row any more, and whose records are still to be removed.
+    /// An entry of the audit log counts repetitions: `time` is the first time and `last` the last
+    /// one, or null if they are equal. `known_limit` contains the server's limits at its last
+    /// start. `erased` contains the numbers of stores that no longer have a row, but whose records
+    /// are still to be removed.
     private static let format5 = """
         ALTER TABLE audit ADD COLUMN last INTEGER;
         ALTER TABLE audit ADD COLUMN count INTEGER NOT NULL DEFAULT 1;

@@ -44,7 +44,7 @@ extension SQLiteServerStorage {
 }
 
 extension RegisteredApp {
-    /// Nil for a row that cannot be read: the app is not registered then, and the others are.
+    /// Fails for an unreadable row. That app is then not registered, while the others are.
     fileprivate init?(readable row: Row) {
         guard let identifier = try? row.store(0), let registered = try? row.time(1) else {
             return nil

@@ -67,7 +67,7 @@ extension SQLiteServerStorage {
         }
     }
 
-    /// Within the transaction that does what is recorded.
+    /// Must be called within the transaction of the recorded action.
     func record(_ event: AuditEvent, at now: Int64, _ db: Database) throws {
         try record(AuditEntry(event, at: now), db)
     }
@@ -99,7 +99,7 @@ extension SQLiteServerStorage {
 }
 
 extension AuditRule.Line {
-    /// - Throws: ``StorageError/unreadable``, as of an ``AuditEntry``.
+    /// - Throws: ``StorageError/unreadable``, as for an ``AuditEntry``.
     fileprivate init(_ row: Row) throws(StorageError) {
         guard let action = AuditAction(rawValue: try row.value(1)) else { throw .unreadable }
         self.init(
@@ -109,7 +109,8 @@ extension AuditRule.Line {
 }
 
 extension AuditEntry {
-    /// - Throws: ``StorageError/unreadable``, also for a row that this program would not write.
+    /// - Throws: ``StorageError/unreadable``, also for a row that this program would not have
+    ///   written.
     fileprivate init(_ row: Row) throws(StorageError) {
         let device = row.hasNull(atIndex: 6) ? nil : try row.device(6)
         guard let action = AuditAction(rawValue: try row.value(2)),

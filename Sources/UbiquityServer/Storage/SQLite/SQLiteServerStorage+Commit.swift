@@ -28,7 +28,7 @@ extension SQLiteServerStorage {
     }
 }
 
-/// The pushes of one transaction. What it learns of stores is kept only if it commits.
+/// The pushes of one transaction. New state of stores is kept only if it commits.
 private struct SQLiteBatch {
     let db: Database
     let rules: CommitRules
@@ -40,7 +40,7 @@ private struct SQLiteBatch {
         do { return try decide(waiting) } catch StorageError.unreadable { return .unreadable }
     }
 
-    /// - Throws: ``StorageError/unreadable`` before anything is written.
+    /// - Throws: ``StorageError/unreadable``, before anything is written.
     private mutating func decide(_ waiting: WaitingPush) throws -> PushOutcome {
         if let refusal = try refusal(of: waiting) { return .notAllowed(refusal) }
         var store = try known(waiting.store)
@@ -77,7 +77,7 @@ private struct SQLiteBatch {
         for store in touched.keys { try touched[store]?.update(db) }
     }
 
-    /// In the same transaction: what was revoked before it stores nothing.
+    /// Checked in the same transaction: a push after a revocation stores nothing.
     private func refusal(of waiting: WaitingPush) throws -> AccessRefusal? {
         guard let rights = waiting.rights else { return nil }
         guard !rights.hasExpired(at: rules.admission.now) else { return .credentialExpired }
@@ -90,7 +90,7 @@ private struct SQLiteBatch {
             ?? SQLiteStore.fetch(store, db) ?? SQLiteStore()
     }
 
-    /// - Returns: Why the store has no row even now; nil: it has one.
+    /// - Returns: The reason the store still has no row; nil if it has one.
     private func makeSure(of key: StoreKey, _ store: inout SQLiteStore) throws -> PushOutcome? {
         guard store.id == nil else { return nil }
         let account: StatementArguments = [key.account.string]

@@ -5,7 +5,7 @@ internal import GRDB
 internal import UbiquityCore
 
 extension SQLiteServerStorage {
-    /// Of a ``Device``.
+    /// The columns of a ``Device``.
     static let deviceColumns =
         "account, id, \(SQLiteText.read("title")), created, seen, stores, expires"
 
@@ -107,7 +107,7 @@ extension SQLiteServerStorage {
         }
     }
 
-    /// Not the maximum of both: a device restored from its own older copy has passed less.
+    /// Not the maximum of both: a device restored from its own backup has less.
     private func note(_ passage: Sightings.Passage, _ revision: Int64, _ db: Database) throws {
         let statement = try db.cachedStatement(
             sql: """
@@ -154,7 +154,7 @@ extension SQLiteServerStorage {
 }
 
 extension DeviceID {
-    /// As SQLite has it.
+    /// The form in SQLite.
     var bits: Int64 { Int64(bitPattern: rawValue) }
 }
 

@@ -5,16 +5,17 @@ internal import GRDB
 internal import Synchronization
 internal import UbiquityCore
 
-/// Erasing takes three steps. The first removes the account's own rows, and notes the numbers of its
-/// stores. The second removes what these held, in slices, for it may be gigabytes. SQLite overwrites
-/// what is removed with zeros (`secure_delete`). That leaves copies: in the write-ahead log, and in the
-/// unused middle of pages whose rows were once moved to another page, which SQLite does not overwrite.
-/// So the third writes the whole file anew (`VACUUM`), where nobody waits for it long, and empties
-/// the log, for which no program may be reading an older state. The second and the third may come later, even after the
-/// process was killed: `erased` and `chore` remember them.
+/// Erasing takes three steps. The first removes the account's own rows, and records the numbers of
+/// its stores. The second removes the content of these stores in slices, because it may be
+/// gigabytes. SQLite overwrites removed rows with zeros (`secure_delete`). That leaves copies: in
+/// the write-ahead log, and in the unused middle of pages whose rows were once moved to another
+/// page, which SQLite does not overwrite. So the third step rewrites the whole file (`VACUUM`), if
+/// nobody has to wait long for that, and empties the log, which requires that no program is reading
+/// an older state. The second and third steps may happen later, even after the process was killed:
+/// `erased` and `chore` record them.
 ///
-/// What is deleted or replaced is overwritten in the file alone; so the log is emptied every few seconds
-/// in which something was written.
+/// Deleted and replaced data is only overwritten in the file itself, so the log is emptied every
+/// few seconds in which something was written.
 extension SQLiteServerStorage {
     func erase(
         _ account: AccountID, now: Int64, by actor: AuditActor
@@ -28,7 +29,7 @@ extension SQLiteServerStorage {
             try record(AuditEvent(.accountErased, of: account, by: actor), at: now, db)
             return true
         }
-        // The row of a store has a number, which another store may get: see `states`.
+        // The row number of a store may be reused by another store: see `states`.
         if isErased { forgetStates() }
         return isErased
     }
@@ -59,7 +60,7 @@ extension SQLiteServerStorage {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT store FROM erased LIMIT 1"))
     }
 
-    /// - Returns: Whether there was any.
+    /// - Returns: Whether there were any rows.
     private func removeSome(of store: Int64, _ db: Database) throws -> Bool {
         for (table, key) in Self.held {
             let statement = try db.cachedStatement(
@@ -73,12 +74,12 @@ extension SQLiteServerStorage {
         return false
     }
 
-    /// What stores hold, and by what each of it is found.
+    /// The tables with a store's content, and the columns that identify their rows.
     private static let held = [
         ("record", "key"), ("folded", "key, run, times"), ("accepted", "device"),
         ("passed", "device"), ("span", "first_revision"),
     ]
-    /// Between two looks at the clock.
+    /// The number of rows removed between two checks of the time.
     private static let removedAtOnce = 16
 
     func scrub(pacedAt uptime: Int64?) throws(StorageError) {
@@ -89,8 +90,8 @@ extension SQLiteServerStorage {
         }
         let start = ContinuousClock.now
         var pause: Int64 = 0
-        // From its end, and longer the longer it took, whether it came to pass or not: a disk that is
-        // full says so only after a while.
+        // Counted from its end, and longer the longer it took, successful or not: a full disk is
+        // only detected after a while.
         defer {
             if let uptime {
                 let took = Int64((ContinuousClock.now - start) / .milliseconds(1))
@@ -102,7 +103,8 @@ extension SQLiteServerStorage {
         do { try database.writeWithoutTransaction { try scrub($0, rewrites) } } catch let error
             as DatabaseError where error.resultCode == .SQLITE_BUSY
         {
-            // Somebody reads what is to be overwritten. Not so long that an answer would wait.
+            // Another program is reading what is to be overwritten. The wait is short, so that no
+            // answer is delayed.
             pause = Self.busyScrubPause
             throw .failed("the database is being read by another program")
         } catch {
@@ -111,10 +113,10 @@ extension SQLiteServerStorage {
         }
     }
 
-    /// In milliseconds: where the disk has no room for a second copy, say.
+    /// In milliseconds, for example if the disk has no space for a second copy.
     private static let failedScrubPause: Int64 = 60_000
     private static let busyScrubPause: Int64 = 1_000
-    /// So that scrubbing takes a hundredth of the time at most, whoever erases how often.
+    /// So that scrubbing takes at most a hundredth of the time, however often accounts are erased.
     private static let scrubPauseFactor: Int64 = 100
     /// How long pushes wait for a reader of the old file, each time.
     private static let readerMilliseconds = 100
@@ -124,7 +126,7 @@ extension SQLiteServerStorage {
         return try reading { try nextErased($0) } == nil
     }
 
-    /// Whether others hardly notice that the file is written anew.
+    /// Whether the file can be rewritten without a noticeable delay for others.
     private func mayRewrite(at uptime: Int64) -> Bool {
         let quiet = scrubs.withLock { scrubs in
             let since = scrubs.quietSince ?? uptime
@@ -136,9 +138,9 @@ extension SQLiteServerStorage {
             || quiet >= Self.quietMilliseconds && bytes <= Self.rewrittenBytesMax
     }
 
-    /// Some tenths of a second.
+    /// Takes some tenths of a second.
     private static let rewrittenAtOnceBytesMax = 16 << 20
-    /// Some seconds.
+    /// Takes some seconds.
     private static let rewrittenBytesMax = 256 << 20
     private static let quietMilliseconds: Int64 = 600_000
 
@@ -155,8 +157,8 @@ extension SQLiteServerStorage {
         try db.execute(sql: "DELETE FROM chore WHERE name = 'truncate'")
     }
 
-    /// Puts what was written into the file, and empties the log, in which what was there before may be
-    /// read. Not while somebody reads an older state: then at the next time.
+    /// Moves written data into the file and empties the log, which may contain older data. Not
+    /// while another program reads an older state; then at the next time.
     func emptyLog(pacedAt uptime: Int64) throws(StorageError) {
         let isDue = logEmptying.withLock { next in
             guard uptime >= next else { return false }

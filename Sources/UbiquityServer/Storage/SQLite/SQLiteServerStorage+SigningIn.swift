@@ -116,13 +116,13 @@ extension SQLiteServerStorage {
     }
 }
 
-/// A confinement as SQLite has it: its identifiers in their order, one a line.
+/// A confinement in SQLite: the sorted identifiers, one per line.
 enum SQLiteStores {
     static func text(_ stores: Set<StoreIdentifier>) -> String {
         stores.map(\.string).sorted().joined(separator: "\n")
     }
 
-    /// Nil: not confined.
+    /// Returns nil if the device is not confined.
     /// - Throws: ``StorageError/unreadable``.
     static func set(_ text: String?) throws(StorageError) -> Set<StoreIdentifier>? {
         guard let text else { return nil }
@@ -132,10 +132,10 @@ enum SQLiteStores {
     }
 }
 
-/// A text of somebody else's, which SQLite takes with its length: GRDB binds and reads a text up to its
-/// first zero byte, and two that differ after one would be the same.
+/// Text from outside, which is passed to SQLite with its length. GRDB binds and reads text up to
+/// its first zero byte, and texts that differ only after one would be equal.
 enum SQLiteText {
-    /// Stands in a statement for ``bytes(_:)``.
+    /// The placeholder in a statement for ``bytes(_:)``.
     static let bound = "CAST(? AS TEXT)"
     static func bytes(_ text: String) -> Data { Data(text.utf8) }
 

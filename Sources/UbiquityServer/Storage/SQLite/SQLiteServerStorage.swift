@@ -7,31 +7,32 @@ internal import UbiquityCore
 
 /// The storage in one SQLite file.
 ///
-/// State: the connections guard themselves. `states` is the writer's memory of stores, so that a
-/// push need not read their rows; only ``commit(_:rules:)``, ``forget(_:in:now:)`` and
-/// ``erase(_:now:by:)`` use it, which come from one thread, and the lock is there for the compiler.
-/// `foreignVersion`, `scrubs`, `logEmptying`, the uptime of the next emptying, and `runningTime`, which
-/// is what the file has of it, likewise.
+/// State: the connections are thread-safe. `states` is the writer's cache of stores, so that a push
+/// need not read their rows. Only ``commit(_:rules:)``, ``forget(_:in:now:)`` and
+/// ``erase(_:now:by:)`` use it, on one thread, and the lock is for the compiler. The same goes for
+/// `foreignVersion`, for `scrubs`, for `logEmptying`, the uptime of the next emptying, and for
+/// `runningTime`, the time stored in the file.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let states = Mutex<[StoreKey: SQLiteStore]>([:])
     let scrubs = Mutex(Scrubs())
     let logEmptying = Mutex<Int64>(0)
     let runningTime: Mutex<Int64>
-    /// Nil where no server runs.
+    /// Nil if no server is running.
     let reserve: DiskReserve?
-    /// When the database may be written anew.
+    /// The conditions for rewriting the database.
     struct Scrubs {
-        /// The uptime of the next time.
+        /// The earliest uptime of the next scrubbing.
         var next: Int64 = 0
-        /// Nobody has pushed since this uptime; nil: since the last look.
+        /// The uptime since which nobody has pushed; nil if somebody has pushed since the last
+        /// check.
         var quietSince: Int64?
     }
 
     private let statesVersion = Mutex<Int64?>(nil)
     private let foreignVersion = Mutex<Int64?>(nil)
 
-    /// Above, the writer's memory of stores begins anew.
+    /// The cache of stores is emptied when it exceeds this size.
     static let rememberedStoresMax = 16_384
 
     init(_ database: any DatabaseWriter, running: Int64 = 0, reserve: DiskReserve? = nil) {
@@ -45,7 +46,8 @@ final class SQLiteServerStorage: Sendable {
     ) throws(ServerStartError) -> SQLiteServerStorage {
         let database = try SQLiteFile.openPool(path)
         do {
-            // Not 0 where it cannot be read: it would be saved, and deletions be remembered too long.
+            // Not 0 if it cannot be read: that would be saved, and tombstones would be kept too
+            // long.
             let running = try database.read { db in
                 try Int64.fetchOne(db, sql: "SELECT milliseconds FROM running")
             }
@@ -65,8 +67,8 @@ final class SQLiteServerStorage: Sendable {
         do { return try database.read(body) } catch { throw StorageError(error) }
     }
 
-    /// In one transaction, which the error of the body rolls back. Where the disk is full, once more with the
-    /// room that was kept for that.
+    /// Runs the body in one transaction, which an error rolls back. If the disk is full, tries
+    /// again with the reserved space.
     func writing<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {
         do { return try writingOnce(body) } catch .full {
             guard reserve?.giveUp() ?? false else { throw .full }
@@ -97,14 +99,14 @@ final class SQLiteServerStorage: Sendable {
         } catch { throw StorageError(error) }
     }
 
-    /// It changes with every commit of another connection. Asked on the connection that writes,
-    /// these are other processes.
+    /// Changes with every commit of another connection. Read on the writing connection, these are
+    /// other processes.
     private static func version(_ db: Database) throws -> Int64 {
         try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA data_version")) ?? 0
     }
 
-    /// Within a transaction. Another process may have erased an account, and a store's number may
-    /// be another's now.
+    /// Must be called within a transaction. Another process may have erased an account, and a
+    /// store's number may be another's now.
     func forgetStatesAfterForeignWrites(_ db: Database) throws {
         let version = try Self.version(db)
         let isForeign = statesVersion.withLock { known in
@@ -120,7 +122,7 @@ final class SQLiteServerStorage: Sendable {
 
     func findRoom() -> Bool { reserve?.keep() ?? false }
 
-    /// Leaves the log empty, so that the file alone is a whole copy.
+    /// Leaves the log empty, so that the file alone is a complete copy.
     func close() throws(StorageError) {
         do {
             try database.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }

@@ -5,11 +5,11 @@ internal import GRDB
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// A store's row and its spans, as the program has them. `id` is nil until it is stored.
+/// A store's row and its spans. `id` is nil until it is stored.
 struct SQLiteStore: Sendable {
     var id: Int64?
     var state = StoreState()
-    /// What the rows have.
+    /// The state in the rows.
     private var stored = StoreState()
 
     /// Nil if there is no such store.
@@ -71,7 +71,7 @@ struct SQLiteStore: Sendable {
         }
     }
 
-    /// Not under the number of one whose records are still to be removed.
+    /// Never reuses the number of a store whose records are still to be removed.
     static func insert(_ store: StoreKey, _ db: Database) throws -> SQLiteStore {
         let statement = try db.cachedStatement(
             sql: """
@@ -84,7 +84,7 @@ struct SQLiteStore: Sendable {
         return SQLiteStore(id: db.lastInsertedRowID)
     }
 
-    /// Does nothing where the rows have all of it.
+    /// Does nothing if the rows are up to date.
     mutating func update(_ db: Database) throws {
         guard state != stored else { return }
         try updateAccepted(db)
@@ -108,7 +108,7 @@ struct SQLiteStore: Sendable {
         try statement.execute()
     }
 
-    /// Mostly one row: that of the device that pushed.
+    /// Usually one row: that of the device that pushed.
     private func updateAccepted(_ db: Database) throws {
         let (old, new) = (stored.accepted.times, state.accepted.times)
         guard old != new else { return }
