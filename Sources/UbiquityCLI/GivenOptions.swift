@@ -34,7 +34,7 @@ func refuse(_ options: [String], _ reason: String) throws {
 /// Options that are given twice, of which one would not count.
 enum RepeatedOptions {
     /// They collect what they are given.
-    static let allowed: Set<String> = ["--identity-audience", "--trusted-proxy"]
+    static let allowed: Set<String> = ["--host-name", "--identity-audience", "--trusted-proxy"]
     /// The same, of one command.
     static let allowedFor: [[String]: Set<String>] = [["account", "code"]: ["--store"]]
     /// Their value may begin with dashes.

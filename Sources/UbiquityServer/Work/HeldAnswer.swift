@@ -29,9 +29,7 @@ final class HeldAnswer: Sendable {
     }
 
     func response(_ format: WireFormat) -> Response {
-        Response(
-            status: .ok, headers: [.contentType: format.rawValue, .cacheControl: "no-store"],
-            body: body)
+        Response(status: .ok, headers: [.contentType: format.rawValue], body: body)
     }
 
     private var body: ResponseBody {

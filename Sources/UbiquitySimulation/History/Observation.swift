@@ -160,8 +160,8 @@ package struct Commit {
     package var newestForgotten: HybridTimestamp
     /// Who sent it: the device's name at the server.
     package var device: DeviceID
-    /// What was folded of counts, or was so before and has changed.
-    package var folded: [FoldedIncrement]
+    /// What was folded of counts, or was so before and has changed; nil: whoever observed it was not told.
+    package var folded: [FoldedIncrement]?
     /// See ``PushAdmission/partsMax``.
     package var partsMax: Int
 
@@ -169,7 +169,7 @@ package struct Commit {
         store: StoreName, before: [Key: Record], after: [Key: Record], position: Position,
         push: Push, results: [TransactionResult], writes: [Record], limits: StoreLimits,
         serverMilliseconds: Int64, newestForgotten: HybridTimestamp,
-        device: DeviceID, folded: [FoldedIncrement] = [],
+        device: DeviceID, folded: [FoldedIncrement]? = [],
         partsMax: Int = 60
     ) {
         self.store = store

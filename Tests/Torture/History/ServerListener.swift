@@ -96,6 +96,6 @@ final class ServerListener: Sendable {
             // An event does not say the server's time, which is this machine's.
             limits: StoreLimits(), serverMilliseconds: Int64(Date().timeIntervalSince1970 * 1_000),
             newestForgotten: .zero,
-            device: device)
+            device: device, folded: nil)
     }
 }
