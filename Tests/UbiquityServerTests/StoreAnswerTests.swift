@@ -4,6 +4,7 @@ internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
 internal import NIOCore
+internal import NIOPosix
 internal import Synchronization
 internal import Testing
 internal import UbiquityCore
@@ -41,7 +42,8 @@ struct StoreAnswerTests {
     private func bytes(of answer: StoreAnswer) async throws -> [UInt8] {
         let written = Written()
         var writer: any ResponseBodyWriter = Sink(written: written)
-        try await answer.held.write(to: &writer)
+        try await answer.held.write(
+            to: &writer, on: MultiThreadedEventLoopGroup.singleton.any())
         return written.all.withLock { $0 }
     }
 

@@ -37,7 +37,8 @@ struct PushRoute: Sendable {
         try await gate.checkAgain(request.bearer, .pushToStore(store.identifier))
         let waiting = WaitingPush(store: store, push: push, by: rights)
         let outcome = try await commits.commit(waiting, bytes: bytes)
-        return try await answer(outcome, format, rights.account, answerPermit)
+        return try await answer(
+            outcome, format, rights.account, answerPermit, on: context.channel.eventLoop)
     }
 
     /// - Returns: The push, and its cost in bytes: that of its body, or of its writes.
@@ -62,7 +63,7 @@ struct PushRoute: Sendable {
 
     private func answer(
         _ outcome: PushOutcome, _ format: WireFormat, _ account: AccountID,
-        _ permit: AccountShares.Permit
+        _ permit: AccountShares.Permit, on loop: any EventLoop
     ) async throws -> Response {
         switch outcome {
         case .clockAhead(let error): throw error
@@ -83,7 +84,7 @@ struct PushRoute: Sendable {
                 return format.encode(WirePushAnswer(answer))
             }
             permit.note(bytes.count)
-            return HeldAnswer([ByteBuffer(bytes: bytes)], permit).response(format)
+            return HeldAnswer([ByteBuffer(bytes: bytes)], permit).response(format, on: loop)
         }
     }
 

@@ -31,7 +31,7 @@ struct StoreRoutes: Sendable {
         let since = try request.position(orLastEvent: false)
         let answer = try await reader.answer(
             .message(format), of: store, since: since, for: rights)
-        return answer.held.response(format)
+        return answer.held.response(format, on: context.channel.eventLoop)
     }
 }
 

@@ -30,9 +30,9 @@ struct StreamRoute: Sendable {
         let connection = try await tie(subscription.listener, to: context.channel)
         return Response(
             status: .ok, headers: Self.headers,
-            body: ResponseBody { writer in
+            body: ResponseBody { [loop = context.channel.eventLoop] writer in
                 defer { connection.finish() }
-                try await answer.held.write(to: &writer)
+                try await answer.held.write(to: &writer, on: loop)
                 try await subscription.write(from: start, to: &writer)
                 try await writer.finish(nil)
             })

@@ -19,23 +19,40 @@ final class HeldAnswer: Sendable {
     /// - Parameter permit: Is already charged with the pieces.
     init(_ pieces: [ByteBuffer], _ permit: AccountShares.Permit) {
         count = pieces.reduce(0) { $0 + $1.readableBytes }
-        self.pieces = Mutex(pieces.reversed())
+        self.pieces = Mutex(pieces.flatMap(Self.parts).reversed())
         self.permit = permit
     }
 
+    /// So that a connection takes a large value in several steps, and the rest is still held.
+    private static func parts(of piece: ByteBuffer) -> [ByteBuffer] {
+        var (piece, parts) = (piece, [ByteBuffer]())
+        while let part = piece.readSlice(length: min(pieceBytes, piece.readableBytes)),
+            part.readableBytes > 0
+        {
+            parts.append(part)
+        }
+        return parts
+    }
+
     /// Writes the answer, which is possible once. Waits for the other side to read.
-    @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
+    /// - Parameter loop: The connection's.
+    @concurrent func write(
+        to writer: inout any ResponseBodyWriter, on loop: any EventLoop
+    ) async throws {
         defer { permit.end() }
-        while let piece = pieces.withLock({ $0.popLast() }) { try await writer.write(piece) }
+        while let piece = pieces.withLock({ $0.popLast() }) {
+            try await writer.write(piece)
+            // The writer learns on the loop that a connection takes no more.
+            try await loop.submit {}.get()
+        }
     }
 
-    func response(_ format: WireFormat) -> Response {
-        Response(
-            status: .ok, headers: [.contentType: format.rawValue, .cacheControl: "no-store"],
-            body: body)
+    /// - Parameter loop: The connection's.
+    func response(_ format: WireFormat, on loop: any EventLoop) -> Response {
+        Response(status: .ok, headers: [.contentType: format.rawValue], body: body(on: loop))
     }
 
-    private var body: ResponseBody {
+    private func body(on loop: any EventLoop) -> ResponseBody {
         // Written together with the head, and within the size that is always allowed for a
         // connection.
         if count <= Self.smallBytes {
@@ -43,11 +60,12 @@ final class HeldAnswer: Sendable {
             return ResponseBody(byteBuffer: pieces.withLock { $0.first } ?? ByteBuffer())
         }
         return ResponseBody(contentLength: count) { writer in
-            try await self.write(to: &writer)
+            try await self.write(to: &writer, on: loop)
             try await writer.finish(nil)
         }
     }
 
     /// Small enough to be one piece of a ``StoreAnswer``.
     private static let smallBytes = 16 << 10
+    private static let pieceBytes = 64 << 10
 }

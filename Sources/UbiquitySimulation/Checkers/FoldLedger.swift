@@ -25,7 +25,8 @@ struct FoldLedger {
 
     /// - Parameter numbers: The acts in an increment.
     mutating func note(_ commit: Commit, _ numbers: (FoldedIncrement) -> [Int]) {
-        for increment in commit.folded {
+        guard let folded = commit.folded else { return }
+        for increment in folded {
             noted[commit.store, default: [:]][increment.id] = increment
             log[commit.store, default: []].append(
                 Noted(increment: increment, revision: commit.position.revision))
@@ -50,6 +51,7 @@ struct FoldLedger {
 
     /// Checks that a fold is the sum of its acts that are not removed.
     func complaint(_ commit: Commit) -> String? {
+        if commit.folded == nil { return nil }
         for write in commit.writes where write.key.isOfFold {
             let key = write.key.whole
             let fold = count(key, "c+", commit)

@@ -41,7 +41,7 @@ package final class MergeChecker: Checker {
         switch observation {
         case .proposed(let act): note(act)
         case .committed(let commit):
-            let folded = commit.folded.flatMap(numbers(in:))
+            let folded = (commit.folded ?? []).flatMap(numbers(in:))
             for number in commit.writes.flatMap(numbers(in:)) + folded
             where !ledger.isCommitted(number, to: commit.store) {
                 ledger.note([number], in: commit)

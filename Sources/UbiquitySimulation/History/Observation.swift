@@ -161,8 +161,9 @@ package struct Commit {
     package var newestForgotten: HybridTimestamp
     /// The sender: the device's ID at the server.
     package var device: DeviceID
-    /// The increments that were folded, or changed after an earlier folding.
-    package var folded: [FoldedIncrement]
+    /// The increments that were folded, or were already folded and have changed; nil if the observer does
+    /// not know.
+    package var folded: [FoldedIncrement]?
     /// See ``PushAdmission/partsMax``.
     package var partsMax: Int
 
@@ -170,7 +171,7 @@ package struct Commit {
         store: StoreName, before: [Key: Record], after: [Key: Record], position: Position,
         push: Push, results: [TransactionResult], writes: [Record], limits: StoreLimits,
         serverMilliseconds: Int64, newestForgotten: HybridTimestamp,
-        device: DeviceID, folded: [FoldedIncrement] = [],
+        device: DeviceID, folded: [FoldedIncrement]? = [],
         partsMax: Int = 60
     ) {
         self.store = store

@@ -96,6 +96,6 @@ final class ServerListener: Sendable {
             // An event does not contain the server's time, which is that of this machine.
             limits: StoreLimits(), serverMilliseconds: Int64(Date().timeIntervalSince1970 * 1_000),
             newestForgotten: .zero,
-            device: device)
+            device: device, folded: nil)
     }
 }
