@@ -32,7 +32,6 @@ struct StoreAnswer: Sendable {
         /// The number of stored bytes encoded before others have their turn. A single value may be
         /// larger.
         private static let sliceBytes = 128 << 10
-        private static let pieceBytes = 64 << 10
 
         init(
             _ form: Form, _ head: ChangeSet, _ records: [StoredRecord],
@@ -72,7 +71,7 @@ struct StoreAnswer: Sendable {
         private mutating func append(_ encoded: [UInt8]) {
             piece.writeBytes(encoded)
             bytes += encoded.count
-            if piece.readableBytes >= Self.pieceBytes { endPiece() }
+            if piece.readableBytes >= HeldAnswer.pieceBytes { endPiece() }
         }
 
         private mutating func endPiece() {

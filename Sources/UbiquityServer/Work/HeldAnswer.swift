@@ -26,8 +26,8 @@ final class HeldAnswer: Sendable {
     /// So that a connection takes a large value in several steps, and the rest is still held.
     private static func parts(of piece: ByteBuffer) -> [ByteBuffer] {
         var (piece, parts) = (piece, [ByteBuffer]())
-        while let part = piece.readSlice(length: min(pieceBytes, piece.readableBytes)),
-            part.readableBytes > 0
+        while piece.readableBytes > 0,
+            let part = piece.readSlice(length: min(pieceBytes, piece.readableBytes))
         {
             parts.append(part)
         }
@@ -67,5 +67,5 @@ final class HeldAnswer: Sendable {
 
     /// Small enough to be one piece of a ``StoreAnswer``.
     private static let smallBytes = 16 << 10
-    private static let pieceBytes = 64 << 10
+    static let pieceBytes = 64 << 10
 }
