@@ -9,11 +9,11 @@ package struct NeverHappened: Error, CustomStringConvertible {
 
 /// Checks every few milliseconds, for five minutes at most. The limit guards against hanging, and
 /// does not test speed.
-package func until(_ what: String, _ condition: () throws -> Bool) async throws {
+package func until(_ what: String, _ condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(300)
-    while try !condition() {
+    while try await !condition() {
         guard .now < deadline else { throw NeverHappened(description: "\(what) never came") }
-        try await Task.sleep(for: .milliseconds(2))
+        try await Task.sleep(for: .milliseconds(5))
     }
 }
 

@@ -32,6 +32,18 @@ import Testing
         }
     }
 
+    /// A device whose run has counted 3 as its own part and which is offline, and another. From now on the
+    /// server folds everything.
+    private func oneOffline() throws -> (TestDevice, TestDevice) {
+        cloud.setPartsMax(60)
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.count(key, by: 3)
+        cloud.settle()
+        a.goOffline()
+        cloud.setPartsMax(0)
+        return (a, b)
+    }
+
     // MARK: - What comes late
 
     @Test func `what is counted and folded by one push is counted once`() throws {
@@ -45,13 +57,8 @@ import Testing
     }
 
     @Test func `what a run counts offline, and its part is folded, is added once`() throws {
-        cloud.setPartsMax(60)
-        let (a, b) = (cloud.device(), cloud.device())
-        try a.count(key, by: 3)
-        cloud.settle()
-        a.goOffline()
+        let (a, b) = try oneOffline()
         try a.count(key, by: 4)
-        cloud.setPartsMax(0)
         try b.count(key, by: 10)
         cloud.settle()
         #expect(b[key] == .integer(13))
@@ -65,14 +72,9 @@ import Testing
     }
 
     @Test func `a count waits though its run's part is gone by a later deletion`() throws {
-        cloud.setPartsMax(60)
-        let (a, b) = (cloud.device(), cloud.device())
-        try a.count(key, by: 3)
-        cloud.settle()
-        a.goOffline()
+        let (a, b) = try oneOffline()
         a["k"] = nil
         try a.count(key, by: 1)
-        cloud.setPartsMax(0)
         cloud.pass(milliseconds: 60_000)
         try b.count(key, by: 10)
         cloud.settle()
@@ -83,13 +85,8 @@ import Testing
     }
 
     @Test func `a store that begins with the whole of it shows a waiting count once`() throws {
-        cloud.setPartsMax(60)
-        let (a, b) = (cloud.device(), cloud.device())
-        try a.count(key, by: 3)
-        cloud.settle()
-        a.goOffline()
+        let (a, b) = try oneOffline()
         try a.count(key, by: 4)
-        cloud.setPartsMax(0)
         try b.count(key, by: 10)
         cloud.settle()
         cloud.forgetDeletions()
@@ -98,13 +95,8 @@ import Testing
     }
 
     @Test func `what comes late of a folded run finds room in a full store`() throws {
-        cloud.setPartsMax(60)
-        let (a, b) = (cloud.device(), cloud.device())
-        try a.count(key, by: 3)
-        cloud.settle()
-        a.goOffline()
+        let (a, b) = try oneOffline()
         try a.count(key, by: 4)
-        cloud.setPartsMax(0)
         b["k"] = nil
         cloud.settle()
         #expect(listed["c+"] == nil)
@@ -294,13 +286,8 @@ import Testing
     @Test func `what a run goes on from that is remembered no longer is refused and given back`()
         throws
     {
-        cloud.setPartsMax(60)
-        let (a, b) = (cloud.device(), cloud.device())
-        try a.count(key, by: 3)
-        cloud.settle()
-        a.goOffline()
+        let (a, b) = try oneOffline()
         try a.count(key, by: 4)
-        cloud.setPartsMax(0)
         try b.count(key, by: 10)
         cloud.settle()
         cloud.forgetFolded()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import AsyncHTTPClient
+internal import ClientTestSupport
 internal import Foundation
 internal import Testing
 internal import UbiquityCore

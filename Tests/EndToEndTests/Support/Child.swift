@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 
 /// A process that a test started. What it prints goes to files, so that it never waits for a

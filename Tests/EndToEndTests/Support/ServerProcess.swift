@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 
 /// A server in a process of its own, which can be ended and started again at the same address.

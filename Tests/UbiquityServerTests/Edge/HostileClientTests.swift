@@ -465,17 +465,3 @@ internal import UbiquityWire
         }
     }
 }
-
-/// It did not happen in time.
-struct NeverCame: Error {
-    var what: String
-}
-
-/// Asynchronous conditions too.
-func until(_ what: String, _ condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(300)
-    while try await !condition() {
-        guard .now < deadline else { throw NeverCame(what: what) }
-        try await Task.sleep(for: .milliseconds(10))
-    }
-}
