@@ -108,7 +108,7 @@ final class Audience: Sendable {
     private func post(_ reason: Int, _ keys: [String]) {
         NotificationCenter.default.post(
             name: UbiquitousKeyValueStore.didChangeExternallyNotification,
-            object: stores.withLock { $0.last { $0.store != nil }?.store },
+            object: stores.withLock { $0.reversed().lazy.compactMap(\.store).first },
             userInfo: [
                 // Casts to `Int` as well as to `NSNumber`.
                 NSUbiquitousKeyValueStoreChangeReasonKey: NSNumber(value: reason),

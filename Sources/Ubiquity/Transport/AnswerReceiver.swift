@@ -14,13 +14,21 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     struct Answer: Sendable {
         var head: HTTPResponseHead
         var body = ByteBuffer()
+
+        /// The failure that the answer's status means; nil for success.
+        func refusal(_ address: ServerAddress) -> LinkFailure? {
+            (200..<300).contains(head.status.code)
+                ? nil : LinkFailure(status: head.status, headers: head.headers, body: body, address)
+        }
     }
 
     private let silence: SilenceWatch
+    private let address: ServerAddress
     private let bounds: MessageBounds
     private var answer: Answer?
 
-    init(_ bounds: MessageBounds, _ silence: SilenceWatch) {
+    init(_ address: ServerAddress, _ bounds: MessageBounds, _ silence: SilenceWatch) {
+        self.address = address
         self.bounds = bounds
         self.silence = silence
     }
@@ -45,9 +53,10 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         return admit(bytes: bytes, on: task.eventLoop)
     }
 
+    /// A refusal counts, however long the page is that a proxy sends with it.
     private func admit(bytes: Int, on loop: any EventLoop) -> EventLoopFuture<Void> {
         do throws(WireError) { try bounds.check(bytes: bytes) } catch {
-            return loop.makeFailedFuture(error)
+            return loop.makeFailedFuture(answer?.refusal(address) ?? error)
         }
         return loop.makeSucceededVoidFuture()
     }

@@ -68,9 +68,7 @@ extension LinkFailure {
     init(_ error: any Error, _ address: ServerAddress) {
         switch error {
         case let failure as LinkFailure: self = failure
-        case let error as EventStreamParser.EventTooLarge:
-            self.init(.unreachable, "the answer of \(address) cannot be understood: \(error)")
-        case let error as WireError:
+        case is WireError, is EventStreamParser.EventTooLarge:
             self.init(.unreachable, "the answer of \(address) cannot be understood: \(error)")
         case let error as HTTPClientError:
             let isLate = error == .readTimeout || error == .deadlineExceeded

@@ -45,12 +45,8 @@ struct ServerRequest {
 
     private func body() async throws(LinkFailure) -> ByteBuffer {
         let silence = SilenceWatch(address)
-        let answer = try await stream(to: AnswerReceiver(bounds, silence), silence)
-        guard (200..<300).contains(answer.head.status.code) else {
-            throw LinkFailure(
-                status: answer.head.status, headers: answer.head.headers, body: answer.body,
-                address)
-        }
+        let answer = try await stream(to: AnswerReceiver(address, bounds, silence), silence)
+        if let refusal = answer.refusal(address) { throw refusal }
         return answer.body
     }
 

@@ -115,6 +115,20 @@ struct HTTPTransportTests {
         #expect(server.requests.count == 2)
     }
 
+    @Test func `a refusal counts, however long the page that comes with it`() async throws {
+        let server = try await StubServer { _ in
+            var reply = StubServer.Reply(
+                status: .tooManyRequests, body: Array(repeating: UInt8(ascii: "x"), count: 100_000))
+            reply.headers.add(name: "content-type", value: "text/html")
+            reply.headers.add(name: "retry-after", value: "7")
+            return reply
+        }
+        let transport = try transport(server.address)
+        let failure = await failure { () throws(LinkFailure) in try await transport.pull(since: nil)
+        }
+        #expect(failure?.kind == .busy(retryAfterMilliseconds: 7_000))
+    }
+
     @Test func `without a server the sentence says where none answers and why`() async throws {
         let server = try await StubServer { _ in nil }
         let address = server.address

@@ -33,7 +33,7 @@ struct SilenceTests {
         let silence = SilenceWatch(address, milliseconds: 1_000)
         let request = ServerRequest(address: address, method: .GET, url: address.url("config"))
         let failure = await #expect(throws: LinkFailure.self) {
-            _ = try await request.stream(to: AnswerReceiver(.small, silence), silence)
+            _ = try await request.stream(to: AnswerReceiver(address, .small, silence), silence)
         }
         #expect(failure?.kind == .timedOut)
         #expect(
