@@ -15,24 +15,26 @@ struct ArchiveFile {
         read = { range in Array(bytes[range]) }
     }
 
+    /// What is left of the standard input, if that was read before.
+    ///
     /// Fails if the file does not begin like an archive, or cannot be read in parts, like a pipe.
     /// - Throws: ``Failure``.
     init?(_ path: String) throws(Failure) {
         let handle = try InputFile.open(path)
-        guard let end = try? handle.seekToEnd(), let count = Int(exactly: end), count > 0 else {
-            return nil
-        }
+        guard let start = try? handle.offset(), let end = try? handle.seekToEnd(), end > start,
+            let count = Int(exactly: end - start)
+        else { return nil }
         self.count = count
         read = { range throws(ArchiveError) in
             do {
-                try handle.seek(toOffset: UInt64(range.lowerBound))
+                try handle.seek(toOffset: start + UInt64(range.lowerBound))
                 let part = try handle.read(upToCount: range.count) ?? Data()
                 guard part.count == range.count else { throw ArchiveError.incomplete }
                 return [UInt8](part)
             } catch { throw error as? ArchiveError ?? .unreadable("\(error)") }
         }
         let beginning = try? read(0..<min(count, 512))
-        try? handle.seek(toOffset: 0)
+        try? handle.seek(toOffset: start)
         guard Archive.isArchive(beginning ?? []) else { return nil }
     }
 }
