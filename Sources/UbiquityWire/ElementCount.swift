@@ -13,8 +13,6 @@ struct ElementCount {
         rest = max
     }
 
-    /// Whether a message has at most this many elements, see ``MessageBounds/elements``. Leaves it
-    /// to the decoder to refuse bytes that are not a message.
     static func fits(
         _ bytes: UnsafeRawBufferPointer, _ format: WireFormat, _ shape: MessageShape, max: Int
     ) -> Bool {
@@ -102,6 +100,7 @@ struct ElementCount {
 package enum MessageShape: Sendable {
     case value, array, dictionary, entry, record
     case changes
+    case push, transaction
     case pushAnswer, transactionResult, committed, writeResult
     /// Fields 1 to 3 may be lists of messages without nested ones.
     case list
@@ -114,7 +113,8 @@ package enum MessageShape: Sendable {
         case (.value, 9): .dictionary
         case (.array, 1), (.entry, 2), (.record, 2): .value
         case (.dictionary, 1): .entry
-        case (.changes, 1), (.writeResult, 2): .record
+        case (.changes, 1), (.transaction, 1), (.writeResult, 2): .record
+        case (.push, 1): .transaction
         case (.record, 9): .fields
         case (.pushAnswer, 3): .transactionResult
         case (.transactionResult, 1): .committed

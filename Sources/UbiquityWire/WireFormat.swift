@@ -54,12 +54,18 @@ package enum WireFormat: String, CaseIterable, Sendable {
         within bounds: MessageBounds
     ) throws(WireError) -> M {
         try bounds.check(bytes: bytes.count)
-        guard
-            bytes.withUnsafeBytes({
-                ElementCount.fits($0, self, shape, max: bounds.elements)
-            })
-        else { throw WireError("it has more than \(bounds.elements) elements") }
+        guard hasAtMost(bounds.elements, in: bytes, shape) else {
+            throw WireError("it has more than \(bounds.elements) elements")
+        }
         return try decode(type, from: bytes)
+    }
+
+    /// Whether a message has at most this many elements, see ``MessageBounds/elements``. Takes one
+    /// pass and no memory, and leaves it to the decoder to refuse bytes that are not a message.
+    package func hasAtMost(
+        _ elements: Int, in bytes: some SwiftProtobufContiguousBytes, _ shape: MessageShape
+    ) -> Bool {
+        bytes.withUnsafeBytes { ElementCount.fits($0, self, shape, max: elements) }
     }
 
     /// Decodes a message, ignoring unknown fields.

@@ -91,6 +91,12 @@ package struct MessageBounds: Hashable, Sendable {
 
     private static let ceiling = MessageBounds(bytes: 64 << 20, elements: 1 << 21)
 
+    /// For a push: no more elements than the whole store may have.
+    package init(ofPushWithin limits: StoreLimits) {
+        self.init(ofStoreWith: limits.storeBytesMax)
+        bytes = limits.pushBytesMax
+    }
+
     /// For all records of a store, or their repetition in the answer to a push. An element that
     /// counts 8 bytes has at most four JSON elements, and a byte at most six characters. The rest
     /// is for the records.

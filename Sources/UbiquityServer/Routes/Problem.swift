@@ -208,6 +208,13 @@ extension Problem {
         ).at(.bodyTooLarge)
     }
 
+    static func pushTooLarge(elementsMax: Int) -> Problem {
+        Problem(
+            .contentTooLarge, "body-too-large",
+            "The push may have at most \(elementsMax) elements. Send less at once."
+        ).at(.bodyTooLarge)
+    }
+
     static let answerRepeats = Problem(
         .contentTooLarge, "body-too-large",
         "The push writes the same keys so often that its answer would be too large. Send less at once."

@@ -46,18 +46,21 @@ struct PushRoute: Sendable {
         _ request: Request, _ format: WireFormat, _ permit: AccountShares.Permit,
         author: DeviceName
     ) async throws -> (Push, bytes: Int) {
-        let bytesMax = settings.limits.pushBytesMax
-        let body = try await request.readBody(bytesMax: bytesMax, permit: permit)
+        let max = MessageBounds(ofPushWithin: settings.limits)
+        let body = try await request.readBody(bytesMax: max.bytes, permit: permit)
         let bytes = body.bytes
         allowance.charge(bytes: bytes.count, author)
         let push = try await onFittingThread(
             isShallow: bytes.count <= Self.shallowBytesMax, author.account
         ) {
-            try Push(format.decode(WirePush.self, from: bytes), author: author.id)
+            guard format.hasAtMost(max.elements, in: bytes, .push) else {
+                throw Problem.pushTooLarge(elementsMax: max.elements)
+            }
+            return try Push(format.decode(WirePush.self, from: bytes), author: author.id)
         }
         let counted = max(bytes.count, push.bytes)
         allowance.charge(bytes: counted - bytes.count, author)
-        guard counted <= bytesMax else { throw Problem.pushTooLarge(counted, max: bytesMax) }
+        guard counted <= max.bytes else { throw Problem.pushTooLarge(counted, max: max.bytes) }
         return (push, counted)
     }
 

@@ -82,6 +82,16 @@ internal import UbiquityWire
         }
     }
 
+    @Test func `a push has no more elements than a whole store may have`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            // Two bytes each, and an object in memory.
+            let empty: [[WireRecord]] = Array(repeating: [], count: 2_000_000)
+            try expectTooLarge(try await push(empty, by: device))
+            #expect(try await push(Array(empty.prefix(10)), by: device).status != 413)
+        }
+    }
+
     @Test func `a large push takes as much of the allowance as many small ones`() async throws {
         try await withServer({ $0.allowance = .init(burst: 10, perSecond: 0.001) }) { server in
             let large = String(repeating: "x", count: 200_000)
