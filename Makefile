@@ -58,7 +58,7 @@ FILTER ?=
 
 test: setup
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
-	$(SWIFT) test $(BUILD_FLAGS) --skip-build $(if $(FILTER),--filter "$(FILTER)")
+	@scripts/failures-last $(SWIFT) test $(BUILD_FLAGS) --skip-build $(if $(FILTER),--filter "$(FILTER)")
 
 # Takes some two minutes; API_SECONDS says otherwise. schemathesis comes from PyPI into .build.
 test-api: setup
@@ -71,7 +71,8 @@ test-tsan: setup
 		--build-tests
 	UBIQUITY_TSAN=1 \
 	TSAN_OPTIONS="halt_on_error=1 suppressions=$(CURDIR)/Tests/ThreadSanitizer/suppressions.txt" \
-	$(SWIFT) test $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan --skip-build \
+	scripts/failures-last \
+		$(SWIFT) test $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan --skip-build \
 		--no-parallel
 
 SEEDS ?=
