@@ -46,21 +46,21 @@ struct PushRoute: Sendable {
         _ request: Request, _ format: WireFormat, _ permit: AccountShares.Permit,
         author: DeviceName
     ) async throws -> (Push, bytes: Int) {
-        let max = MessageBounds(ofPushWithin: settings.limits)
-        let body = try await request.readBody(bytesMax: max.bytes, permit: permit)
+        let bounds = MessageBounds(ofPushWithin: settings.limits)
+        let body = try await request.readBody(bytesMax: bounds.bytes, permit: permit)
         let bytes = body.bytes
         allowance.charge(bytes: bytes.count, author)
         let push = try await onFittingThread(
             isShallow: bytes.count <= Self.shallowBytesMax, author.account
         ) {
-            guard format.hasAtMost(max.elements, in: bytes, .push) else {
-                throw Problem.pushTooLarge(elementsMax: max.elements)
+            guard format.hasAtMost(bounds.elements, in: bytes, .push) else {
+                throw Problem.pushTooLarge(elementsMax: bounds.elements)
             }
             return try Push(format.decode(WirePush.self, from: bytes), author: author.id)
         }
         let counted = max(bytes.count, push.bytes)
         allowance.charge(bytes: counted - bytes.count, author)
-        guard counted <= max.bytes else { throw Problem.pushTooLarge(counted, max: max.bytes) }
+        guard counted <= bounds.bytes else { throw Problem.pushTooLarge(counted, max: bounds.bytes) }
         return (push, counted)
     }
 
