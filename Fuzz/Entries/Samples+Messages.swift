@@ -71,7 +71,7 @@ extension Samples {
         PushAnswer(
             cursor: cursor, serverMilliseconds: milliseconds,
             results: [
-                .committed([.applied, .superseded(by: record(.integer(9))), .olderThanForgotten]),
+                .committed([.applied, .superseded(by: record(.integer(9))), .olderThanCompacted]),
                 .refused(Refusal(code: "quota-bytes", detail: "too much")),
             ])
     }

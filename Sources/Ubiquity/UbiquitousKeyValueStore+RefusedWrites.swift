@@ -10,7 +10,7 @@ internal import UbiquityCore
 /// `@unchecked Sendable` because the value consists of Foundation's immutable property-list
 /// classes.
 public struct UbiquityRefusedWrite: @unchecked Sendable {
-    /// The key, which has its last agreed value again.
+    /// The key, which has its last confirmed value again.
     public var key: String
     /// The value that was to be stored, boxed as by ``UbiquitousKeyValueStore/object(forKey:)``;
     /// nil for a removal.

@@ -46,7 +46,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// the reading task is cancelled.
     public var statuses: some AsyncSequence<UbiquityStatus, Never> & Sendable {
         let backing = backing
-        return backing.audience.statuses.stream(newest: 1, first: engineStatus)
+        return backing.poster.statuses.stream(newest: 1, first: engineStatus)
             .map { backing.status(of: $0) }
     }
 
@@ -56,7 +56,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// A slow reader gets the newest 64. An error that repeats without end is reported once a
     /// second. The sequence supports one reader.
     public var errors: some AsyncSequence<UbiquityError, Never> & Sendable {
-        backing.audience.errors.stream(newest: Audience.errorsMax)
+        backing.poster.errors.stream(newest: NotificationPoster.errorsMax)
     }
 
     private func checkIdentifier() throws {

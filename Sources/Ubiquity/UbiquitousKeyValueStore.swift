@@ -23,12 +23,12 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// opens that.
     private var own: StoreBacking?
     /// The memory of `own`, for calls that must be fast.
-    private var ownMemory: EngineMemory?
+    private var ownShared: SharedEngine?
 
     /// Shared by all instances with the same identifier and home.
     var backing: StoreBacking { own ?? DefaultStore.shared.store.backing }
 
-    fileprivate var memory: EngineMemory { ownMemory ?? DefaultStore.shared.store.memory }
+    fileprivate var shared: SharedEngine { ownShared ?? DefaultStore.shared.store.shared }
 
     /// The app's default store.
     ///
@@ -70,8 +70,8 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
 
     convenience init(backing: StoreBacking) {
         self.init()
-        (own, ownMemory) = (backing, backing.driver.memory)
-        backing.audience.adopt(self)
+        (own, ownShared) = (backing, backing.driver.shared)
+        backing.poster.adopt(self)
     }
 
     /// Opens a store on a device and runtime of the caller, for tests of apps.
@@ -131,7 +131,7 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
             return object(forKey: key).flatMap { try? PropertyListValue($0) }.flatMap(body)
         }
         guard let key = try? Key(key) else { return nil }
-        return memory.value(key, body)
+        return shared.value(key, body)
     }
 
     /// The value without conversion.
@@ -209,7 +209,7 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     private func write(_ key: String, _ value: @autoclosure () throws -> PropertyListValue?) {
         do {
             let content: Content = try value().map { .value($0) } ?? .deleted
-            let outcome = memory.write(try Key(key), content)
+            let outcome = shared.write(try Key(key), content)
             if outcome.mustRun { backing.driver.startRun() }
             if let violation = outcome.violation { throw violation }
             if !outcome.misfits.isEmpty { backing.reportMisfits(outcome.misfits) }
@@ -251,7 +251,7 @@ extension UbiquitousKeyValueStore {
     /// The value of a key, unboxed. Nil if there is none, or the key is invalid.
     package func value(_ key: String) -> PropertyListValue? {
         guard let key = try? Key(key) else { return nil }
-        return memory.value(key) { $0 }
+        return shared.value(key) { $0 }
     }
 
     package var values: [Key: PropertyListValue] { backing.driver.read { $0.values } }
@@ -261,10 +261,10 @@ extension UbiquitousKeyValueStore {
     /// See ``SyncEngine/waitingWrites``.
     package var waitingWrites: [Key: PendingWrite] { backing.driver.read { $0.waitingWrites } }
 
-    /// See ``SyncEngine/agrees(on:at:)``.
-    package func agrees(on writes: [Key: PendingWrite]) -> Bool {
-        let now = backing.driver.memory.now()
-        return backing.driver.read { $0.agrees(on: writes, at: now) }
+    /// See ``SyncEngine/hasConfirmed(_:at:)``.
+    package func hasConfirmed(_ writes: [Key: PendingWrite]) -> Bool {
+        let now = backing.driver.shared.now()
+        return backing.driver.read { $0.hasConfirmed(writes, at: now) }
     }
 
     /// Reports why a write was refused, or ends the program if it is strict.
@@ -290,7 +290,7 @@ extension UbiquitousKeyValueStore {
         try driver.read { engine in
             Result { () throws(LimitViolation) in
                 var copy = copy engine
-                try copy.write(changes, at: driver.memory.now())
+                try copy.write(changes, at: driver.shared.now())
             }
         }.get()
     }

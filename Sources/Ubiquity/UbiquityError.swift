@@ -28,7 +28,7 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
     /// A sentence for people.
     public var description: String
     /// The keys whose writes the server refused, sorted. Empty unless thrown by
-    /// ``UbiquityAdditions/synchronizeNow()``. These keys have the last agreed values again, and
+    /// ``UbiquityAdditions/synchronizeNow()``. These keys have the last confirmed values again, and
     /// ``UbiquityAdditions/refusedWrites()`` returns what was to be stored.
     ///
     /// At most 100 if another process holds the connection.
@@ -47,7 +47,7 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
     init(refused key: String, _ error: any Error) {
         let (code, reason): (Code, String) =
             switch error {
-            case let error as NotPropertyList: (.invalid, error.description(forKey: key))
+            case let error as UnsupportedValue: (.invalid, error.description(forKey: key))
             case LimitViolation.keyTooLong: (.invalid, "\(error)")
             case is LimitViolation: (.refused, "\(error)")
             default: (.invalid, "\(error)")

@@ -124,7 +124,7 @@ extension ArchiveManifest {
     /// Whole seconds since 2001, which the XML format can represent.
     private static func seconds(_ milliseconds: Int64) -> Double {
         let seconds = (Double(milliseconds - millisecondsTo2001) / 1_000).rounded(.down)
-        return min(max(seconds, XMLFitness.firstSecond), XMLFitness.lastSecond)
+        return min(max(seconds, XMLCompatibility.firstSecond), XMLCompatibility.lastSecond)
     }
 
     /// The fields of a dictionary in the manifest.
@@ -163,8 +163,8 @@ extension ArchiveManifest {
         }
 
         func milliseconds(_ key: String) throws(ArchiveError) -> Int64 {
-            guard case .date(let seconds) = try value(key), seconds >= XMLFitness.firstSecond,
-                seconds <= XMLFitness.lastSecond
+            guard case .date(let seconds) = try value(key), seconds >= XMLCompatibility.firstSecond,
+                seconds <= XMLCompatibility.lastSecond
             else { throw missing(key) }
             return Int64(seconds * 1_000) + ArchiveManifest.millisecondsTo2001
         }

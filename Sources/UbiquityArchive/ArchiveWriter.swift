@@ -45,7 +45,8 @@ package struct ArchiveWriter: Sendable {
     }
 
     private static func content(of value: PropertyListValue) -> [UInt8] {
-        XMLFitness.isExact(value) ? PropertyListXML.encode(value) : PropertyListBinary.encode(value)
+        XMLCompatibility.isExact(value)
+            ? PropertyListXML.encode(value) : PropertyListBinary.encode(value)
     }
 
     private mutating func member(_ name: String, _ content: [UInt8]) -> [UInt8] {

@@ -23,7 +23,7 @@ struct BinaryDecoder {
     /// A store's dictionary contains values that nest.
     private static let depthMax = PropertyListValue.depthMax + 1
 
-    init(_ bytes: [UInt8]) throws(NotBinaryPropertyList) {
+    init(_ bytes: [UInt8]) throws(BinaryPropertyListError) {
         guard bytes.starts(with: PropertyListBinary.magic),
             bytes.count > PropertyListBinary.trailerBytes
         else { throw .broken }
@@ -37,13 +37,13 @@ struct BinaryDecoder {
         budget = Self.budgetMax
     }
 
-    mutating func root() throws(NotBinaryPropertyList) -> PropertyListValue {
+    mutating func root() throws(BinaryPropertyListError) -> PropertyListValue {
         try value(rootNumber, depth: 1)
     }
 
     private mutating func value(
         _ object: Int, depth: Int
-    ) throws(NotBinaryPropertyList) -> PropertyListValue {
+    ) throws(BinaryPropertyListError) -> PropertyListValue {
         guard depth <= Self.depthMax else { throw .tooDeep }
         let start = try offset(of: object)
         let marker = try byte(start)
@@ -64,7 +64,7 @@ struct BinaryDecoder {
 
     private mutating func elements(
         at start: Int, depth: Int
-    ) throws(NotBinaryPropertyList) -> [PropertyListValue] {
+    ) throws(BinaryPropertyListError) -> [PropertyListValue] {
         let references = try references(at: start, times: 1)
         var values: [PropertyListValue] = []
         for reference in references { values.append(try value(reference, depth: depth + 1)) }
@@ -73,7 +73,7 @@ struct BinaryDecoder {
 
     private mutating func entries(
         at start: Int, depth: Int
-    ) throws(NotBinaryPropertyList) -> [ExactString: PropertyListValue] {
+    ) throws(BinaryPropertyListError) -> [ExactString: PropertyListValue] {
         let references = try references(at: start, times: 2)
         let count = references.count / 2
         var entries: [ExactString: PropertyListValue] = [:]
@@ -89,7 +89,7 @@ struct BinaryDecoder {
 
     private mutating func references(
         at start: Int, times: Int
-    ) throws(NotBinaryPropertyList) -> [Int] {
+    ) throws(BinaryPropertyListError) -> [Int] {
         let (count, first) = try counted(at: start)
         try spend(count * times * referenceBytes)
         // Each element is a part, and takes eight bytes in the list.
@@ -101,7 +101,7 @@ struct BinaryDecoder {
         return references
     }
 
-    private mutating func string(at start: Int) throws(NotBinaryPropertyList) -> String {
+    private mutating func string(at start: Int) throws(BinaryPropertyListError) -> String {
         switch try byte(start) >> 4 {
         case 0x5: return String(decoding: try content(at: start, unit: 1), as: UTF8.self)
         case 0x6:
@@ -116,7 +116,7 @@ struct BinaryDecoder {
 
     private mutating func integer(
         at start: Int
-    ) throws(NotBinaryPropertyList) -> PropertyListValue {
+    ) throws(BinaryPropertyListError) -> PropertyListValue {
         try spend(0)
         let size = 1 << Int(try byte(start) & 0xF)
         guard size <= 16 else { throw .broken }
@@ -131,7 +131,7 @@ struct BinaryDecoder {
         return PropertyListValue(unsigned: low)
     }
 
-    private mutating func real(at start: Int) throws(NotBinaryPropertyList) -> Double {
+    private mutating func real(at start: Int) throws(BinaryPropertyListError) -> Double {
         try spend(0)
         switch try byte(start) & 0xF {
         case 2:
@@ -146,7 +146,7 @@ struct BinaryDecoder {
 
     private mutating func content(
         at start: Int, unit: Int
-    ) throws(NotBinaryPropertyList) -> ArraySlice<UInt8> {
+    ) throws(BinaryPropertyListError) -> ArraySlice<UInt8> {
         let (count, first) = try counted(at: start)
         try spend(count * unit)
         return try slice(first, count * unit)
@@ -154,7 +154,8 @@ struct BinaryDecoder {
 
     /// The number of an object's elements and where they begin. The lower half of its first byte is
     /// the number, or 15 if an integer with the number follows.
-    private func counted(at start: Int) throws(NotBinaryPropertyList) -> (count: Int, first: Int) {
+    private func counted(at start: Int) throws(BinaryPropertyListError) -> (count: Int, first: Int)
+    {
         let low = Int(try byte(start) & 0xF)
         guard low == 0xF else { return (low, start + 1) }
         let type = try byte(start + 1)
@@ -166,36 +167,36 @@ struct BinaryDecoder {
         return (count, start + 2 + size)
     }
 
-    private func offset(of object: Int) throws(NotBinaryPropertyList) -> Int {
+    private func offset(of object: Int) throws(BinaryPropertyListError) -> Int {
         guard object < count, object < bytes.count else { throw .broken }
         return try number(table + object * offsetBytes, offsetBytes)
     }
 
-    private func byte(_ offset: Int) throws(NotBinaryPropertyList) -> UInt8 {
+    private func byte(_ offset: Int) throws(BinaryPropertyListError) -> UInt8 {
         guard bytes.indices.contains(offset) else { throw .broken }
         return bytes[offset]
     }
 
     private func slice(
         _ offset: Int, _ size: Int
-    ) throws(NotBinaryPropertyList) -> ArraySlice<UInt8> {
+    ) throws(BinaryPropertyListError) -> ArraySlice<UInt8> {
         guard offset >= 0, size >= 0, offset <= bytes.count - size else { throw .broken }
         return bytes[offset..<(offset + size)]
     }
 
-    private func number(_ offset: Int, _ size: Int) throws(NotBinaryPropertyList) -> Int {
+    private func number(_ offset: Int, _ size: Int) throws(BinaryPropertyListError) -> Int {
         guard size > 0 else { throw .broken }
         return try Self.number(try slice(offset, size))
     }
 
     /// No offset in a file needs more than six bytes.
-    private static func number(_ bytes: ArraySlice<UInt8>) throws(NotBinaryPropertyList) -> Int {
+    private static func number(_ bytes: ArraySlice<UInt8>) throws(BinaryPropertyListError) -> Int {
         let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard number < 1 << 48 else { throw .broken }
         return Int(number)
     }
 
-    private mutating func spend(_ payload: Int) throws(NotBinaryPropertyList) {
+    private mutating func spend(_ payload: Int) throws(BinaryPropertyListError) {
         budget -= Self.partBytes + payload
         guard budget >= 0 else { throw .tooLarge }
     }

@@ -12,7 +12,7 @@ struct CalendarTime {
     private static let (eraDays, centuryDays, leapDays, yearDays): (Int64, Int64, Int64, Int64) =
         (146_097, 36_524, 1_460, 365)
 
-    /// - Parameter seconds: A value that `XMLFitness` considers exact.
+    /// - Parameter seconds: A value that `XMLCompatibility` considers exact.
     init(seconds: Double) { self.seconds = Int64(seconds) }
 
     /// For example "2026-11-21T10:00:00Z".

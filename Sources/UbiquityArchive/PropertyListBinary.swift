@@ -26,10 +26,10 @@ package enum PropertyListBinary {
         return encoder.finish()
     }
 
-    /// - Throws: ``NotBinaryPropertyList``.
+    /// - Throws: ``BinaryPropertyListError``.
     package static func decode(
         _ bytes: [UInt8]
-    ) throws(NotBinaryPropertyList) -> PropertyListValue {
+    ) throws(BinaryPropertyListError) -> PropertyListValue {
         var decoder = try BinaryDecoder(bytes)
         return try decoder.root()
     }
@@ -151,7 +151,7 @@ extension PropertyListBinary {
 }
 
 /// The reason bytes are not a readable binary property list, in a few words for people.
-package struct NotBinaryPropertyList: Error, Hashable, Sendable, CustomStringConvertible {
+package struct BinaryPropertyListError: Error, Hashable, Sendable, CustomStringConvertible {
     package let description: String
 
     static let broken = Self(description: "its parts do not fit together")

@@ -5,7 +5,7 @@ package import UbiquityCore
 /// The XML format of a property list, which any program on Apple's systems and every text editor
 /// can read.
 ///
-/// Must not be used for values that it cannot represent, see ``XMLFitness``.
+/// Must not be used for values that it cannot represent, see ``XMLCompatibility``.
 package enum PropertyListXML {
     /// - Complexity: O(*n*) in the size of the value; the stack grows with its depth.
     package static func encode(_ value: PropertyListValue) -> [UInt8] {

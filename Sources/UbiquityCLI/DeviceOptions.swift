@@ -26,8 +26,8 @@ struct DeviceOptions: ParsableArguments {
         try operation.requireCredentialForServer()
     }
 
-    func keeper() throws -> DeviceKeeper {
-        guard let account else { return .person(try OwnSignIn(home)) }
+    func manager() throws -> DeviceManager {
+        guard let account else { return .person(try OwnAccount(home)) }
         return .operator(try operation.authority(), account: account)
     }
 }

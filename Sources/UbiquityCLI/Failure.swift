@@ -50,7 +50,7 @@ extension Failure {
         case let error as ServerStartError: self.init(Status(error), error.description)
         case let error as ArchiveError: self.init(.badInput, error.description)
         case let error as BackupError: self.init(Status(error), error.description)
-        case let error as FileDraftError: self.init(.cannotCreate, error.description)
+        case let error as AtomicFileError: self.init(.cannotCreate, error.description)
         case let error as StorageError: self.init(.inputOutput, error.description)
         case let error as CocoaError:
             self.init(Status(error), error.sentence(about: error.filePath ?? "the file"))

@@ -20,7 +20,7 @@ struct ImportPlan {
             do {
                 let (key, value) = try Self.check(entry, limits)
                 accepted[key] = value
-            } catch let error as NotPropertyList {
+            } catch let error as UnsupportedValue {
                 rejected.append(
                     Rejected(key: entry.key, path: error.path, reason: error.reason))
             } catch {

@@ -112,11 +112,11 @@ struct OpenStore {
     /// Makes one round trip, and waits until device and server agree on the writes that were
     /// waiting before: an answer is not agreement yet. Later writes are not waited for, not even of
     /// the same keys.
-    func agree() async throws {
+    func awaitConfirmation() async throws {
         try await withTimeout(seconds: sync.timeout) { [store] in
             let writes = store.waitingWrites
             try await store.synchronizeNow()
-            for await _ in store.statuses where store.agrees(on: writes) { break }
+            for await _ in store.statuses where store.hasConfirmed(writes) { break }
         }
     }
 }

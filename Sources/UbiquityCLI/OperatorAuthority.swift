@@ -89,7 +89,7 @@ enum OperatorAuthority {
         switch self {
         case .folder(let administration):
             ServerDevice(
-                try administration.rename(device, accountName: account, title: name))
+                try administration.rename(device, accountName: account, displayName: name))
         case .credential(let client):
             try await client.rename(
                 device: device.description, accountName: account, to: name)
@@ -133,10 +133,10 @@ enum OperatorAuthority {
     }
 
     /// The newest first.
-    func audit(max: Int) async throws -> [ServerDeed] {
+    func audit(max: Int) async throws -> [ServerAuditEntry] {
         switch self {
         case .folder(let administration):
-            try administration.audit(max: max).map(ServerDeed.init)
+            try administration.audit(max: max).map(ServerAuditEntry.init)
         case .credential(let client): try await client.audit(max: max)
         }
     }
@@ -168,16 +168,16 @@ extension ServerAccount {
 extension ServerDevice {
     fileprivate init(_ device: UbiquityServer.Device) {
         self.init(
-            id: device.name.id.description, name: device.title, created: device.created,
+            id: device.reference.id.description, name: device.displayName, created: device.created,
             seen: device.seen, expires: device.rights.expires,
             stores: (device.rights.stores ?? []).map(\.string).sorted())
     }
 }
 
-extension ServerDeed {
+extension ServerAuditEntry {
     fileprivate init(_ entry: AuditEntry) {
         self.init(
-            number: entry.number, time: entry.time, deed: entry.event.action.rawValue,
+            number: entry.number, time: entry.time, action: entry.event.action.rawValue,
             account: entry.event.account?.string, device: entry.event.device?.description,
             actor: entry.event.actor.word, actorDevice: entry.event.actor.device?.description,
             count: Int64(entry.count), last: entry.last, detail: entry.event.detail)

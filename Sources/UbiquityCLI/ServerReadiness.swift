@@ -62,10 +62,10 @@ final class ServerAnnouncement: Sendable {
         self.metricsHost = metricsHost
     }
 
-    func isReady(port: Int) { tell { $0.requests = port } }
-    func isMetricsReady(port: Int) { tell { $0.metrics = port } }
+    func isReady(port: Int) { update { $0.requests = port } }
+    func isMetricsReady(port: Int) { update { $0.metrics = port } }
 
-    private func tell(_ change: (inout Ports) -> Void) {
+    private func update(_ change: (inout Ports) -> Void) {
         let known = ports.withLock { ports in
             change(&ports)
             return ports

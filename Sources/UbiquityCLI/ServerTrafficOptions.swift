@@ -155,7 +155,7 @@ struct ServerTrafficOptions: ParsableArguments {
         help: ArgumentHelp(
             "Deletions that a store remembers; of long keys fewer. (default: 16384)",
             valueName: "number"))
-    var deletionsMax: Int?
+    var tombstonesMax: Int?
 
     @Option(
         help: ArgumentHelp(
@@ -193,11 +193,11 @@ struct ServerTrafficOptions: ParsableArguments {
             answerBytesPerSecondMin, pipelinedRequestsMax, bodiesBytesMax, answersBytesMax,
             requestBurst, signInBurst, totalSignInBurst, waitingPushesMax, waitingPushBytesMax,
             waitingReadsMax,
-            deletionsMax, deviceLiveDays, shutdownSeconds,
+            tombstonesMax, deviceLiveDays, shutdownSeconds,
         ]
     }
 
-    /// The value at which ``TransferPatience`` reaches its maximum.
+    /// The value at which ``IdleTimeout`` reaches its maximum.
     private static let keepAliveSecondsMax = 240
 
     /// Products of greater limits could overflow.
@@ -231,7 +231,7 @@ struct ServerTrafficOptions: ParsableArguments {
         set(&settings.waitingPushesMax, waitingPushesMax)
         set(&settings.waitingPushBytesMax, waitingPushBytesMax)
         set(&settings.waitingReadsMax, waitingReadsMax)
-        set(&settings.deletionsPerStoreMax, deletionsMax)
+        set(&settings.deletionsPerStoreMax, tombstonesMax)
         set(&settings.deviceLiveSeconds, deviceLiveDays.map { Int64($0) * 86_400 })
         set(&settings.shutdownSeconds, shutdownSeconds.map { Int64($0) })
     }

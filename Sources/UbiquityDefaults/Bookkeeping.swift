@@ -3,19 +3,19 @@
 internal import Ubiquity
 internal import UbiquityCore
 
-/// The keys under which a mirror stores agreed values among the preferences themselves. There they
+/// The keys under which a mirror stores baselines among the preferences themselves. There they
 /// are lost, copied and restored together with the preferences, so they always refer to the values
 /// beside them.
 ///
 /// Each key has a bookkeeping key of its own, so that another process or a damaged file that
-/// changes some of the preferences does the same to their agreed values.
+/// changes some of the preferences does the same to their baselines.
 struct Bookkeeping: Sendable {
     private let prefix: String
 
-    init(store: String) { prefix = "\(MirroredName.bookkeeping)\(store)" }
+    init(store: String) { prefix = "\(MirrorableNames.bookkeeping)\(store)" }
 
     /// The key for the baseline.
-    var pactName: String { prefix }
+    var baselineName: String { prefix }
 
     func name(of key: String) -> String { "\(prefix):\(key)" }
 
@@ -28,15 +28,15 @@ struct Bookkeeping: Sendable {
 }
 
 /// The last value that preferences and store had in common.
-struct Agreement {
+struct KeyBaseline {
     let mark: ValueFingerprint
     /// Nil if the key's policy does not need it.
     let value: PropertyListValue?
     /// The count of a key with the counter policy. Preferences and store cannot be written at once,
     /// but a count must be added once.
-    let count: KeptCount?
+    let count: ExternalCount?
 
-    init(_ value: PropertyListValue, keepsValue: Bool, count: KeptCount? = nil) {
+    init(_ value: PropertyListValue, keepsValue: Bool, count: ExternalCount? = nil) {
         mark = value.mark
         self.value = keepsValue ? value : nil
         self.count = count
@@ -59,13 +59,13 @@ struct Agreement {
                 let mark = ValueFingerprint(bytes: bytes)
             else { return nil }
             (self.mark, value) = (mark, parts[1])
-            count = parts.count == 3 ? KeptCount(parts[2]) : nil
+            count = parts.count == 3 ? ExternalCount(parts[2]) : nil
         default: return nil
         }
     }
 }
 
-extension MirrorPact {
+extension MirrorBaseline {
     var propertyList: PropertyListValue {
         var fields: [ExactString: PropertyListValue] = ["synced": .boolean(isSynced)]
         fields["account"] = account.map { .string($0) }

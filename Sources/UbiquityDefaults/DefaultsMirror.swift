@@ -37,7 +37,7 @@ public final class DefaultsMirror: @unchecked Sendable {
     public let defaults: UserDefaults
     /// The store that carries them.
     public let store: UbiquitousKeyValueStore
-    private let work: MirrorWork
+    private let work: MirrorWorker
     private let parts = Mutex(Parts())
 
     private struct Parts {
@@ -78,10 +78,10 @@ public final class DefaultsMirror: @unchecked Sendable {
         self.store = store
         defaults = mirrored.defaults
         MirrorClaims.shared.waitForRounds(of: domain)
-        work = MirrorWork(
+        work = MirrorWorker(
             mirrored, store, keys: selection, claim: claim,
             rounds: MirrorClaims.shared.rounds(of: domain))
-        work.audience.speak(for: self)
+        work.poster.attach(to: self)
         start(every: interval)
     }
 
@@ -140,12 +140,12 @@ public final class DefaultsMirror: @unchecked Sendable {
     ///
     /// A slow reader gets the keys of several changes combined. Supports one reader; ends with the
     /// mirror.
-    public var changes: some AsyncSequence<[String], Never> & Sendable { work.audience.changes() }
+    public var changes: some AsyncSequence<[String], Never> & Sendable { work.poster.changes() }
 
     /// The problems with mirrored keys, the current ones first, each once. They are also logged.
     ///
     /// Supports one reader; ends with the mirror.
-    public var issues: some AsyncSequence<MirrorIssue, Never> & Sendable { work.audience.issues() }
+    public var issues: some AsyncSequence<MirrorIssue, Never> & Sendable { work.poster.issues() }
 
     // MARK: - The start
 
@@ -155,12 +155,12 @@ public final class DefaultsMirror: @unchecked Sendable {
         let work = work
         let readers = [
             Task { [weak work] in
-                for await change in changes { work?.told(change) }
+                for await change in changes { work?.receive(change) }
             },
             Task { [weak work] in
-                var last: MirrorMoment?
-                for await status in statuses where MirrorMoment(status) != last {
-                    last = MirrorMoment(status)
+                var last: MirrorStatus?
+                for await status in statuses where MirrorStatus(status) != last {
+                    last = MirrorStatus(status)
                     work?.schedule()
                 }
             },
@@ -174,7 +174,7 @@ public final class DefaultsMirror: @unchecked Sendable {
 }
 
 /// The parts of a status that determine how keys are compared.
-private struct MirrorMoment: Equatable {
+private struct MirrorStatus: Equatable {
     var account: String?
     var isSignedOut: Bool
     var isSynced: Bool

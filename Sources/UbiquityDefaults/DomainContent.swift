@@ -8,26 +8,26 @@ internal import UbiquityCore
 struct DomainContent {
     private let values: [String: Any]
     /// By key.
-    let agreements: [String: Agreement]
-    let pact: MirrorPact?
+    let keyBaselines: [String: KeyBaseline]
+    let baseline: MirrorBaseline?
 
     init(values: [String: Any], bookkeeping: Bookkeeping) {
-        var agreements: [String: Agreement] = [:]
+        var keyBaselines: [String: KeyBaseline] = [:]
         for (name, value) in values {
             guard let key = bookkeeping.key(of: name) else { continue }
-            agreements[key] = (try? PropertyListValue(value)).flatMap(Agreement.init)
+            keyBaselines[key] = (try? PropertyListValue(value)).flatMap(KeyBaseline.init)
         }
-        self.agreements = agreements
+        self.keyBaselines = keyBaselines
         self.values = values
-        pact = values[bookkeeping.pactName].flatMap { try? PropertyListValue($0) }
-            .flatMap(MirrorPact.init)
+        baseline = values[bookkeeping.baselineName].flatMap { try? PropertyListValue($0) }
+            .flatMap(MirrorBaseline.init)
     }
 
     var names: some Collection<String> { values.keys }
 
     /// Nil if it is not set.
-    /// - Throws: `NotPropertyList`.
-    func value(_ name: String) throws(NotPropertyList) -> PropertyListValue? {
+    /// - Throws: `UnsupportedValue`.
+    func value(_ name: String) throws(UnsupportedValue) -> PropertyListValue? {
         guard let value = values[name] else { return nil }
         return try PropertyListValue(value)
     }

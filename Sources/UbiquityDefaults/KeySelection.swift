@@ -30,7 +30,7 @@ struct KeySelection: Sendable {
     func policy(of name: String) -> ConflictPolicy? {
         if let policy = names[name] { return policy }
         guard let pattern = patterns.first(where: { $0.pattern.covers(name) }) else { return nil }
-        return MirroredName.refusal(of: name) == nil ? pattern.policy : nil
+        return MirrorableNames.refusal(of: name) == nil ? pattern.policy : nil
     }
 
     /// A key that both have, as far as can be told without trying all possible keys.

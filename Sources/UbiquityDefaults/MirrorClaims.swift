@@ -65,7 +65,7 @@ final class MirrorClaims: Sendable {
     }
 
     /// Waits for the comparisons of these preferences under way: a mirror that was stopped a moment
-    /// ago may not have written its agreed values yet.
+    /// ago may not have written its baselines yet.
     ///
     /// Waits for at most a second: where preferences report their changes, such a comparison may
     /// wait for the calling thread.

@@ -71,18 +71,18 @@ final class MirroredDomain: @unchecked Sendable {
         defaults.set(value.boxed, forKey: name)
     }
 
-    /// - Parameter value: Nil to remove the agreed value.
-    func agree(
-        on value: PropertyListValue?, forKey name: String, keepsValue: Bool,
-        count: KeptCount? = nil
+    /// - Parameter value: Nil to remove the baseline.
+    func setBaseline(
+        to value: PropertyListValue?, forKey name: String, keepsValue: Bool,
+        count: ExternalCount? = nil
     ) {
         let entry = value.map {
-            Agreement($0, keepsValue: keepsValue, count: count).propertyList.boxed
+            KeyBaseline($0, keepsValue: keepsValue, count: count).propertyList.boxed
         }
         defaults.set(entry, forKey: bookkeeping.name(of: name))
     }
 
-    func agree(with pact: MirrorPact) {
-        defaults.set(pact.propertyList.boxed, forKey: bookkeeping.pactName)
+    func setBaseline(to baseline: MirrorBaseline) {
+        defaults.set(baseline.propertyList.boxed, forKey: bookkeeping.baselineName)
     }
 }

@@ -62,7 +62,7 @@ extension MirroredKeys.Pattern {
     /// The reason it cannot be mirrored, as a sentence; nil if it can.
     var refusal: String? {
         switch self {
-        case .name(let name): MirroredName.refusal(of: name).map { "\"\(name)\": \($0)" }
+        case .name(let name): MirrorableNames.refusal(of: name).map { "\"\(name)\": \($0)" }
         case .prefix(""): "an empty prefix would mirror all keys"
         case .prefix, .matching: nil
         }

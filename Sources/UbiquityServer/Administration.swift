@@ -10,7 +10,7 @@ package import UbiquityCore
 /// Every call throws ``AdministrationError``.
 package struct Administration: Sendable {
     let storage: any ServerStorage
-    let desk: OperatorDesk
+    let service: OperatorService
 
     /// - Parameter codeSeconds: How long new codes are valid; nil for a server's default.
     /// - Throws: ``ServerStartError``; ``ServerStartError/noServerData(path:)`` if no server ever
@@ -22,14 +22,14 @@ package struct Administration: Sendable {
         self.storage = storage
         var settings = ServerSettings(dataFolder: dataFolder)
         if let codeSeconds { settings.signInCodeSeconds = codeSeconds }
-        desk = OperatorDesk(storage: storage, settings: settings, actor: .operatorLocally)
+        service = OperatorService(storage: storage, settings: settings, actor: .operatorLocally)
     }
 
     // MARK: Accounts
 
     package func createAccount(name: String) throws(AdministrationError) -> Invitation {
         let accountName = try check(name)
-        do { return try desk.createAccount(accountName) } catch {
+        do { return try service.createAccount(accountName) } catch {
             throw AdministrationError(error, name: name)
         }
     }
@@ -39,7 +39,7 @@ package struct Administration: Sendable {
         accountName name: String, terms: CredentialTerms = CredentialTerms()
     ) throws(AdministrationError) -> Invitation {
         let accountName = try check(name)
-        do { return try desk.newCode(accountName, terms) } catch {
+        do { return try service.newCode(accountName, terms) } catch {
             throw AdministrationError(error, name: name)
         }
     }
@@ -51,14 +51,14 @@ package struct Administration: Sendable {
 
     /// The accounts with their devices, sorted by name.
     package func accountSummaries() throws(AdministrationError) -> [AccountSummary] {
-        do { return try desk.accounts(after: nil, max: .max) } catch { throw .storage(error) }
+        do { return try service.accounts(after: nil, max: .max) } catch { throw .storage(error) }
     }
 
     package func rename(
         accountName name: String, to newName: String
     ) throws(AdministrationError) -> Account {
         let (old, new) = (try check(name), try check(newName))
-        do { return try desk.rename(old, to: new) } catch {
+        do { return try service.rename(old, to: new) } catch {
             throw AdministrationError(error, name: error == .accountExists ? newName : name)
         }
     }
@@ -68,7 +68,7 @@ package struct Administration: Sendable {
     ///   them or there is no room to rewrite them; a server does so as soon as it can.
     package func erase(accountName name: String) throws(AdministrationError) -> Bool {
         let accountName = try check(name)
-        do { _ = try desk.erase(accountName) } catch {
+        do { _ = try service.erase(accountName) } catch {
             throw AdministrationError(error, name: name)
         }
         do {
@@ -82,16 +82,16 @@ package struct Administration: Sendable {
     /// The signed-in devices of an account, the oldest first.
     package func devices(accountName name: String) throws(AdministrationError) -> [Device] {
         let accountName = try check(name)
-        do { return try desk.devices(of: accountName) } catch {
+        do { return try service.devices(of: accountName) } catch {
             throw AdministrationError(error, name: name)
         }
     }
 
     package func rename(
-        _ device: DeviceID, accountName name: String, title: String
+        _ device: DeviceID, accountName name: String, displayName: String
     ) throws(AdministrationError) -> Device {
         let accountName = try check(name)
-        do { return try desk.rename(device, of: accountName, title: title) } catch {
+        do { return try service.rename(device, of: accountName, displayName: displayName) } catch {
             throw AdministrationError(error, name: name)
         }
     }
@@ -101,7 +101,7 @@ package struct Administration: Sendable {
         _ device: DeviceID, accountName name: String
     ) throws(AdministrationError) {
         let accountName = try check(name)
-        do { _ = try desk.revoke(device, of: accountName) } catch {
+        do { _ = try service.revoke(device, of: accountName) } catch {
             throw AdministrationError(error, name: name)
         }
     }
@@ -109,16 +109,16 @@ package struct Administration: Sendable {
     // MARK: Apps
 
     package func apps() throws(AdministrationError) -> [RegisteredApp] {
-        do { return try desk.apps() } catch { throw .storage(error) }
+        do { return try service.apps() } catch { throw .storage(error) }
     }
 
     /// - Returns: Whether it was not registered before.
     package func register(_ app: StoreIdentifier) throws(AdministrationError) -> Bool {
-        do { return try desk.register(app) } catch { throw .storage(error) }
+        do { return try service.register(app) } catch { throw .storage(error) }
     }
 
     package func removeApp(_ app: StoreIdentifier) throws(AdministrationError) {
-        do { try desk.removeApp(app) } catch {
+        do { try service.removeApp(app) } catch {
             throw AdministrationError(error, name: app.string)
         }
     }
@@ -127,7 +127,7 @@ package struct Administration: Sendable {
 
     /// The newest first.
     package func audit(max: Int) throws(AdministrationError) -> [AuditEntry] {
-        do { return try desk.audit(before: nil, max: max) } catch { throw .storage(error) }
+        do { return try service.audit(before: nil, max: max) } catch { throw .storage(error) }
     }
 
     private func check(_ name: String) throws(AdministrationError) -> AccountName {

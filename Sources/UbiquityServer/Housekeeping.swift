@@ -11,7 +11,7 @@ internal import UbiquityCore
 /// last seen. When the server is to stop, it ends the streams, which would otherwise keep the
 /// server running.
 ///
-/// State: `forgetting`, `ran`, `surplus` and `tidied`, guarded by their locks, though only one
+/// State: `compaction`, `ran`, `surplus` and `tidied`, guarded by their locks, though only one
 /// tick runs at a time.
 final class Housekeeping: Service {
     let storage: any ServerStorage
@@ -19,7 +19,7 @@ final class Housekeeping: Service {
     let hub: PushHub
     let authenticator: Authenticator
     let apps: AppRegistry
-    let sightings: SightingLog
+    let lastSeen: LastSeenBuffer
     let failures: FailedSignIns
     let commits: CommitQueue
     let readers: BlockingThreads
@@ -28,18 +28,18 @@ final class Housekeeping: Service {
     let settings: ServerSettings
     let logger: Logger
 
-    private struct Forgetting {
+    private struct Compaction {
         /// When the stores were last listed, in milliseconds of uptime; nil if never.
         var listed: Int64?
         /// The stores whose tombstones are to be checked.
-        var stores: Set<StoreKey> = []
+        var stores: Set<StoreReference> = []
     }
 
-    private let forgetting = Mutex(Forgetting())
+    private let compaction = Mutex(Compaction())
     /// When the running time was last stored, in milliseconds of uptime.
     private let ran = Mutex<Int64?>(nil)
     private static let runningMilliseconds: Int64 = 60_000
-    private static let forgettingMilliseconds: Int64 = 3_600_000
+    private static let compactionMilliseconds: Int64 = 3_600_000
     /// The longest time per tick that pushes wait for compaction, except that one store is always
     /// done. Also the longest time for one slice of erased data.
     private static let sliceMilliseconds: Int64 = 5
@@ -55,7 +55,7 @@ final class Housekeeping: Service {
 
     init(
         storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
-        authenticator: Authenticator, apps: AppRegistry, sightings: SightingLog,
+        authenticator: Authenticator, apps: AppRegistry, lastSeen: LastSeenBuffer,
         failures: FailedSignIns, commits: CommitQueue, readers: BlockingThreads, edge: Edge,
         readiness: Readiness, settings: ServerSettings, logger: Logger
     ) {
@@ -64,7 +64,7 @@ final class Housekeeping: Service {
         self.hub = hub
         self.authenticator = authenticator
         self.apps = apps
-        self.sightings = sightings
+        self.lastSeen = lastSeen
         self.failures = failures
         self.commits = commits
         self.readers = readers
@@ -99,11 +99,11 @@ final class Housekeeping: Service {
             edge.tls?.refresh(logger: logger)
         }
         do {
-            if isTimeToForget() {
+            if isTimeToCompact() {
                 let stores = try await readers.run { [storage] in
                     try storage.storesWithDeletions()
                 }
-                forgetting.withLock { $0.stores.formUnion(stores) }
+                compaction.withLock { $0.stores.formUnion(stores) }
             }
             let isTidying = part == 0 && isTimeToTidy()
             if isTidying {
@@ -119,7 +119,7 @@ final class Housekeeping: Service {
                 if part == 0 { try keepHouse() }
                 if isTidying { try removeExpired() }
                 try trimAudit()
-                try forgetDeletions()
+                try compactTombstones()
                 try storage.scrub(pacedAt: settings.clock.uptime())
                 try storage.emptyLog(pacedAt: settings.clock.uptime())
             }
@@ -143,14 +143,14 @@ final class Housekeeping: Service {
 
     private func keepStreams(second: Int) {
         let now = settings.clock.now()
-        hub.end { listener in listener.expires.map { $0 <= now } ?? false }
+        hub.end { subscriber in subscriber.expires.map { $0 <= now } ?? false }
         hub.keepAlive(tick: second)
     }
 
     /// Runs on the writer's thread, like the following.
     private func followOthers() throws {
         guard try storage.hasForeignWrites() else { return }
-        authenticator.forgetAll()
+        authenticator.invalidateAll()
         try apps.reload()
         let rule = apps.rule
         let live = try storage.live(among: hub.devices())
@@ -159,7 +159,7 @@ final class Housekeeping: Service {
 
     private func keepHouse() throws {
         if storage.findRoom() { logger.notice("The disk has room again.") }
-        let seen = sightings.take()
+        let seen = lastSeen.take()
         if !seen.isEmpty { try storage.note(seen) }
         if let time = timeToNote() { try storage.addRunningTime(time) }
         try storage.record(failures.take(now: settings.clock.now()))
@@ -217,33 +217,33 @@ final class Housekeeping: Service {
         }
     }
 
-    private func isTimeToForget() -> Bool {
+    private func isTimeToCompact() -> Bool {
         let now = settings.clock.uptime()
-        return forgetting.withLock { state in
-            if let last = state.listed, now - last < Self.forgettingMilliseconds { return false }
+        return compaction.withLock { state in
+            if let last = state.listed, now - last < Self.compactionMilliseconds { return false }
             state.listed = now
             return true
         }
     }
 
     /// Handles a few stores at a time: a pass over all of them would delay everybody's pushes.
-    private func forgetDeletions() throws {
+    private func compactTombstones() throws {
         let crowded = commits.crowded.withLock { stores in
             defer { stores = [] }
             return stores
         }
-        forgetting.withLock { $0.stores.formUnion(crowded) }
-        let rule = ForgettingRule(
-            rememberedMilliseconds: settings.deletionsRememberedSeconds * 1_000,
+        compaction.withLock { $0.stores.formUnion(crowded) }
+        let rule = CompactionRule(
+            retentionMilliseconds: settings.deletionsRememberedSeconds * 1_000,
             liveMilliseconds: settings.deviceLiveSeconds * 1_000,
-            deletionsMax: settings.deletionsPerStoreMax)
+            tombstonesMax: settings.deletionsPerStoreMax)
         var count = 0
         let end = settings.clock.uptime() + Self.sliceMilliseconds
         repeat {
-            guard let store = forgetting.withLock({ $0.stores.popFirst() }) else { break }
+            guard let store = compaction.withLock({ $0.stores.popFirst() }) else { break }
             do throws(StorageError) {
-                count += try storage.forget(rule, in: store, now: settings.clock.now())
-                _ = try storage.forgetFolded(.folded, in: store)
+                count += try storage.compact(rule, in: store, now: settings.clock.now())
+                _ = try storage.compactFolded(.folded, in: store)
             } catch {
                 guard error == .unreadable else { throw error }
                 logger.error("A store's deletions cannot be read, and are not forgotten.")

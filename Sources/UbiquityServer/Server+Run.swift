@@ -53,7 +53,7 @@ extension Server {
                 availableConnectionsDelegate: .maximum(acceptedMax, logger: logger)),
             onServerRunning: { channel in
                 let port = channel.localAddress?.port ?? 0
-                tellStart(port: port)
+                logStart(port: port)
                 await onReady(port)
             },
             logger: logger)
@@ -65,7 +65,7 @@ extension Server {
 
     static let refusedMax = 128
 
-    private func tellStart(port: Int) {
+    private func logStart(port: Int) {
         logger.notice(
             "The server has started.",
             metadata: [
@@ -93,7 +93,7 @@ extension Server {
     private var gauges: ServerMetrics.Gauges {
         let database = DataFolder(path: settings.dataFolder).databasePath
         return ServerMetrics.Gauges(
-            connections: edge.census.count, listeners: hub.count,
+            connections: edge.connectionCounter.count, listeners: hub.count,
             listenerBytes: hub.waitingBytes, answerBytes: edge.answers.bytes,
             bodyBytes: edge.bodies.bytes,
             databaseBytes: SystemFigures.bytes(ofFiles: [database, database + "-wal"]),
@@ -113,7 +113,7 @@ extension Server {
     /// Call when nothing is running any more.
     func close() {
         do {
-            try storage.note(sightings.take())
+            try storage.note(lastSeen.take())
             try storage.record(failures.take(now: nil))
             writer.close()
             readers.close()

@@ -10,7 +10,7 @@ struct Server: Sendable {
     let writer: BlockingThreads
     let readers: BlockingThreads
     let hub: PushHub
-    let sightings: SightingLog
+    let lastSeen: LastSeenBuffer
     let failures = FailedSignIns()
     let edge: Edge
     let readiness: Readiness
@@ -34,9 +34,9 @@ struct Server: Sendable {
         edge = Edge(settings, tls: tls, metrics: ServerMetrics())
         readiness = Readiness(clock: settings.clock)
         hub = PushHub(settings: settings, edge: edge)
-        sightings = SightingLog(clock: settings.clock)
+        lastSeen = LastSeenBuffer(clock: settings.clock)
         let authenticator = Authenticator(
-            storage: storage, threads: readers, operatorHash: operatorHash, sightings: sightings)
+            storage: storage, threads: readers, operatorHash: operatorHash, lastSeen: lastSeen)
         let apps = AppRegistry(storage: storage, admission: settings.apps)
         let gate = Gate(authenticator: authenticator, apps: apps, clock: settings.clock)
         let revocation = Revocation(authenticator: authenticator, hub: hub)
@@ -46,7 +46,7 @@ struct Server: Sendable {
         let answers = AccountShares(of: edge.answers, placesMax: settings.connectionsMax)
         let allowance = PushAllowance(settings)
         let reader = StoreReader(
-            storage: storage, threads: readers, sightings: sightings, clock: settings.clock,
+            storage: storage, threads: readers, lastSeen: lastSeen, clock: settings.clock,
             shares: answers)
         routes = Routes(
             gate: gate,
@@ -59,7 +59,7 @@ struct Server: Sendable {
                 },
                 settings: settings),
             operations: OperatorRoutes(
-                desk: OperatorDesk(
+                service: OperatorService(
                     storage: storage, settings: settings, actor: .operatorByCredential),
                 writer: writer, readers: readers, revocation: revocation, apps: apps),
             stores: StoreRoutes(reader: reader, settings: settings),
@@ -78,7 +78,7 @@ struct Server: Sendable {
             requests: RateLimiter(settings.requestAllowance, clock: settings.clock))
         housekeeping = Housekeeping(
             storage: storage, writer: writer, hub: hub, authenticator: authenticator,
-            apps: apps, sightings: sightings, failures: failures, commits: commits,
+            apps: apps, lastSeen: lastSeen, failures: failures, commits: commits,
             readers: readers, edge: edge,
             readiness: readiness, settings: settings, logger: logger)
     }

@@ -184,7 +184,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case processKill, processStop, machineCrash, diskFull, diskUnreadable, saveUncertain
     case diskRestore, clone, snapshot, accountUnreadable
     // The server
-    case serverCrash, serverRestore, forgetDeletions, serverSlow, serverBusy, overflow
+    case serverCrash, serverRestore, compactTombstones, serverSlow, serverBusy, overflow
     case limitsChange, unauthorized, commitRefused, serverClockWeeks, flood
     // People
     case signOut, accountSwitch, wipe

@@ -6,7 +6,7 @@ public struct TestAccount: Hashable, Sendable {
     public let name: String
     let number: Int
     /// The cloud that the account belongs to.
-    private let cloud: CloudName
+    private let cloud: CloudID
 
     init(name: String, number: Int, world: TestWorld) {
         self.name = name

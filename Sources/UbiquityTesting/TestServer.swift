@@ -48,9 +48,9 @@ public struct TestServer: Sendable {
     /// Drops all tombstones, as a server does after months. A device that was away meanwhile
     /// downloads the whole store.
     public func forgetDeletions() {
-        let rule = ForgettingRule(
-            rememberedMilliseconds: 0, liveMilliseconds: 0, deletionsMax: 0)
-        change { $0.forgetDeletions(by: rule) }
+        let rule = CompactionRule(
+            retentionMilliseconds: 0, liveMilliseconds: 0, tombstonesMax: 0)
+        change { $0.compactTombstones(by: rule) }
     }
 
     // MARK: - Settings
@@ -92,7 +92,7 @@ public struct TestServer: Sendable {
         let account = (account ?? cloud.account).number
         let records = change { server in
             let store = cloud.world.number(ofStore: identifier)
-            return server.stores[StoreName(account: account, store: store)]?.records ?? [:]
+            return server.stores[StoreReference(account: account, store: store)]?.records ?? [:]
         }
         let values = records.values.visibleValues.map { ($0.key.string, $0.value.boxed) }
         return Dictionary(values) { first, _ in first }
@@ -101,10 +101,10 @@ public struct TestServer: Sendable {
 
 /// A copy of all data of a ``TestServer``, see ``TestServer/backUp()``.
 public struct TestServerBackup: Sendable {
-    let stores: [StoreName: VirtualStore]
-    private let cloud: CloudName
+    let stores: [StoreReference: VirtualStore]
+    private let cloud: CloudID
 
-    init(stores: [StoreName: VirtualStore], world: TestWorld) {
+    init(stores: [StoreReference: VirtualStore], world: TestWorld) {
         self.stores = stores
         cloud = world.name
     }

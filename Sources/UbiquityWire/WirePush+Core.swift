@@ -115,7 +115,7 @@ extension WireWriteResult {
         switch result {
         case .applied: outcome = .applied(true)
         case .superseded(let record): outcome = .superseded(WireRecord(record))
-        case .olderThanForgotten: outcome = .olderThanForgotten(true)
+        case .olderThanCompacted: outcome = .olderThanForgotten(true)
         }
     }
 }
@@ -125,7 +125,7 @@ extension WriteResult {
         switch wire.outcome {
         case .applied: self = .applied
         case .superseded(let record): self = .superseded(by: try Record(record))
-        case .olderThanForgotten: self = .olderThanForgotten
+        case .olderThanForgotten: self = .olderThanCompacted
         case nil: throw WireError("a write's result has no outcome")
         }
     }

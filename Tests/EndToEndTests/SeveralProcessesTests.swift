@@ -113,25 +113,25 @@ extension EndToEndTests {
                 for _ in 1...4 {
                     workers.append(try await WorkerProcess.ready(stage, home: home))
                 }
-                let census = ConnectionCensus(
+                let counter = ConnectionCounter(
                     port: server.port, processes: workers.map(\.number))
-                let counting = Task { try await census.run() }
+                let counting = Task { try await counter.run() }
                 for (round, isKilled) in [true, false, true].enumerated() {
-                    let leader = try await Self.connectedOne(of: workers, census)
+                    let leader = try await Self.connectedOne(of: workers, counter)
                     try await Self.expectArrival("before \(round)", from: b, at: workers)
                     workers.removeAll { $0 === leader }
                     if isKilled {
                         try await leader.kill()
                     } else {
-                        census.leaveOut(leader.number)
+                        counter.leaveOut(leader.number)
                         try await leader.end()
                     }
                     try await Self.expectArrival("after \(round)", from: b, at: workers)
                 }
-                _ = try await Self.connectedOne(of: workers, census)
+                _ = try await Self.connectedOne(of: workers, counter)
                 counting.cancel()
                 try await counting.value
-                #expect(census.crowds.isEmpty)
+                #expect(counter.crowds.isEmpty)
             }
         }
 
@@ -174,10 +174,10 @@ extension EndToEndTests {
 
         /// - Returns: The only one, which also says that it is.
         private static func connectedOne(
-            of workers: [WorkerProcess], _ census: ConnectionCensus
+            of workers: [WorkerProcess], _ counter: ConnectionCounter
         ) async throws -> WorkerProcess {
-            try await until("a connection") { try !census.holders().isEmpty }
-            let holders = try census.holders()
+            try await until("a connection") { try !counter.holders().isEmpty }
+            let holders = try counter.holders()
             var leaders: [WorkerProcess] = []
             for worker in workers where try await worker.status().isLeading {
                 leaders.append(worker)

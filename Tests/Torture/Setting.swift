@@ -28,7 +28,7 @@ struct Setting {
         for account in 0..<plan.accounts {
             listeners.append(
                 try await ServerListener(
-                    StoreName(account: account, store: 0), server: server.url,
+                    StoreReference(account: account, store: 0), server: server.url,
                     code: server.makeAccount(Self.name(account)), chronicle))
         }
         var devices: [TortureDevice] = []

@@ -15,7 +15,7 @@ package enum TortureMessage: Codable, Hashable, Sendable {
     /// share, and that nobody sets.
     case writing(TortureWrite, seen: [String: String], at: UInt64)
     /// It did this to a key whose writes merge; nothing of it is on the disk yet.
-    case merged(number: Int, Key, AppProposal.Act, at: UInt64)
+    case merged(number: Int, Key, AppOperation.Act, at: UInt64)
     /// What it was told to write would be no write, such as the removal of what is not there.
     case passedOver
     case declared
@@ -26,7 +26,7 @@ package enum TortureMessage: Codable, Hashable, Sendable {
     case roundTripBegun(Int)
     case roundTripEnded(Int, failure: String?)
     /// An observer was called, and all values were this in that moment.
-    case told(reason: Int?, keys: [String], values: [String: String])
+    case notified(reason: Int?, keys: [String], values: [String: String])
     case shows(TortureView)
 }
 

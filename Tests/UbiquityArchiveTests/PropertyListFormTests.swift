@@ -35,13 +35,13 @@ struct PropertyListFormTests {
         let root = PropertyListValue.dictionary(["k": try #require(Samples.values[name])])
         let isExact = !["controls", "minus", "fraction", "never", "folded", "deepest"].contains(
             name)
-        #expect(XMLFitness.isExact(root) == isExact)
+        #expect(XMLCompatibility.isExact(root) == isExact)
         if isExact { #expect(try TextReader.read(PropertyListXML.encode(root)) == root) }
     }
 
     @Test func `the XML form has the calendar's days`() throws {
-        var second = XMLFitness.firstSecond
-        while second <= XMLFitness.lastSecond {
+        var second = XMLCompatibility.firstSecond
+        while second <= XMLCompatibility.lastSecond {
             let root = PropertyListValue.dictionary(["k": .date(second)])
             let read = try TextReader.read(PropertyListXML.encode(root))
             try #require(read == root, "\(second)")
@@ -63,14 +63,14 @@ struct PropertyListFormTests {
         bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
         bytes += [0, 0, 0, 0, 0, 0, 0, UInt8(count)] + Array(repeating: 0, count: 8)
         bytes += [0, 0, 0, 0, 0, 0, 0, table]
-        #expect(throws: NotBinaryPropertyList.self) { try PropertyListBinary.decode(bytes) }
+        #expect(throws: BinaryPropertyListError.self) { try PropertyListBinary.decode(bytes) }
     }
 
     @Test func `an array that contains itself is refused`() {
         var bytes = Array("bplist00".utf8) + [0xA1, 0, 8]
         bytes += [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 1]
         bytes += Array(repeating: 0, count: 8) + [0, 0, 0, 0, 0, 0, 0, 10]
-        #expect(throws: NotBinaryPropertyList.self) { try PropertyListBinary.decode(bytes) }
+        #expect(throws: BinaryPropertyListError.self) { try PropertyListBinary.decode(bytes) }
     }
 
     @Test func `no part of a list that is cut or spoilt ends the program`() {

@@ -40,7 +40,7 @@ struct ImportTests {
 
     @Test func `a bad leaf is named with its place`() {
         let entry = PropertyListFile.Entry(
-            key: "list", value: .failure(NotPropertyList("a URL is no value", path: "[3].url")))
+            key: "list", value: .failure(UnsupportedValue("a URL is no value", path: "[3].url")))
         let plan = ImportPlan([entry], limits: StoreLimits())
         #expect(plan.rejected.map(\.line) == ["  \"list\"[3].url: a URL is no value"])
     }
@@ -63,12 +63,12 @@ struct ImportTests {
 
 struct XMLFitnessTests {
     @Test func `what XML cannot hold is told apart from what it changes`() throws {
-        let fitness = XMLFitness([
+        let compatibility = XMLCompatibility([
             try Key("bell"): .array([.string("\u{07}")]), try Key("old"): .date(.nan),
             try Key("fraction"): .date(0.5), try Key("return"): .string("a\r\n"),
             try Key("fine"): .dictionary(["a": .string("\t\n"), "b": .date(1), "c": .real(.nan)]),
         ])
-        #expect(fitness.impossible.map(\.string) == ["bell", "old"])
-        #expect(fitness.lossy.map(\.string) == ["fraction", "return"])
+        #expect(compatibility.impossible.map(\.string) == ["bell", "old"])
+        #expect(compatibility.lossy.map(\.string) == ["fraction", "return"])
     }
 }

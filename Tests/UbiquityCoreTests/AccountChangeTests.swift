@@ -70,7 +70,7 @@ import Testing
         settle(device)
         device["x"] = .integer(2)
         settle(device)
-        device.tell(.pushFailed(1, LinkFailure(.unreachable, "the old connection broke")))
+        device.receive(.pushFailed(1, LinkFailure(.unreachable, "the old connection broke")))
         #expect(device.engine.pushInFlight != nil)
         device.answer()
         #expect(device.engine.pushInFlight == nil)

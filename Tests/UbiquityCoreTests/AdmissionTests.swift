@@ -210,12 +210,12 @@ import Testing
         #expect(copy.resumption(from: Position(epoch: 0, revision: 0)) == .after(0))
     }
 
-    @Test func `from before forgotten deletions is refused`() {
+    @Test func `from before compacted tombstones is refused`() {
         var lineage = Lineage()
         for _ in 0..<5 { _ = lineage.advance(in: 1) }
-        lineage.forgottenRevision = 3
-        #expect(lineage.resumption(from: Position(epoch: 1, revision: 2)) == .forgotten)
-        #expect(lineage.resumption(from: Position(epoch: 1, revision: 0)) == .forgotten)
+        lineage.compactedRevision = 3
+        #expect(lineage.resumption(from: Position(epoch: 1, revision: 2)) == .compacted)
+        #expect(lineage.resumption(from: Position(epoch: 1, revision: 0)) == .compacted)
         #expect(lineage.resumption(from: Position(epoch: 1, revision: 3)) == .after(3))
     }
 

@@ -17,26 +17,26 @@ import Testing
     // MARK: - The order
 
     @Test func `reads what was saved between its opening and its watch, before it leads`() {
-        tell(.leading(file: 0, true))
+        receive(.leading(file: 0, true))
         #expect(next() == .readAccount)
         #expect(next() == nil)
-        tell(.accountRead(DeviceState()))
+        receive(.accountRead(DeviceState()))
         #expect(next() == .read(after: 1))
         #expect(!driver.engine.isLeading)
-        tell(.fileRead(DiskChanges(version: 2)))
+        receive(.fileRead(DiskChanges(version: 2)))
         #expect(driver.engine.isLeading)
         #expect(driver.engine.diskVersion == 2)
     }
 
     @Test func `reads again for a lease that came while it was reading`() {
         rest()
-        tell(.fileSignalled)
+        receive(.fileSignalled)
         #expect(next() == .read(after: 1))
-        tell(.leading(file: 0, true))
-        tell(.fileRead(nil))
+        receive(.leading(file: 0, true))
+        receive(.fileRead(nil))
         #expect(!driver.engine.isLeading)
         #expect(next() == .read(after: 1))
-        tell(.fileRead(nil))
+        receive(.fileRead(nil))
         #expect(driver.engine.isLeading)
     }
 
@@ -44,10 +44,10 @@ import Testing
         rest()
         try turn()
         rest()
-        tell(.leading(file: 0, true))
+        receive(.leading(file: 0, true))
         rest()
         #expect(!driver.engine.isLeading)
-        tell(.leading(file: 1, true))
+        receive(.leading(file: 1, true))
         rest()
         #expect(driver.engine.isLeading)
     }
@@ -57,25 +57,25 @@ import Testing
         try write("a")
         guard case .effect(.save) = next() else { return record("nothing was saved") }
         try write("b")
-        tell(.fileSignalled)
-        tell(.synchronize)
+        receive(.fileSignalled)
+        receive(.synchronize)
         #expect(next() == nil)
         #expect(driver.nextWake == nil)
-        tell(.engine(.saved(version: 2)))
+        receive(.engine(.saved(version: 2)))
         #expect(next() == .read(after: 2))
     }
 
     @Test func `synchronizes after what was written meanwhile is saved as well`() throws {
         rest()
         try write("a")
-        tell(.synchronize)
+        receive(.synchronize)
         #expect(next() == .read(after: 1))
-        tell(.fileRead(nil))
+        receive(.fileRead(nil))
         guard case .effect(.save) = next() else { return record("nothing was saved") }
         try write("b")
-        tell(.engine(.saved(version: 2)))
+        receive(.engine(.saved(version: 2)))
         guard case .effect(.save) = next() else { return record("b was not saved") }
-        tell(.engine(.saved(version: 3)))
+        receive(.engine(.saved(version: 3)))
         #expect(next() == .synchronized(true))
         #expect(next() == nil)
     }
@@ -92,13 +92,13 @@ import Testing
     @Test func `saves before it ends, and does nothing after that`() throws {
         rest()
         try write("a")
-        tell(.close)
+        receive(.close)
         guard case .effect(.save) = next() else { return record("nothing was saved") }
-        tell(.engine(.saved(version: 2)))
+        receive(.engine(.saved(version: 2)))
         #expect(next() == .close)
         try write("b")
-        tell(.fileSignalled)
-        tell(.synchronize)
+        receive(.fileSignalled)
+        receive(.synchronize)
         #expect(next() == nil)
         #expect(driver.nextWake == nil)
     }
@@ -108,15 +108,15 @@ import Testing
     @Test func `turns to another account's file when all is saved in its own`() throws {
         rest()
         try write("mine")
-        tell(.accountRead(other))
+        receive(.accountRead(other))
         guard case .effect(.save) = next() else { return record("nothing was saved") }
         #expect(driver.isLeaving)
-        tell(.engine(.saved(version: 2)))
+        receive(.engine(.saved(version: 2)))
         #expect(next() == .open(folder: "2"))
         try write("late")
-        tell(.opened(DiskChanges(version: 7)))
+        receive(.opened(DiskChanges(version: 7)))
         guard case .effect(.save) = next() else { return record("the last write was not saved") }
-        tell(.engine(.saved(version: 3)))
+        receive(.engine(.saved(version: 3)))
         #expect(next() == .use(file: 1))
         #expect(driver.engine.values.isEmpty)
         #expect(driver.folder == "2")
@@ -125,17 +125,17 @@ import Testing
 
     @Test func `stays with a file whose account is back before it was left`() throws {
         rest()
-        tell(.accountRead(other))
+        receive(.accountRead(other))
         #expect(effects().last == .open(folder: "2"))
         var back = other
         back.signIn(account("home"))
-        tell(.opened(DiskChanges()))
-        tell(.accountRead(back))
-        #expect(effects().contains(.letGo))
+        receive(.opened(DiskChanges()))
+        receive(.accountRead(back))
+        #expect(effects().contains(.release))
         #expect(driver.folder == "1")
         #expect(driver.engine.isSignedIn)
         // The file that was let go is opened again when the account comes back.
-        tell(.accountRead(other))
+        receive(.accountRead(other))
         #expect(effects().last == .open(folder: "2"))
     }
 
@@ -143,14 +143,14 @@ import Testing
         throws
     {
         rest()
-        tell(.accountRead(other))
+        receive(.accountRead(other))
         _ = effects()
         var third = other
         third.signIn(account("third"))
-        tell(.unopened("no room"))
-        tell(.accountRead(third))
+        receive(.unopened("no room"))
+        receive(.accountRead(third))
         #expect(effects().contains(.open(folder: "3")))
-        tell(.opened(DiskChanges()))
+        receive(.opened(DiskChanges()))
         _ = effects()
         #expect(driver.folder == "3")
         #expect(driver.nextWake == nil || driver.nextWake! > now)
@@ -160,12 +160,12 @@ import Testing
         rest()
         try write("mine")
         guard case .effect(.save) = next() else { return record("nothing was saved") }
-        tell(.engine(.saveFailed("the folder is gone")))
+        receive(.engine(.saveFailed("the folder is gone")))
         var state = home
         _ = state.signOutWiping()
-        tell(.accountRead(state))
+        receive(.accountRead(state))
         #expect(effects().last == .open(folder: "2"))
-        tell(.opened(DiskChanges()))
+        receive(.opened(DiskChanges()))
         #expect(steps().contains(.use(file: 1)))
     }
 
@@ -175,9 +175,9 @@ import Testing
         rest()
         try write("mine")
         rest()
-        tell(.accountRead(other))
+        receive(.accountRead(other))
         #expect(effects().last == .open(folder: "2"))
-        tell(.unopened("no room"))
+        receive(.unopened("no room"))
         let steps = effects()
         #expect(steps.contains(.use(file: 1)))
         #expect(
@@ -190,12 +190,12 @@ import Testing
         throws
     {
         rest()
-        tell(.accountRead(other))
+        receive(.accountRead(other))
         _ = effects()
-        tell(.unopened("no room"))
+        receive(.unopened("no room"))
         _ = effects(savingFails: true)
         try write("new")
-        tell(.synchronize)
+        receive(.synchronize)
         #expect(effects(savingFails: true).last == .synchronized(false))
         var steps: [Driver.Step] = []
         while !steps.contains(.open(folder: "2")), let wake = driver.nextWake {
@@ -203,13 +203,13 @@ import Testing
             steps = effects(savingFails: true)
         }
         #expect(!driver.engine.isSignedIn)
-        tell(.opened(DiskChanges(version: 3, entries: [try stored("old")])))
+        receive(.opened(DiskChanges(version: 3, entries: [try stored("old")])))
         #expect(effects().contains(.use(file: 2)))
         #expect(driver.engine.isSignedIn)
-        tell(.fileRead(nil))
-        tell(.synchronize)
+        receive(.fileRead(nil))
+        receive(.synchronize)
         #expect(next() == .read(after: 3))
-        tell(.fileRead(nil))
+        receive(.fileRead(nil))
         let reopened = effects()
         #expect(reopened.contains { if case .connect = $0 { true } else { false } })
         #expect(reopened.last == .synchronized(true))
@@ -221,30 +221,30 @@ import Testing
         throws
     {
         rest()
-        tell(.accountRead(other))
+        receive(.accountRead(other))
         _ = effects()
-        tell(.unopened("no room"))
+        receive(.unopened("no room"))
         _ = effects(savingFails: true)
         try write("new")
         var third = other
         third.signIn(account("third"))
-        tell(.accountRead(third))
+        receive(.accountRead(third))
         var steps: [Driver.Step] = []
         while !steps.contains(.open(folder: "2")), let wake = driver.nextWake {
             now = wake
             steps = effects(savingFails: true)
         }
-        tell(.opened(DiskChanges(version: 3)))
+        receive(.opened(DiskChanges(version: 3)))
         #expect(next() == .use(file: 2))
         #expect(!driver.engine.isSignedIn)
-        tell(.leading(file: 2, true))
+        receive(.leading(file: 2, true))
         #expect(next() == .read(after: 3))
-        tell(.fileRead(nil))
+        receive(.fileRead(nil))
         let left = effects()
         #expect(left.last == .open(folder: "3"))
         for case .effect(.save(let batch)) in left { #expect(batch.meta?.account == nil) }
         for case .effect(.listen) in left { record("a link of the account that is left") }
-        tell(.opened(DiskChanges()))
+        receive(.opened(DiskChanges()))
         #expect(effects().contains(.use(file: 3)))
         #expect(driver.signedIn?.account == "third")
     }
@@ -253,9 +253,9 @@ import Testing
 
     @Test func `reads a file that failed again after a while, and not at every turn`() {
         rest()
-        tell(.fileSignalled)
+        receive(.fileSignalled)
         #expect(next() == .read(after: 1))
-        tell(.fileUnreadable("a bad sector"))
+        receive(.fileUnreadable("a bad sector"))
         #expect(driver.status.diskFailure == "a bad sector")
         #expect(next() == nil)
         var waits: [Int64] = []
@@ -264,14 +264,14 @@ import Testing
             waits.append(wake - now)
             now = wake
             #expect(next() == .read(after: 1))
-            tell(.fileUnreadable("a bad sector"))
+            receive(.fileUnreadable("a bad sector"))
             #expect(next() == nil)
         }
         #expect(waits.allSatisfy { $0 >= 100 })
         #expect(waits.last! > 30_000)
         now = driver.nextWake!
         #expect(next() == .read(after: 1))
-        tell(.fileRead(nil))
+        receive(.fileRead(nil))
         #expect(next() == nil)
         #expect(driver.nextWake == nil)
         #expect(driver.status.diskFailure == nil)
@@ -279,13 +279,13 @@ import Testing
 
     @Test func `synchronizes again as soon as the disk answers`() {
         rest()
-        tell(.synchronize)
+        receive(.synchronize)
         #expect(next() == .read(after: 1))
-        tell(.fileUnreadable("a bad sector"))
+        receive(.fileUnreadable("a bad sector"))
         #expect(next() == .synchronized(false))
-        tell(.synchronize)
+        receive(.synchronize)
         #expect(next() == .read(after: 1))
-        tell(.fileRead(nil))
+        receive(.fileRead(nil))
         #expect(next() == .synchronized(true))
     }
 
@@ -293,46 +293,46 @@ import Testing
         rest()
         try write("a")
         guard case .effect(.save(let batch)) = next() else { return record("nothing was saved") }
-        tell(.engine(.saveFailed("the answer was lost")))
+        receive(.engine(.saveFailed("the answer was lost")))
         #expect(next() == nil)
-        tell(.fileSignalled)
+        receive(.fileSignalled)
         #expect(next() == .read(after: 1))
-        tell(
+        receive(
             .fileRead(
                 DiskChanges(version: 2, entries: batch.entries, meta: batch.meta ?? StoredMeta())))
         #expect(next() == nil)
         #expect(driver.status.diskFailure == nil)
         #expect(driver.nextWake == nil)
-        tell(.synchronize)
+        receive(.synchronize)
         #expect(next() == .read(after: 2))
-        tell(.fileRead(nil))
+        receive(.fileRead(nil))
         #expect(next() == .synchronized(true))
     }
 
     @Test func `leads no file that it cannot read`() {
         rest()
-        tell(.leading(file: 0, true))
+        receive(.leading(file: 0, true))
         #expect(next() == .read(after: 1))
-        tell(.fileUnreadable("a bad sector"))
+        receive(.fileUnreadable("a bad sector"))
         #expect(next() == nil)
         #expect(!driver.engine.isLeading)
     }
 
     @Test func `reads a sign-in that failed again, and says so once`() {
         rest()
-        tell(.accountSignalled)
+        receive(.accountSignalled)
         #expect(next() == .readAccount)
-        tell(.accountUnreadable("too many open files"))
+        receive(.accountUnreadable("too many open files"))
         #expect(next() == .report("the sign-in cannot be read: too many open files"))
         for _ in 0..<3 {
             #expect(next() == nil)
             now = driver.nextWake ?? now
             #expect(next() == .readAccount)
-            tell(.accountUnreadable("too many open files"))
+            receive(.accountUnreadable("too many open files"))
         }
         now = driver.nextWake ?? now
         #expect(next() == .readAccount)
-        tell(.accountRead(home))
+        receive(.accountRead(home))
         #expect(driver.engine.isSignedIn)
     }
 
@@ -356,7 +356,7 @@ import Testing
         return state
     }
 
-    private func tell(_ event: Driver.Event) {
+    private func receive(_ event: Driver.Event) {
         driver.handle(event, at: Self.reading(now))
     }
 
@@ -375,7 +375,7 @@ import Testing
         while let step = next() {
             steps.append(step)
             guard case .effect(.save(let batch)) = step else { continue }
-            tell(
+            receive(
                 .engine(
                     savingFails
                         ? .saveFailed("not open") : .saved(version: batch.expectedVersion + 1)))
@@ -387,18 +387,18 @@ import Testing
     private func rest() {
         while let step = next() {
             switch step {
-            case .readAccount: tell(.accountRead(driver.device ?? DeviceState()))
-            case .read: tell(.fileRead(nil))
+            case .readAccount: receive(.accountRead(driver.device ?? DeviceState()))
+            case .read: receive(.fileRead(nil))
             case .effect(.save(let batch)):
-                tell(.engine(.saved(version: batch.expectedVersion + 1)))
-            case .open: tell(.opened(DiskChanges()))
+                receive(.engine(.saved(version: batch.expectedVersion + 1)))
+            case .open: receive(.opened(DiskChanges()))
             default: break
             }
         }
     }
 
     private func turn() throws {
-        tell(.accountRead(other))
+        receive(.accountRead(other))
         rest()
     }
 

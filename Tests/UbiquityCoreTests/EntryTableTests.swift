@@ -21,12 +21,12 @@ struct EntryTableTests {
         for (number, part) in parts.enumerated() {
             table.write(pending(part, Int64(number), at: UInt64(number + 1)))
             if number > 0 { table.update(parts[number - 1]) { $0.dropPending() } }
-            #expect(table.family(key).parts.map(\.id) == [part.part])
+            #expect(table.mergeState(key).parts.map(\.id) == [part.part])
         }
         let (_, saving) = table.beginSave()
         table.finishSave(saving)
         #expect(table.count <= 2)
-        #expect(table.family(key).parts.map(\.id) == [parts.last?.part])
+        #expect(table.mergeState(key).parts.map(\.id) == [parts.last?.part])
         #expect(table.transaction(of: parts[9_999]) == 10_000)
         #expect(table.usage == Usage(bytes: 8 + 5 + 16, keys: 0, parts: 1))
         #expect(table.waiting == [parts[9_999]])
@@ -38,7 +38,7 @@ struct EntryTableTests {
         for (number, key) in keys.enumerated() {
             table.write(pending(key, 1, at: UInt64(number + 1)))
         }
-        table.update(keys[0]) { $0.isSettled = true }
+        table.update(keys[0]) { $0.isAcknowledged = true }
         for key in keys[1...4_000] { table.update(key) { $0.dropPending() } }
         let (_, saving) = table.beginSave()
         table.write(pending(keys[4_500], 2, at: 9_000))
@@ -49,7 +49,7 @@ struct EntryTableTests {
         table.finishSave(again)
         #expect(table.count == 1_000)
         #expect(table.usage.keys == 1_000)
-        #expect(table[keys[0]]?.isSettled == true)
+        #expect(table[keys[0]]?.isAcknowledged == true)
         #expect(!table.waiting.contains(keys[0]) && table.waiting.count == 999)
         #expect(table.value(keys[4_500]) == .integer(2))
         #expect(table.isSaved)

@@ -44,12 +44,12 @@ import Testing
         let (dictionary, array) = (try Key("dictionary"), try Key("array"))
         func put(_ entries: [ExactString: PropertyListValue], _ device: TestDevice) throws {
             try device.write(merging: [
-                dictionary: Proposal(.dictionary, from: nil, to: .dictionary(entries))
+                dictionary: MergeOperation(.dictionary, from: nil, to: .dictionary(entries))
             ])
         }
         func add(_ element: Int64, _ device: TestDevice) throws {
             try device.write(merging: [
-                array: Proposal(.array, from: nil, to: .array([.integer(element)]))
+                array: MergeOperation(.array, from: nil, to: .array([.integer(element)]))
             ])
         }
         let b = cloud.device()
@@ -81,7 +81,7 @@ import Testing
         cloud.pass(milliseconds: 1_000)
         let b = cloud.device()
         try b.write(merging: [
-            try Key("k"): Proposal(
+            try Key("k"): MergeOperation(
                 .dictionary, from: nil, to: .dictionary(["part": .integer(2)]))
         ])
         cloud.settle()

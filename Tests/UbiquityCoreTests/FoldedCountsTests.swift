@@ -89,7 +89,7 @@ import Testing
         try a.count(key, by: 4)
         try b.count(key, by: 10)
         cloud.settle()
-        cloud.forgetDeletions()
+        cloud.compactTombstones()
         a.goOnline()
         expect(.integer(17), on: a, b)
     }
@@ -202,7 +202,7 @@ import Testing
         cloud.setPartsMax(0)
         // The same again in another push: its run is folded.
         try a.count(key, by: 0)
-        try a.write(merging: [key: Proposal(count: count(0))])
+        try a.write(merging: [key: MergeOperation(count: count(0))])
         cloud.settle()
         #expect(a[key] == .integer(3))
         a["k"] = nil
@@ -210,9 +210,9 @@ import Testing
         expect(nil, on: a, b)
     }
 
-    private func count(_ number: Int64) throws -> KeptCount {
+    private func count(_ number: Int64) throws -> ExternalCount {
         try #require(
-            KeptCount(run: 1).adding(from: .integer(0), to: .integer(number)))
+            ExternalCount(run: 1).adding(from: .integer(0), to: .integer(number)))
     }
 
     // MARK: - Other histories
@@ -290,7 +290,7 @@ import Testing
         try a.count(key, by: 4)
         try b.count(key, by: 10)
         cloud.settle()
-        cloud.forgetFolded()
+        cloud.compactFolded()
         a.goOnline()
         expect(.integer(13), on: a, b)
         #expect(a.disk.refused.count == 1)
@@ -306,7 +306,7 @@ import Testing
         cloud.setPartsMax(0)
         try b.count(key, by: 10)
         cloud.settle()
-        cloud.forgetFolded()
+        cloud.compactFolded()
         a.goOnline()
         expect(.integer(13), on: a, b)
         #expect(!a.disk.refused.isEmpty)
@@ -324,7 +324,7 @@ import Testing
         cloud.pass(milliseconds: 60_000)
         try b.count(key, by: 10)
         cloud.settle()
-        cloud.forgetFolded()
+        cloud.compactFolded()
         a.goOnline()
         expect(.integer(14), on: a, b)
     }

@@ -172,11 +172,11 @@ struct FoundBySimulationTests {
         first["b"] = .integer(1)
         while first.step() {}
         (second.losesAnswers, second.holdsAnswers) = (false, true)
-        second.tell(.hurry)
+        second.receive(.hurry)
         while second.step() {}
         first["c"] = .integer(1)
         while first.step() {}
-        second.tell(.streamEnded(second.engine.link.stream ?? 0, nil))
+        second.receive(.streamEnded(second.engine.link.stream ?? 0, nil))
         second.holdsPulls = true
         cloud.pass(milliseconds: SyncEngine.hurryMilliseconds)
         while second.step() {}
@@ -292,7 +292,7 @@ struct FoundBySimulationTests {
         first["a"] = nil
         cloud.settle()
         var server = cloud.server
-        server.forgetDeletions()
+        server.compactTombstones()
         cloud.replaceServer(by: server)
         _ = second.takeNotices()
         second.goOnline()
@@ -323,7 +323,7 @@ struct FoundBySimulationTests {
         cloud.pass(milliseconds: 1_000)
         first["x"] = nil
         cloud.settle()
-        cloud.forgetDeletions()
+        cloud.compactTombstones()
         second.goOnline()
         cloud.settle()
         #expect(cloud.server["k"] == .integer(2))
@@ -339,7 +339,7 @@ struct FoundBySimulationTests {
         cloud.pass(milliseconds: 1_000)
         first["a"] = nil
         while first.step() {}
-        cloud.forgetDeletions()
+        cloud.compactTombstones()
         _ = second.takeNotices()
         while second.step() {}
         #expect(second["a"] == nil)
@@ -363,7 +363,7 @@ struct FoundBySimulationTests {
         cloud.pass(milliseconds: 1_000)
         while device.step() {}
         device.disk.isFull = false
-        device.tell(.hurry)
+        device.receive(.hurry)
         while device.step() {}
         #expect(cloud.server["b"] == .integer(1))
         #expect(device["a"] == .integer(1))

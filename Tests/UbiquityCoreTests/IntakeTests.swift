@@ -31,7 +31,7 @@ struct IntakeTests {
     }
 
     private func send(_ changes: ChangeSet, to device: TestDevice) {
-        device.tell(.streamReceived(device.engine.streamsOpened, .changes(changes)))
+        device.receive(.streamReceived(device.engine.streamsOpened, .changes(changes)))
     }
 
     private static let large = PropertyListValue.data(Array(repeating: 0, count: 1 << 20))
@@ -142,10 +142,10 @@ struct IntakeTests {
             let answer = PushAnswer(
                 cursor: Cursor("c\(number)")!, serverMilliseconds: cloud.serverNow,
                 results: results.map { .committed([$0]) })
-            device.tell(.pushAnswered(push.number, answer))
+            device.receive(.pushAnswered(push.number, answer))
             if device.engine.meta.link.lastError != nil { break }
         }
-        #expect(device.engine.settledWrites.count == 4)
+        #expect(device.engine.acknowledgedWrites.count == 4)
         #expect(device.engine.meta.link.lastError?.contains("more than a store may have") == true)
     }
 
@@ -156,13 +156,13 @@ struct IntakeTests {
         cloud.settle()
         let push = try #require(device.engine.pushInFlight)
         for results in [[WriteResult.superseded(by: record(try Key("b"), .integer(2)))], []] {
-            device.tell(
+            device.receive(
                 .pushAnswered(
                     push.number,
                     PushAnswer(
                         cursor: Cursor("c")!, serverMilliseconds: cloud.serverNow,
                         results: [.committed(results)])))
-            #expect(device.engine.settledWrites.isEmpty)
+            #expect(device.engine.acknowledgedWrites.isEmpty)
             #expect(
                 device.engine.meta.link.lastError == "the server's answer does not fit the push")
         }

@@ -38,17 +38,17 @@ struct JSONTextTests {
         "\"\\ud83d\\u0041\"", "\"\n\"", "1 2", "[] x", "'a'", "NaN",
     ])
     func `a text that is no JSON is refused`(_ text: String) {
-        #expect(throws: NotJSON.self) { try JSONText.value(of: text.utf8) }
+        #expect(throws: JSONError.self) { try JSONText.value(of: text.utf8) }
     }
 
     @Test func `bytes that are no UTF-8 are refused`() {
-        #expect(throws: NotJSON.self) { try JSONText.value(of: [0x22, 0xFF, 0x22]) }
+        #expect(throws: JSONError.self) { try JSONText.value(of: [0x22, 0xFF, 0x22]) }
     }
 
     @Test func `containers nest as deep as in any value, and no deeper`() throws {
         let max = PropertyListValue.depthMax
         let text = String(repeating: "[", count: max) + String(repeating: "]", count: max)
         #expect(try JSONText.value(of: text.utf8) != nil)
-        #expect(throws: NotJSON.self) { try JSONText.value(of: "[\(text)]".utf8) }
+        #expect(throws: JSONError.self) { try JSONText.value(of: "[\(text)]".utf8) }
     }
 }

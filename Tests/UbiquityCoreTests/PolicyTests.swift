@@ -116,17 +116,17 @@ import Testing
 
     @Test func `a count of nothing makes a zero`() throws {
         let (a, b) = (cloud.device(), cloud.device())
-        try a.propose(.counter, from: nil, to: .integer(0), key)
+        try a.apply(.counter, from: nil, to: .integer(0), key)
         cloud.settle()
         #expect(b[key] == .integer(0))
     }
 
     @Test func `integers stay integers, and at the end of their range they stay there`() throws {
         let a = cloud.device()
-        try a.propose(.counter, from: nil, to: .integer(.max), key)
+        try a.apply(.counter, from: nil, to: .integer(.max), key)
         try a.count(key, by: 1)
         #expect(a[key] == .integer(.max))
-        try a.propose(.counter, from: .integer(0), to: .real(0.5), key)
+        try a.apply(.counter, from: .integer(0), to: .real(0.5), key)
         #expect(a[key] == .real(Double(Int64.max) + 0.5))
     }
 
@@ -136,10 +136,10 @@ import Testing
         let (a, b) = (cloud.device(), cloud.device())
         cloud.settle()
         b.goOffline()
-        try a.propose(.maximum, from: nil, to: .integer(13), key)
+        try a.apply(.maximum, from: nil, to: .integer(13), key)
         cloud.settle()
         cloud.pass(milliseconds: 1_000)
-        try b.propose(.maximum, from: nil, to: .integer(1), key)
+        try b.apply(.maximum, from: nil, to: .integer(1), key)
         b.goOnline()
         cloud.settle()
         #expect(a[key] == .integer(13))
@@ -153,12 +153,12 @@ import Testing
         for policy in [FirstSyncPolicy.serverWins, .timestamps] {
             let cloud = TestCloud()
             let a = cloud.device()
-            try a.propose(.maximum, from: nil, to: .integer(13), key)
+            try a.apply(.maximum, from: nil, to: .integer(13), key)
             cloud.settle()
             let b = cloud.device(policy: policy)
-            try b.propose(.maximum, from: nil, to: .integer(20), key)
+            try b.apply(.maximum, from: nil, to: .integer(20), key)
             let c = cloud.device(policy: policy)
-            try c.propose(.maximum, from: nil, to: .integer(1), key)
+            try c.apply(.maximum, from: nil, to: .integer(1), key)
             cloud.settle()
             for device in [a, b, c] { #expect(device[key] == .integer(20)) }
         }
@@ -166,11 +166,11 @@ import Testing
 
     @Test func `what is not greater is no write`() throws {
         let a = cloud.device()
-        try a.propose(.maximum, from: nil, to: .integer(13), key)
+        try a.apply(.maximum, from: nil, to: .integer(13), key)
         cloud.settle()
         let pushes = cloud.server.pushes
-        try a.propose(.maximum, from: .integer(13), to: .integer(12), key)
-        try a.propose(.maximum, from: .integer(13), to: .integer(13), key)
+        try a.apply(.maximum, from: .integer(13), to: .integer(12), key)
+        try a.apply(.maximum, from: .integer(13), to: .integer(13), key)
         cloud.settle()
         #expect(a[key] == .integer(13))
         #expect(cloud.server.pushes == pushes)
@@ -179,7 +179,7 @@ import Testing
     @Test func `each run has one value in the store`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         for level in Int64(1)...20 {
-            try (level % 2 == 0 ? a : b).propose(.maximum, from: nil, to: .integer(level), key)
+            try (level % 2 == 0 ? a : b).apply(.maximum, from: nil, to: .integer(level), key)
             cloud.settle()
         }
         #expect(cloud.server.stored.records.count == 2)
@@ -188,7 +188,7 @@ import Testing
 
     @Test func `a burst of greater values is one part`() throws {
         let a = cloud.device()
-        for level in Int64(1)...50 { try a.propose(.maximum, from: nil, to: .integer(level), key) }
+        for level in Int64(1)...50 { try a.apply(.maximum, from: nil, to: .integer(level), key) }
         cloud.settle()
         #expect(cloud.server.stored.records.count == 1)
     }
@@ -206,8 +206,8 @@ import Testing
         let (a, b) = (cloud.device(), cloud.device())
         let other = try Key("other")
         for (device, value) in zip([a, b], isInOrder ? pair : pair.reversed()) {
-            try device.propose(.maximum, from: nil, to: value, key)
-            try device.propose(.minimum, from: nil, to: value, other)
+            try device.apply(.maximum, from: nil, to: value, key)
+            try device.apply(.minimum, from: nil, to: value, other)
         }
         cloud.settle()
         for device in [a, b] {
@@ -326,14 +326,14 @@ import Testing
         for device in [a, b, c] { device.resolve(key, join) }
         cloud.settle()
         b.goOffline()
-        try a.propose(.register, from: nil, to: .string("a"), key)
+        try a.apply(.register, from: nil, to: .string("a"), key)
         cloud.settle()
         cloud.pass(milliseconds: 10)
-        try b.propose(.register, from: nil, to: .string("b"), key)
+        try b.apply(.register, from: nil, to: .string("b"), key)
         b.goOnline()
         cloud.settle()
         for device in [a, b, c] { #expect(device[key] == .string("a+b")) }
-        try c.propose(.register, from: c[key], to: .string("c"), key)
+        try c.apply(.register, from: c[key], to: .string("c"), key)
         cloud.settle()
         for device in [a, b, c] { #expect(device[key] == .string("c")) }
     }
@@ -342,10 +342,10 @@ import Testing
         let (a, b) = (cloud.device(), cloud.device())
         cloud.settle()
         b.goOffline()
-        try a.propose(.register, from: nil, to: .string("a"), key)
+        try a.apply(.register, from: nil, to: .string("a"), key)
         cloud.settle()
         cloud.pass(milliseconds: 10)
-        try b.propose(.register, from: nil, to: .string("b"), key)
+        try b.apply(.register, from: nil, to: .string("b"), key)
         b.goOnline()
         cloud.settle()
         #expect(a[key] == .string("b"))
@@ -357,14 +357,14 @@ import Testing
 
     @Test func `a value that the policy cannot merge is written as any other`() throws {
         let (a, b) = (cloud.device(), cloud.device())
-        try a.propose(.maximum, from: nil, to: .integer(13), key)
+        try a.apply(.maximum, from: nil, to: .integer(13), key)
         cloud.settle()
         let value = PropertyListValue.dictionary(["x": .integer(1)])
-        #expect(!Proposal(.maximum, from: nil, to: value).fits)
-        try b.propose(.maximum, from: .integer(13), to: value, key)
+        #expect(!MergeOperation(.maximum, from: nil, to: value).fits)
+        try b.apply(.maximum, from: .integer(13), to: value, key)
         cloud.settle()
         #expect(a[key] == value)
-        try a.propose(.maximum, from: value, to: .integer(2), key)
+        try a.apply(.maximum, from: value, to: .integer(2), key)
         cloud.settle()
         #expect(b[key] == .integer(2))
     }
@@ -447,7 +447,7 @@ import Testing
             .dictionary(["x": .integer(5)]), .integer(6),
         ]
         for (policy, (key, value)) in zip(MergePolicy.allCases, zip(keys, values)) {
-            try a.propose(policy, from: nil, to: value, key)
+            try a.apply(policy, from: nil, to: value, key)
         }
         while a.step() {}
         let again = a.restarted()
@@ -458,12 +458,12 @@ import Testing
 
 extension TestDevice {
     fileprivate func setArray(_ key: Key, _ elements: [String]) throws {
-        try propose(.array, from: self[key], to: .array(elements.map { .string($0) }), key)
+        try apply(.array, from: self[key], to: .array(elements.map { .string($0) }), key)
     }
 
     fileprivate func setDictionary(_ key: Key, _ entries: [String: String]) throws {
         let entries = entries.map { (ExactString($0.key), PropertyListValue.string($0.value)) }
-        try propose(
+        try apply(
             .dictionary, from: self[key], to: .dictionary(Dictionary(entries) { $1 }), key)
     }
 

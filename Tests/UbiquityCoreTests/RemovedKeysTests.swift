@@ -158,10 +158,10 @@ import Testing
 
     @Test func `a kept count goes on from what others have made of the counter`() throws {
         let (a, b) = (cloud.device(), cloud.device())
-        var count = KeptCount(run: 7)
+        var count = ExternalCount(run: 7)
         func keep(_ amount: Int64) throws {
             count = try #require(count.adding(from: .integer(0), to: .integer(amount)))
-            try a.write(merging: [key: Proposal(count: count)])
+            try a.write(merging: [key: MergeOperation(count: count)])
         }
         try keep(3)
         cloud.settle()
@@ -174,20 +174,20 @@ import Testing
 
     @Test func `a kept count that is said again brings back nothing that was removed`() throws {
         let (a, b) = (cloud.device(), cloud.device())
-        let count = try #require(KeptCount(run: 7).adding(from: .integer(0), to: .integer(3)))
-        try a.write(merging: [key: Proposal(count: count)])
+        let count = try #require(ExternalCount(run: 7).adding(from: .integer(0), to: .integer(3)))
+        try a.write(merging: [key: MergeOperation(count: count)])
         cloud.settle()
         b["k"] = nil
         cloud.settle()
         #expect(!a.engine.hasCounted(moreThan: count, under: key))
-        try a.write(merging: [key: Proposal(count: count)])
+        try a.write(merging: [key: MergeOperation(count: count)])
         expect(nil, on: a, b)
     }
 
     @Test func `a kept count whose part was deleted begins anew`() throws {
         let a = cloud.device()
-        let count = try #require(KeptCount(run: 7).adding(from: .integer(0), to: .integer(3)))
-        try a.write(merging: [key: Proposal(count: count)])
+        let count = try #require(ExternalCount(run: 7).adding(from: .integer(0), to: .integer(3)))
+        try a.write(merging: [key: MergeOperation(count: count)])
         cloud.settle()
         // As version 0.1.0 removes a counter.
         let deletion = Record(
@@ -344,7 +344,7 @@ import Testing
             }
         b["k"] = plain
         cloud.pass(milliseconds: 1_000)
-        try a.propose(policy, from: nil, to: merged, key)
+        try a.apply(policy, from: nil, to: merged, key)
         cloud.settle()
         b.goOnline()
         let both: PropertyListValue =
@@ -363,9 +363,9 @@ import Testing
         a["k"] = .array([.string("x"), .string("y")])
         cloud.settle()
         b.goOffline()
-        try a.propose(
+        try a.apply(
             .array, from: a[key], to: .array([.string("x"), .string("y"), .string("a")]), key)
-        try b.propose(.array, from: b[key], to: .array([.string("y")]), key)
+        try b.apply(.array, from: b[key], to: .array([.string("y")]), key)
         cloud.settle()
         b.goOnline()
         expect(.array([.string("y"), .string("a")]), on: a, b)
@@ -404,6 +404,6 @@ import Testing
 
 extension TestDevice {
     fileprivate func raise(_ key: Key, to level: Int64) throws {
-        try propose(.maximum, from: nil, to: .integer(level), key)
+        try apply(.maximum, from: nil, to: .integer(level), key)
     }
 }

@@ -99,7 +99,7 @@ import Testing
         a["x"] = nil
         cloud.settle()
         var server = cloud.server
-        server.forgetDeletions()
+        server.compactTombstones()
         cloud.replaceServer(by: server)
         b.goOnline()
         cloud.settle()

@@ -92,7 +92,7 @@ import Testing
         helper["x"] = .integer(1)
         while helper.step() {}
         #expect(other["x"] == nil)
-        helper.tell(.leading(true))
+        helper.receive(.leading(true))
         while helper.step() || other.step() {}
         #expect(other["x"] == .integer(1))
         #expect(helper.finished[request] == .some(nil))
@@ -180,7 +180,7 @@ import Testing
         while let effect = process.engine.nextEffect(at: process.reading) {
             guard case .save(let batch) = effect else { continue }
             let answer = process.disk.save(batch)
-            process.tell(answer)
+            process.receive(answer)
             if case .saveConflicted = answer { return }
         }
         Issue.record("nothing was saved")
@@ -195,7 +195,7 @@ import Testing
         let request = helper.requestSync()
         while helper.step() {}
         // The leader is slow to see it.
-        cloud.pass(milliseconds: LeaderWatch.patienceMilliseconds)
+        cloud.pass(milliseconds: LeaderMonitor.patienceMilliseconds)
         for _ in 0..<conflicts { conflict(helper) }
         while leader.step() || helper.step() {}
         for _ in 0..<60 {
@@ -214,7 +214,7 @@ import Testing
         let request = helper.requestSync()
         while helper.step() {}
         let asked = helper.disk.meta.syncsRequested
-        cloud.pass(milliseconds: LeaderWatch.patienceMilliseconds)
+        cloud.pass(milliseconds: LeaderMonitor.patienceMilliseconds)
         conflict(helper)
         while helper.step() {}
         #expect(helper.disk.meta.syncsRequested == asked + 1)

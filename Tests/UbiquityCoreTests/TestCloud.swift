@@ -32,7 +32,7 @@ final class TestCloud {
     /// How many parts of a counter are listed before some are folded.
     func setPartsMax(_ max: Int) { server.partsMax = max }
 
-    func forgetFolded() { server.forgetFolded() }
+    func compactFolded() { server.compactFolded() }
 
     func setLimits(_ change: (inout StoreLimits) -> Void) { change(&server.limits) }
 
@@ -52,7 +52,7 @@ final class TestCloud {
     func setHorizon(_ timestamp: HybridTimestamp) { server.horizon = timestamp }
 
     /// Without a word to those who listen.
-    func forgetDeletions() { server.forgetDeletions() }
+    func compactTombstones() { server.compactTombstones() }
 
     func replaceServer(by server: TestServer) {
         self.server = server
@@ -115,7 +115,7 @@ struct TestServer {
             switch lineage.resumption(from: position) {
             case .after(let revision): after = revision
             case .otherHistory: throw LinkFailure(.cursorGone(isOtherHistory: true), "gone")
-            case .forgotten: throw LinkFailure(.cursorGone(isOtherHistory: false), "gone")
+            case .compacted: throw LinkFailure(.cursorGone(isOtherHistory: false), "gone")
             }
         }
         let records = stored.records.values.filter {
@@ -127,20 +127,20 @@ struct TestServer {
     }
 
     /// Has it forget a deletion of that time.
-    mutating func setHorizon(_ timestamp: HybridTimestamp) { stored.newestForgotten = timestamp }
+    mutating func setHorizon(_ timestamp: HybridTimestamp) { stored.newestCompacted = timestamp }
 
     /// Has it forget all that it has folded so far.
-    mutating func forgetFolded() {
-        stored.folds.forgotten = FoldHorizon(
+    mutating func compactFolded() {
+        stored.folds.compacted = FoldHorizon(
             timestamp: folded.values.map(\.timestamp).max() ?? .zero, revision: lineage.revision)
         folded = [:]
     }
 
-    mutating func forgetDeletions() {
+    mutating func compactTombstones() {
         for record in stored.records.values where record.content == .deleted {
-            lineage.forgottenRevision = max(
-                lineage.forgottenRevision, revisions[record.key] ?? 0)
-            stored.newestForgotten = max(stored.newestForgotten, record.stamp.timestamp)
+            lineage.compactedRevision = max(
+                lineage.compactedRevision, revisions[record.key] ?? 0)
+            stored.newestCompacted = max(stored.newestCompacted, record.stamp.timestamp)
             stored.records[record.key] = nil
         }
     }
@@ -247,7 +247,7 @@ final class TestDevice {
         driver = Driver(
             content: disk.changes(after: -1), device: state, settings: settings,
             seed: .random(in: 0 ... .max), at: now)
-        if leads { tell(.leading(true)) }
+        if leads { receive(.leading(true)) }
         if isSignedIn { signIn() }
     }
 
@@ -277,7 +277,7 @@ final class TestDevice {
         set { driver.engine = newValue }
     }
 
-    func tell(_ event: SyncEngine.Event) { happened(.engine(event)) }
+    func receive(_ event: SyncEngine.Event) { happened(.engine(event)) }
 
     func happened(_ event: Driver.Event) { driver.handle(event, at: reading) }
 
@@ -315,8 +315,8 @@ final class TestDevice {
         try engine.write(contents, at: reading)
     }
 
-    func write(merging proposals: [Key: Proposal]) throws {
-        try engine.write([:], merging: proposals, at: reading)
+    func write(merging operations: [Key: MergeOperation]) throws {
+        try engine.write([:], merging: operations, at: reading)
     }
 
     func resolve(_ key: Key, _ resolver: @escaping Resolver) {
@@ -336,7 +336,7 @@ final class TestDevice {
         (holdsAnswers, holdsPulls) = (false, false)
         for event in held {
             if case .pulled = event, !pulls { continue }
-            tell(event)
+            receive(event)
         }
         held = []
     }
@@ -345,14 +345,14 @@ final class TestDevice {
     func bringStream() {
         guard let buffered else { return }
         (stream, buffersStreams) = (buffered.stream, false)
-        for message in buffered.messages { tell(.streamReceived(buffered.stream, message)) }
+        for message in buffered.messages { receive(.streamReceived(buffered.stream, message)) }
     }
 
     /// The connection breaks.
     func cut() {
         guard let stream else { return }
         self.stream = nil
-        tell(.streamEnded(stream, LinkFailure(.unreachable, "cut")))
+        receive(.streamEnded(stream, LinkFailure(.unreachable, "cut")))
     }
 
     func goOffline() {
@@ -389,16 +389,16 @@ final class TestDevice {
             if let other { (cloud, disk) = other }
             stream = nil
             if !disk.isUnreadable { happened(.leading(file: file, true)) }
-        case .connect, .letGo, .synchronized, .report, .close: break
+        case .connect, .release, .synchronized, .report, .close: break
         }
     }
 
     private func perform(_ effect: SyncEngine.Effect) {
         switch effect {
-        case .save(let batch): tell(disk.save(batch))
+        case .save(let batch): receive(disk.save(batch))
         case .notify(let notice):
             notices.append(notice)
-            tell(.notified)
+            receive(.notified)
         case .finishSync(let id, let failure): finished[id] = .some(failure)
         case .hangUp: stream = nil
         case .listen(let stream, let cursor): listen(stream, since: cursor)
@@ -412,8 +412,8 @@ final class TestDevice {
                 if withConfig { changes.config = cloud.server.config(cloud.serverNow) }
                 cloud.pass(milliseconds: way.back)
                 if holdsPulls { return held.append(.pulled(number, changes)) }
-                tell(.pulled(number, changes))
-            } catch { tell(.pullFailed(number, error)) }
+                receive(.pulled(number, changes))
+            } catch { receive(.pullFailed(number, error)) }
         }
     }
 
@@ -432,7 +432,7 @@ final class TestDevice {
             streamCursor = changes.cursor
             buffered = (stream, [.changes(changes), .ready(changes.cursor, config)])
             if !buffersStreams { bringStream() }
-        } catch { tell(.streamEnded(stream, error)) }
+        } catch { receive(.streamEnded(stream, error)) }
     }
 
     private func push(_ number: Int, _ push: Push) {
@@ -449,9 +449,9 @@ final class TestDevice {
             if holdsAnswers {
                 held.append(.pushAnswered(number, answer))
             } else {
-                tell(.pushAnswered(number, answer))
+                receive(.pushAnswered(number, answer))
             }
-        } catch { tell(.pushFailed(number, error)) }
+        } catch { receive(.pushFailed(number, error)) }
     }
 
     private func deliver() -> Bool {
@@ -460,7 +460,7 @@ final class TestDevice {
             changes.cursor != streamCursor
         else { return false }
         streamCursor = changes.cursor
-        tell(.streamReceived(stream, .changes(changes)))
+        receive(.streamReceived(stream, .changes(changes)))
         return true
     }
 }
@@ -469,14 +469,14 @@ final class TestDevice {
 extension TestDevice {
     subscript(key: Key) -> PropertyListValue? { engine[key] }
 
-    func propose(
+    func apply(
         _ policy: MergePolicy, from base: PropertyListValue?, to value: PropertyListValue?,
         _ key: Key
     ) throws {
-        try write(merging: [key: Proposal(policy, from: base, to: value)])
+        try write(merging: [key: MergeOperation(policy, from: base, to: value)])
     }
 
     func count(_ key: Key, by number: Int64) throws {
-        try propose(.counter, from: .integer(0), to: .integer(number), key)
+        try apply(.counter, from: .integer(0), to: .integer(number), key)
     }
 }

@@ -14,11 +14,11 @@ struct TransferPatienceTests {
         keepAliveSeconds: Int64, milliseconds: Int64
     ) {
         #expect(
-            TransferPatience.streamMilliseconds(keepAliveSeconds: keepAliveSeconds) == milliseconds)
+            IdleTimeout.streamMilliseconds(keepAliveSeconds: keepAliveSeconds) == milliseconds)
     }
 
     @Test func `a longer patience counts from the last byte`() {
-        var patience = TransferPatience(now: 1_000)
+        var patience = IdleTimeout(now: 1_000)
         #expect(patience.end == 31_000)
         patience.moved(at: 5_000)
         patience.silenceMilliseconds = 150_000

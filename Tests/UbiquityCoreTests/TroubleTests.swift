@@ -137,7 +137,7 @@ import Testing
         cloud.settle()
         a.signOut()
         a["secret"] = .integer(2)
-        a.tell(.signedIn(account: "another", device: a.id))
+        a.receive(.signedIn(account: "another", device: a.id))
         cloud.settle()
         #expect(cloud.server["secret"] == nil)
         #expect(!a.engine.isSignedIn)
@@ -180,7 +180,7 @@ import Testing
         cloud.settle()
         cloud.pass(milliseconds: 1_000)
         a.isOnline = true
-        a.tell(.hurry)
+        a.receive(.hurry)
         cloud.settle()
         #expect(a.engine.status.link.state == .connected)
     }

@@ -42,11 +42,11 @@ import Testing
         let first = device.engine.waitingWrites
         #expect(first.count == 1)
         device["x"] = .integer(2)
-        #expect(!device.engine.agrees(on: first, at: device.reading))
+        #expect(!device.engine.hasConfirmed(first, at: device.reading))
         cloud.settle()
         device["x"] = .integer(3)
         #expect(device.engine.waitingWrites.count == 1)
-        #expect(device.engine.agrees(on: first, at: device.reading))
+        #expect(device.engine.hasConfirmed(first, at: device.reading))
         // One that was made before the clock's error is known has no final timestamp yet.
         let fresh = cloud.device(clockError: -3_600_000, policy: .timestamps)
         fresh.isOnline = false
@@ -54,17 +54,17 @@ import Testing
         let early = fresh.engine.waitingWrites
         fresh["y"] = .integer(2)
         while fresh.step() {}
-        #expect(!fresh.engine.agrees(on: early, at: fresh.reading))
+        #expect(!fresh.engine.hasConfirmed(early, at: fresh.reading))
         fresh.goOnline()
         cloud.settle()
         fresh["y"] = .integer(3)
-        #expect(fresh.engine.agrees(on: early, at: fresh.reading))
+        #expect(fresh.engine.hasConfirmed(early, at: fresh.reading))
         // A later write waits: the earlier one was not agreed on before it.
         fresh.goOffline()
         let late = fresh.engine.waitingWrites
         fresh["y"] = .integer(4)
         while fresh.step() {}
-        #expect(!fresh.engine.agrees(on: late, at: fresh.reading))
+        #expect(!fresh.engine.hasConfirmed(late, at: fresh.reading))
     }
 
     /// Vector 5 of the contract, its second half.

@@ -19,7 +19,7 @@ import Testing
             let counts = try (0..<60).map { _ in try Transaction([model.count(key, store.now)]) }
             #expect(try store.push(counts) == 0)
             if hour % 5 == 0 { try countLate(of: Int.random(in: 1...model.runs), &store, &model) }
-            if hour % 24 == 0 { store.forget() }
+            if hour % 24 == 0 { store.compact() }
             if hour % 97 == 0 {
                 try remove(as: store, model, &store, &model)
                 #expect(store.shown(key) == nil)
@@ -38,7 +38,7 @@ import Testing
             #expect(store.shown(key) == model.shown)
             #expect(store.parts <= 64)
         }
-        #expect(store.state.foldsForgotten.revision > 0)
+        #expect(store.state.foldsCompacted.revision > 0)
     }
 
     /// A run that began long ago has gone on, offline. What is remembered no longer, it is given back.
@@ -47,7 +47,7 @@ import Testing
         let had = model.written[run]!.stamp
         let refused = try store.push([Transaction([write], had: [write.key: had])])
         guard refused == 0 else {
-            #expect(store.hasForgotten(had))
+            #expect(store.hasCompacted(had))
             return
         }
         model.written[run] = (write.stamp, model.written[run]!.times + 1)
@@ -59,7 +59,7 @@ import Testing
         as seen: Store, _ known: Model, _ store: inout Store, _ model: inout Model
     ) throws {
         let stamp = model.stamp(store.now)
-        let writes = seen.family(key).removal.map {
+        let writes = seen.mergeState(key).removal.map {
             Record(key: key.part($0.key), content: $0.value, stamp: stamp)
         }
         guard !writes.isEmpty else { return }
@@ -134,42 +134,43 @@ import Testing
             return admitted.results.count { if case .refused = $0 { true } else { false } }
         }
 
-        mutating func forget() {
+        mutating func compact() {
             let known = folded.values.sorted { $0.increment.mark < $1.increment.mark }
-            let rule = ForgettingRule(
-                rememberedMilliseconds: 40 * 86_400_000, liveMilliseconds: 0, deletionsMax: 2_500)
+            let rule = CompactionRule(
+                retentionMilliseconds: 40 * 86_400_000, liveMilliseconds: 0, tombstonesMax: 2_500)
             let horizon = rule.horizon(
                 of: known.map {
-                    ForgettingRule.Deletion(
+                    CompactionRule.Tombstone(
                         revision: $0.increment.mark.revision, committed: $0.committed,
                         timestamp: $0.increment.timestamp)
                 }, passed: nil, running: now, newest: state.newest)
             guard let horizon else { return }
-            let forgotten = known.map(\.increment).filter { $0.mark.revision <= horizon }
-            for increment in forgotten { folded[increment.id] = nil }
-            state.forgetFolded(forgotten.map(\.timestamp), through: horizon)
+            let compacted = known.map(\.increment).filter { $0.mark.revision <= horizon }
+            for increment in compacted { folded[increment.id] = nil }
+            state.compactFolded(compacted.map(\.timestamp), through: horizon)
             #expect(state.folded == folded.count)
         }
 
-        func hasForgotten(_ stamp: Stamp) -> Bool {
-            stamp.timestamp <= state.foldsForgotten.timestamp
+        func hasCompacted(_ stamp: Stamp) -> Bool {
+            stamp.timestamp <= state.foldsCompacted.timestamp
         }
 
         var parts: Int { listed.keys.count(where: \.isPart) }
 
-        func family(_ key: Key) -> Family {
-            Family(
+        func mergeState(_ key: Key) -> MergeState {
+            MergeState(
                 base: nil,
                 parts: listed.values.compactMap { record in
                     record.content.value.map {
-                        Family.Part(id: record.key.part!, Sibling(value: $0, stamp: record.stamp))
+                        MergeState.Part(
+                            id: record.key.part!, ConcurrentValue(value: $0, stamp: record.stamp))
                     }
                 })
         }
 
         func shown(_ key: Key) -> PropertyListValue? {
-            let family = family(key)
-            return family.parts.isEmpty ? nil : family.value(nil)
+            let mergeState = mergeState(key)
+            return mergeState.parts.isEmpty ? nil : mergeState.value(nil)
         }
     }
 }

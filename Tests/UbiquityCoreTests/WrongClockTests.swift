@@ -142,7 +142,7 @@ import Testing
         cloud.settle()
         cloud.pass(milliseconds: SyncEngine.streamPatienceMilliseconds)
         cloud.settle()
-        a.tell(.streamEnded(a.engine.link.stream ?? 0, nil))
+        a.receive(.streamEnded(a.engine.link.stream ?? 0, nil))
         cloud.pass(milliseconds: Backoff.firstMilliseconds)
         cloud.settle()
         #expect(a.engine.link.stream != nil)

@@ -10,7 +10,7 @@ struct AccountSharesTests {
         -> DeviceRights
     {
         DeviceRights(
-            name: DeviceName(account: AccountID(account), id: DeviceID(rawValue: id)),
+            reference: DeviceReference(account: AccountID(account), id: DeviceID(rawValue: id)),
             stores: isConfined ? [Sample.store.identifier] : nil)
     }
 

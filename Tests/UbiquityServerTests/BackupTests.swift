@@ -40,7 +40,7 @@ import UbiquityWire
         try await withServer { server in
             let path = server.folder.file("copy")
             try Data("mine".utf8).write(to: URL(fileURLWithPath: path))
-            #expect(throws: FileDraftError.self) { try backUp(server) }
+            #expect(throws: AtomicFileError.self) { try backUp(server) }
             #expect(try String(contentsOfFile: path, encoding: .utf8) == "mine")
             let backup = try Backup(
                 of: server.folder.file("data"), to: path, replaces: true, secondsMax: 60)

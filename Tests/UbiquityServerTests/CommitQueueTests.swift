@@ -25,7 +25,7 @@ struct CommitQueueTests {
             settings: settings, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
-    private func push(_ key: String) -> WaitingPush {
+    private func push(_ key: String) -> PendingPush {
         Sample.push(Sample.record(key, .integer(1), at: 500))
     }
 
@@ -72,7 +72,7 @@ struct CommitQueueTests {
         let queue = queue()
         let gate = DispatchSemaphore(value: 0)
         #expect(writer.submit { gate.wait() })
-        let store = StoreKey(account: other.id, identifier: Sample.store.identifier)
+        let store = StoreReference(account: other.id, identifier: Sample.store.identifier)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<6 {
                 let push = push("key\(number)")

@@ -35,8 +35,8 @@ struct StoreAnswerTests {
 
     private var permit: AccountShares.Permit {
         get throws {
-            let name = DeviceName(account: Sample.account.id, id: Sample.device)
-            return try AccountShares(of: budget, placesMax: 1).take(DeviceRights(name: name))
+            let name = DeviceReference(account: Sample.account.id, id: Sample.device)
+            return try AccountShares(of: budget, placesMax: 1).take(DeviceRights(reference: name))
         }
     }
 

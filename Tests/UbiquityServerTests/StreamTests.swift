@@ -52,18 +52,19 @@ struct StreamTests {
                 _ = try await (text.nextEvent(), binary.nextEvent())
             }
             try await device.set("small", "1")
-            let (told, packed) = try await (text.nextEvent(), binary.nextEvent())
-            #expect(told?.name == "changes" && packed?.name == "binary")
+            let (plainEvent, packed) = try await (text.nextEvent(), binary.nextEvent())
+            #expect(plainEvent?.name == "changes" && packed?.name == "binary")
             let bytes = try #require(Data(base64Encoded: packed?.data ?? ""))
             #expect(
-                try WireFormat.protobuf.decode(WireChanges.self, from: bytes) == told?.changes)
+                try WireFormat.protobuf.decode(WireChanges.self, from: bytes) == plainEvent?.changes
+            )
             try await device.set("large", String(repeating: "x", count: 1_024))
             let events = try await [text.nextEvent(), binary.nextEvent()]
             #expect(events[0] == events[1] && events[0]?.name == "changes")
         }
     }
 
-    @Test func `who pulls and who has a stream is told up to where deletions are forgotten`()
+    @Test func `who pulls and who has a stream is told up to where tombstones are compacted`()
         async throws
     {
         try await withServer({ $0.deletionsPerStoreMax = 1 }) { server in
@@ -140,7 +141,7 @@ struct StreamTests {
         }
     }
 
-    @Test func `an idle stream gets signs of life`() async throws {
+    @Test func `an idle stream gets heartbeats`() async throws {
         try await withServer({ $0.keepAliveSeconds = 1 }) { server in
             let device = try await server.newDevice()
             var stream = try await server.listen(device)

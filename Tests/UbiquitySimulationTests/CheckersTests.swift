@@ -9,8 +9,8 @@ import UbiquityCore
 struct CheckersTests {
     private let key: Key
     private let other: Key
-    private let disk = DiskName(device: 1, folder: "1", store: 0)
-    private let store = StoreName(account: 1, store: 0)
+    private let disk = DiskReference(device: 1, folder: "1", store: 0)
+    private let store = StoreReference(account: 1, store: 0)
 
     init() throws {
         key = try Key("k")
@@ -51,7 +51,7 @@ struct CheckersTests {
                 after: Dictionary(after.map { ($0.key, $0) }) { $1 },
                 position: Position(epoch: epoch, revision: revision),
                 push: Push([try Transaction(pushed)]), results: [result], writes: after,
-                limits: limits, serverMilliseconds: 1_000, newestForgotten: .zero,
+                limits: limits, serverMilliseconds: 1_000, newestCompacted: .zero,
                 device: DeviceID(rawValue: 1)))
     }
 
@@ -72,25 +72,25 @@ struct CheckersTests {
 
     @Test func `a change that nobody was told of`() {
         let changed = Observation.changed(process: 1, [key], .server)
-        let told = Observation.told(
+        let notified = Observation.notified(
             process: 1, Notice(.serverChange, [key]), [key: .some(value(1))])
         let rested = Observation.rested(process: 1, values: [key: value(1)])
         #expect(complaint(NoticeChecker { 0 }, [opened(), changed, rested]) != nil)
-        #expect(complaint(NoticeChecker { 0 }, [opened(), changed, told, rested]) == nil)
+        #expect(complaint(NoticeChecker { 0 }, [opened(), changed, notified, rested]) == nil)
     }
 
     @Test func `a notification for an own write, or for another reason`() {
-        let told = Observation.told(
+        let notified = Observation.notified(
             process: 1, Notice(.serverChange, [key]), [key: .some(value(1))])
-        #expect(complaint(NoticeChecker { 0 }, [opened(), write(1), told]) != nil)
+        #expect(complaint(NoticeChecker { 0 }, [opened(), write(1), notified]) != nil)
         let refused = Observation.refused(process: 1, [key])
-        #expect(complaint(NoticeChecker { 0 }, [opened(), refused, told]) != nil)
+        #expect(complaint(NoticeChecker { 0 }, [opened(), refused, notified]) != nil)
     }
 
     @Test func `a notification for each of many refused writes`() {
-        let told = Observation.told(
+        let notified = Observation.notified(
             process: 1, Notice(.quotaViolation, [key]), [key: .some(value(1))])
-        let round = [Observation.refused(process: 1, [key]), told]
+        let round = [Observation.refused(process: 1, [key]), notified]
         let many = [opened()] + Array(repeating: round, count: 26).flatMap(\.self)
         #expect(complaint(NoticeChecker { 0 }, many) != nil)
         var now: Int64 = 0

@@ -9,15 +9,15 @@ import UbiquityCore
 struct CheckersThatMutationsAskedForTests {
     private let key: Key
     private let other: Key
-    private let store = StoreName(account: 1, store: 0)
+    private let store = StoreReference(account: 1, store: 0)
 
     init() throws {
         key = try Key("k")
         other = try Key("l")
     }
 
-    private func disk(device: Int = 1) -> DiskName {
-        DiskName(device: device, folder: "1", store: 0)
+    private func disk(device: Int = 1) -> DiskReference {
+        DiskReference(device: device, folder: "1", store: 0)
     }
 
     private func write(
@@ -45,7 +45,7 @@ struct CheckersThatMutationsAskedForTests {
                 after: Dictionary(after.map { ($0.key, $0) }) { $1 },
                 position: Position(epoch: 1, revision: 1), push: Push([try Transaction(pushed)]),
                 results: [result], writes: isRefused ? [] : pushed, limits: limits,
-                serverMilliseconds: 1_000, newestForgotten: .zero,
+                serverMilliseconds: 1_000, newestCompacted: .zero,
                 device: DeviceID(rawValue: 1)))
     }
 
@@ -126,7 +126,7 @@ struct CheckersThatMutationsAskedForTests {
         let checker = SurvivalChecker(timeTolerance: nil, keepsStamps: true)
         let written = Observation.wrote(process: 1, [write(1, of: key, batch: 0)])
         let settled = Observation.settled(Settlement(server: [:], processes: []))
-        let elsewhere = DiskName(device: 1, folder: "2", store: 0)
+        let elsewhere = DiskReference(device: 1, folder: "2", store: 0)
         #expect(
             complaint(
                 checker, [signedIn, opened, written, .moved(process: 1, elsewhere), settled])

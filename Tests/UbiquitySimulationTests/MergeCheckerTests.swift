@@ -9,21 +9,21 @@ import UbiquityCore
 /// one that keeps it.
 struct MergeCheckerTests {
     private let key: Key
-    private let disk = DiskName(device: 1, folder: "1", store: 0)
-    private let store = StoreName(account: 1, store: 0)
+    private let disk = DiskReference(device: 1, folder: "1", store: 0)
+    private let store = StoreReference(account: 1, store: 0)
 
     init() throws { key = try Key("p") }
 
     /// Acknowledged by the disk, and then all should agree.
     private func complaint(
-        _ policy: MergePolicy, _ acts: [(number: Int, act: AppProposal.Act)],
+        _ policy: MergePolicy, _ acts: [(number: Int, act: AppOperation.Act)],
         parts: [String: PropertyListValue], plain: PropertyListValue? = nil,
         shown: PropertyListValue?, folded: [FoldedIncrement] = [],
         besides more: [Observation] = []
     ) throws -> String? {
         let done = acts.map { number, act in
-            Observation.proposed(
-                AppProposal(
+            Observation.merged(
+                AppOperation(
                     number: number, process: 1, disk: disk, key: key, act: act, seen: nil))
         }
         let start: [Observation] = [
@@ -61,7 +61,7 @@ struct MergeCheckerTests {
                 ]))
     }
 
-    private func value(_ number: Int) -> PropertyListValue { AppProposal.value(number) }
+    private func value(_ number: Int) -> PropertyListValue { AppOperation.value(number) }
 
     private func count(_ times: Int64, _ total: Int64) -> PropertyListValue {
         .array([.integer(times), .integer(total)])
@@ -69,7 +69,7 @@ struct MergeCheckerTests {
 
     @Test func `a count that was acknowledged is neither less nor more`() throws {
         let run = try #require(PartID("c1"))
-        let acts: [(Int, AppProposal.Act)] = [
+        let acts: [(Int, AppOperation.Act)] = [
             (1, .count(part: run, times: 1, amount: 2)),
             (2, .count(part: run, times: 2, amount: 3)),
         ]
@@ -85,7 +85,7 @@ struct MergeCheckerTests {
 
     @Test func `a removal undoes what its author had seen of a counter, and nothing else`() throws {
         let run = try #require(PartID("c1"))
-        let acts: [(Int, AppProposal.Act)] = [
+        let acts: [(Int, AppOperation.Act)] = [
             (1, .count(part: run, times: 1, amount: 2)),
             (2, .erase(seen: [key.part(run): count(1, 2)])),
             (3, .count(part: run, times: 2, amount: 3)),
@@ -103,7 +103,7 @@ struct MergeCheckerTests {
 
     @Test func `what was folded of a counter is there once, unless it was removed`() throws {
         let run = try #require(PartID("c1"))
-        let acts: [(Int, AppProposal.Act)] = [
+        let acts: [(Int, AppOperation.Act)] = [
             (1, .count(part: run, times: 1, amount: 2)),
             (2, .count(part: run, times: 2, amount: 3)),
         ]
@@ -134,8 +134,8 @@ struct MergeCheckerTests {
     }
 
     @Test func `a write without a policy is there, and counted once`() throws {
-        let plain = AppProposal.plain(1, .counter)
-        let acts: [(Int, AppProposal.Act)] = [(1, .write(seen: [:]))]
+        let plain = AppOperation.plain(1, .counter)
+        let acts: [(Int, AppOperation.Act)] = [(1, .write(seen: [:]))]
         #expect(try complaint(.counter, acts, parts: [:], plain: plain, shown: plain) == nil)
         #expect(try complaint(.counter, acts, parts: [:], shown: nil) != nil)
         #expect(
@@ -143,9 +143,9 @@ struct MergeCheckerTests {
     }
 
     @Test func `what was removed does not come back`() throws {
-        let offer = AppProposal.offer(1, number: 1)
+        let offer = AppOperation.offer(1, number: 1)
         let x1 = try #require(PartID("x1"))
-        let acts: [(Int, AppProposal.Act)] = [
+        let acts: [(Int, AppOperation.Act)] = [
             (1, .offer(part: x1, offer)), (2, .erase(seen: [key.part(x1): .integer(offer)])),
         ]
         #expect(try complaint(.maximum, acts, parts: [:], shown: nil) == nil)
@@ -155,7 +155,7 @@ struct MergeCheckerTests {
         for policy in [MergePolicy.array, .register] {
             let name = "\(policy.rawValue)1"
             let part = key.part(try #require(PartID(name)))
-            let acts: [(Int, AppProposal.Act)] = [
+            let acts: [(Int, AppOperation.Act)] = [
                 (1, policy == .array ? .add : .replace([])), (2, .erase(seen: [part: value(1)])),
             ]
             let shown = policy == .array ? .array([value(1)]) : value(1)
@@ -165,8 +165,8 @@ struct MergeCheckerTests {
     }
 
     @Test func `a greater value does not give way to a lesser one`() throws {
-        let (less, more) = (AppProposal.offer(1, number: 2), AppProposal.offer(9, number: 1))
-        let acts: [(Int, AppProposal.Act)] = [
+        let (less, more) = (AppOperation.offer(1, number: 2), AppOperation.offer(9, number: 1))
+        let acts: [(Int, AppOperation.Act)] = [
             (1, .offer(part: PartID("x1")!, more)), (2, .offer(part: PartID("x2")!, less)),
         ]
         let (first, second) = (PropertyListValue.integer(more), PropertyListValue.integer(less))
@@ -181,14 +181,14 @@ struct MergeCheckerTests {
         let empty = PropertyListValue.array([])
         #expect(try complaint(.array, [(1, .add)], parts: ["a1": value(1)], shown: one) == nil)
         #expect(try complaint(.array, [(1, .add)], parts: [:], shown: empty) != nil)
-        let removed: [(Int, AppProposal.Act)] = [(1, .add), (2, .remove(1))]
+        let removed: [(Int, AppOperation.Act)] = [(1, .add), (2, .remove(1))]
         #expect(try complaint(.array, removed, parts: [:], shown: empty) == nil)
         #expect(try complaint(.array, removed, parts: ["a1": value(1)], shown: one) != nil)
         #expect(try complaint(.array, [], parts: ["a1": value(1)], shown: one) != nil)
     }
 
     @Test func `a field has what nobody who saw it replaced`() throws {
-        let acts: [(Int, AppProposal.Act)] = [(1, .put("f", over: nil)), (2, .put("f", over: 1))]
+        let acts: [(Int, AppOperation.Act)] = [(1, .put("f", over: nil)), (2, .put("f", over: 1))]
         func field(_ number: Int) throws -> String? {
             try complaint(
                 .dictionary, acts, parts: ["df": value(number)],
@@ -201,13 +201,13 @@ struct MergeCheckerTests {
     }
 
     @Test func `what stands beside another value stays until somebody replaces it`() throws {
-        let apart: [(Int, AppProposal.Act)] = [(1, .replace([])), (2, .replace([]))]
+        let apart: [(Int, AppOperation.Act)] = [(1, .replace([])), (2, .replace([]))]
         let both = ["r1": value(1), "r2": value(2)]
         #expect(try complaint(.register, apart, parts: both, shown: value(2)) == nil)
         // By the app's own rule.
         #expect(try complaint(.register, apart, parts: both, shown: value(1)) != nil)
         #expect(try complaint(.register, apart, parts: ["r2": value(2)], shown: value(2)) != nil)
-        let after: [(Int, AppProposal.Act)] = [(1, .replace([])), (2, .replace([1]))]
+        let after: [(Int, AppOperation.Act)] = [(1, .replace([])), (2, .replace([1]))]
         #expect(try complaint(.register, after, parts: ["r2": value(2)], shown: value(2)) == nil)
     }
 
@@ -231,7 +231,7 @@ struct MergeCheckerTests {
     }
 
     @Test func `an element comes back only where a device of its account was copied`() throws {
-        let removed: [(Int, AppProposal.Act)] = [(1, .add), (2, .remove(1))]
+        let removed: [(Int, AppOperation.Act)] = [(1, .add), (2, .remove(1))]
         func clone(of account: Int) throws -> String? {
             try complaint(
                 .array, removed, parts: ["a1": value(1)], shown: .array([value(1)]),
@@ -247,7 +247,7 @@ struct MergeCheckerTests {
     @Test func `a fold that somebody saw has what was folded up to its mark`() throws {
         let run = try #require(PartID("c1"))
         let fold = key.part(try #require(PartID("c+")))
-        let acts: [(Int, AppProposal.Act)] = [
+        let acts: [(Int, AppOperation.Act)] = [
             (1, .count(part: run, times: 1, amount: 2)),
             (2, .count(part: run, times: 2, amount: 3)),
             (3, .erase(seen: [fold: count(FoldMark(revision: 1, epoch: 1).rawValue, 2)])),

@@ -22,7 +22,7 @@ struct VirtualPartsTests {
     // MARK: - Disk
 
     @Test func `a disk has what was saved, and tells who was not first`() throws {
-        let disk = VirtualDisk(name: DiskName(device: 1, folder: "1", store: 0))
+        let disk = VirtualDisk(name: DiskReference(device: 1, folder: "1", store: 0))
         let (first, second) = (try entry("a", 1), try entry("b", 2))
         #expect(disk.save(batch([first], on: 0)) == .saved(version: 1))
         #expect(disk.save(batch([second], on: 0)) == .conflict(disk.changes(after: 0)))
@@ -33,7 +33,7 @@ struct VirtualPartsTests {
     }
 
     @Test func `an older copy of a disk has what it had`() throws {
-        let disk = VirtualDisk(name: DiskName(device: 1, folder: "1", store: 0))
+        let disk = VirtualDisk(name: DiskReference(device: 1, folder: "1", store: 0))
         _ = disk.save(batch([try entry("a", 1)], on: 0))
         let copy = disk.content
         _ = disk.save(batch([try entry("a", 2)], on: 1))
@@ -89,18 +89,18 @@ struct VirtualPartsTests {
         }
     }
 
-    @Test func `a forgotten deletion is gone, and who came before it is told`() throws {
+    @Test func `a compacted tombstone is gone, and who came before it is told`() throws {
         var store = VirtualStore()
         let admission = PushAdmission(limits: StoreLimits(), now: 1_000)
         let first = try store.admit(
             push("a", .value(.integer(1)), at: 1), by: admission, in: 1, running: 1_000)
         _ = try store.admit(push("a", .deleted, at: 2), by: admission, in: 1, running: 1_000)
         _ = try store.admit(push("b", .deleted, at: 12), by: admission, in: 1, running: 1_001)
-        let rule = ForgettingRule(
-            rememberedMilliseconds: 10, liveMilliseconds: 10, deletionsMax: 8)
-        _ = store.forget(rule, running: 1_005) { _ in false }
+        let rule = CompactionRule(
+            retentionMilliseconds: 10, liveMilliseconds: 10, tombstonesMax: 8)
+        _ = store.compact(rule, running: 1_005) { _ in false }
         #expect(store.records.count == 2)
-        _ = store.forget(rule, running: 1_010) { _ in false }
+        _ = store.compact(rule, running: 1_010) { _ in false }
         #expect(store.records.keys.map(\.string) == ["b"])
         #expect(throws: LinkFailure(.cursorGone(isOtherHistory: false), "forgotten deletions")) {
             try store.changes(since: first.position.cursor, now: 0)

@@ -43,7 +43,7 @@ struct ServerTests {
         #expect(two.b.dictionaryRepresentation as? [String: String] == expected)
     }
 
-    @Test func `that has forgotten deletions does not bring the deleted back`() {
+    @Test func `that has compacted tombstones does not bring the deleted back`() {
         two.a.set("x", forKey: "deleted")
         two.a.set("y", forKey: "kept")
         two.cloud.settle()

@@ -130,7 +130,7 @@ import UbiquityWire
         let answer = PushAnswer(
             cursor: Position(epoch: 1, revision: 2).cursor, serverMilliseconds: 3,
             results: [
-                .committed([.applied, .superseded(by: record), .olderThanForgotten]),
+                .committed([.applied, .superseded(by: record), .olderThanCompacted]),
                 .refused(Refusal(code: "quota-bytes", detail: "too much")),
             ])
         let answerBytes = format.encode(WirePushAnswer(answer))

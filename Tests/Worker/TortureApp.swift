@@ -149,13 +149,13 @@ final class TortureApp: Sendable {
             forName: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
             queue: nil
         ) { [self] notification in
-            inOrder { tell(notification.userInfo ?? [:], $0) }
+            inOrder { report(notification.userInfo ?? [:], $0) }
         }
     }
 
-    private func tell(_ info: [AnyHashable: Any], _ store: UbiquitousKeyValueStore) {
+    private func report(_ info: [AnyHashable: Any], _ store: UbiquitousKeyValueStore) {
         MessageOutput.print(
-            TortureMessage.told(
+            TortureMessage.notified(
                 reason: info[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int,
                 keys: info[NSUbiquitousKeyValueStoreChangedKeysKey] as? [String] ?? [],
                 values: store.marks))

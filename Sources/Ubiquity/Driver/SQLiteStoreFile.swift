@@ -7,8 +7,8 @@ internal import UbiquityCore
 
 /// A store's file, with its watcher and its lease.
 ///
-/// Shared state: `watcher`, set once and cleared by ``letGo()``, guarded by its mutex because that
-/// may be called on any thread. Everything else is constant and thread-safe.
+/// Shared state: `watcher`, set once and cleared by ``release()``, guarded by its mutex because
+/// that may be called on any thread. Everything else is constant and thread-safe.
 final class SQLiteStoreFile: StoreFile {
     let storage: any LocalStorage
     let content: DiskChanges
@@ -30,7 +30,7 @@ final class SQLiteStoreFile: StoreFile {
     func watch(changed: @escaping @Sendable () -> Void) throws {
         let watcher = try FileWatcher(
             folder: PrivateFiles.parent(of: path) ?? ".",
-            file: (path as NSString).lastPathComponent + CommitBell.suffix, queue: queue,
+            file: (path as NSString).lastPathComponent + CommitSignal.suffix, queue: queue,
             handler: changed)
         self.watcher.withLock { $0 = watcher }
     }
@@ -43,7 +43,7 @@ final class SQLiteStoreFile: StoreFile {
         }
     }
 
-    func letGo() {
+    func release() {
         watcher.withLock { watcher in
             watcher?.cancel()
             watcher = nil

@@ -5,8 +5,8 @@ internal import Logging
 internal import Synchronization
 internal import UbiquityCore
 
-/// The state that all instances of one store in a process share: the driver, its audience and the
-/// store's identifier.
+/// The state that all instances of one store in a process share: the driver, its notification
+/// poster and the store's identifier.
 ///
 /// Shared state: `end`, guarded by a mutex, because a store is closed on any thread. Everything
 /// else is constant and thread-safe.
@@ -17,7 +17,7 @@ final class StoreBacking: Sendable {
     /// machine.
     let identifier: StoreIdentifier?
     let driver: StoreDriver
-    let audience: Audience
+    let poster: NotificationPoster
     private let isStrict: Bool
     private let end = Mutex(End.open)
 
@@ -68,11 +68,11 @@ final class StoreBacking: Sendable {
     ) throws {
         identifier = identity.identifier
         isStrict = configuration.isStrict
-        let audience = Audience(queue: runtime.noticeQueue)
-        self.audience = audience
+        let poster = NotificationPoster(queue: runtime.noticeQueue)
+        self.poster = poster
         driver = try storageErrors {
             try StoreDriver(
-                identity, on: device, audience: audience, runtime: runtime,
+                identity, on: device, poster: poster, runtime: runtime,
                 configuration: configuration)
         }
         if let warning = identity.warning { report(warning) }
@@ -133,13 +133,13 @@ final class StoreBacking: Sendable {
     func abandon() {
         end.withLock { $0 = .abandoned }
         driver.abandon()
-        audience.end()
+        poster.end()
     }
 
     deinit {
         if end.withLock({ $0 == .abandoned }) { return }
         // Not `close()`: the last reference may go away on the driver's own queue.
         driver.closeLater()
-        audience.end()
+        poster.end()
     }
 }

@@ -37,7 +37,7 @@ package protocol StoreFile: AnyObject, Sendable {
     func whenLeading(_ body: @escaping @Sendable () -> Void)
 
     /// Ends the watch, closes the storage, and passes the leadership on.
-    func letGo()
+    func release()
 }
 
 /// The link to one store on one server with one credential. Each call begins an operation whose

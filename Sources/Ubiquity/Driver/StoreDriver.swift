@@ -10,20 +10,20 @@ internal import UbiquityCore
 ///
 /// Makes no decisions. Shared state:
 ///
-/// * `memory`, a thread-safe constant, through which the app's threads read and write.
-/// * `shell`, `cancelWake`, `toldStatus` and `isSynchronized` belong to the serial `queue`, on
+/// * `shared`, a thread-safe constant, through which the app's threads read and write.
+/// * `shell`, `cancelWake`, `postedStatus` and `isSynchronized` belong to the serial `queue`, on
 ///   which steps run in the order in which the driver gave them.
 /// * `reportRates`, guarded by a mutex, because reports come from any thread.
-/// * `audience`, `logger` and `closed` are thread-safe constants.
+/// * `poster`, `logger` and `closed` are thread-safe constants.
 final class StoreDriver: @unchecked Sendable {
-    let memory: EngineMemory
+    let shared: SharedEngine
     private let queue: any WorkQueue
-    private let audience: Audience
+    private let poster: NotificationPoster
     private let logger: Logger
     private let reportRates = Mutex<[UbiquityError.Code: ReportRate]>([:])
     private let shell: StoreShell
     private var cancelWake: (@Sendable () -> Void)?
-    private var toldStatus: EngineStatus?
+    private var postedStatus: EngineStatus?
     private var isSynchronized = false
     /// Signalled when the file is closed for good.
     let closed = DispatchSemaphore(value: 0)
@@ -31,10 +31,10 @@ final class StoreDriver: @unchecked Sendable {
     /// Opens the store's file of the signed-in account, creating it if needed.
     /// - Parameter device: Nil for a store in memory.
     init(
-        _ identity: StoreIdentity, on device: (any StoreDevice)?, audience: Audience,
+        _ identity: StoreIdentity, on device: (any StoreDevice)?, poster: NotificationPoster,
         runtime: StoreRuntime, configuration: UbiquityConfiguration
     ) throws {
-        self.audience = audience
+        self.poster = poster
         logger = configuration.logger
         queue = runtime.driverQueue
         let state = try device?.current()
@@ -42,8 +42,8 @@ final class StoreDriver: @unchecked Sendable {
         let driver = Driver(
             content: shell.content, device: state, isSynced: identity.identifier != nil,
             settings: configuration.engineSettings, seed: runtime.seed, at: runtime.now())
-        memory = EngineMemory(driver, now: runtime.now)
-        try shell.start { [weak self] in self?.tell($0) }
+        shared = SharedEngine(driver, now: runtime.now)
+        try shell.start { [weak self] in self?.receive($0) }
         scheduleRun()
     }
 
@@ -51,16 +51,16 @@ final class StoreDriver: @unchecked Sendable {
 
     /// Reads from the engine. The body must be short.
     func read<Result: Sendable>(_ body: (borrowing SyncEngine) -> Result) -> Result {
-        memory.state.withLock { body($0.driver.engine) }
+        shared.state.withLock { body($0.driver.engine) }
     }
 
-    var status: EngineStatus { memory.state.withLock { $0.driver.status } }
+    var status: EngineStatus { shared.state.withLock { $0.driver.status } }
 
     /// Nil while the device is signed out.
-    var signedIn: SignedInAccount? { memory.state.withLock { $0.driver.signedIn } }
+    var signedIn: SignedInAccount? { shared.state.withLock { $0.driver.signedIn } }
 
     /// The folder of the file in use; empty for a store in memory.
-    var folder: String { memory.state.withLock { $0.driver.folder } }
+    var folder: String { shared.state.withLock { $0.driver.folder } }
 
     /// The process that holds the connection, if known.
     var leader: String? { shell.leader(in: folder) }
@@ -70,7 +70,7 @@ final class StoreDriver: @unchecked Sendable {
     func write(
         _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
     ) throws(LimitViolation) -> Set<Key> {
-        let outcome = memory.write(body)
+        let outcome = shared.write(body)
         if outcome.mustRun { startRun() }
         if let violation = outcome.violation { throw violation }
         return outcome.misfits
@@ -78,11 +78,11 @@ final class StoreDriver: @unchecked Sendable {
 
     /// Changes something that needs neither disk nor server. The body must be short.
     func change(_ body: (inout SyncEngine) -> Void) {
-        memory.state.withLock { body(&$0.driver.engine) }
+        shared.state.withLock { body(&$0.driver.engine) }
     }
 
-    /// From now on, reports the app's own writes to the audience as well.
-    func tellOwnWrites() { change { $0.tellsOwnWrites = true } }
+    /// From now on, reports the app's own writes to the poster as well.
+    func notifyOwnWrites() { change { $0.notifiesOwnWrites = true } }
 
     /// Brings memory and disk together and wakes the sync. Never waits for the network.
     func synchronize() -> Bool {
@@ -99,8 +99,8 @@ final class StoreDriver: @unchecked Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 // In one step, or the engine could finish before the waiter is registered.
-                let id = memory.state.withLock { state in
-                    let id = state.driver.engine.requestSync(at: memory.now())
+                let id = shared.state.withLock { state in
+                    let id = state.driver.engine.requestSync(at: shared.now())
                     state.waiters.append((id, continuation))
                     return id
                 }
@@ -117,14 +117,14 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     private func isWaiting(_ request: Int) -> Bool {
-        memory.state.withLock { $0.waiters.contains { $0.request == request } }
+        shared.state.withLock { $0.waiters.contains { $0.request == request } }
     }
 
     /// Call when the app waits for the first download.
     func initialSyncIsAwaited() { queue.isAwaited(until: nil) }
 
     private func finish(_ id: Int, throwing error: (any Error)?) {
-        let waiter = memory.state.withLock { $0.takeWaiter(id) }
+        let waiter = shared.state.withLock { $0.takeWaiter(id) }
         if let error { waiter?.resume(throwing: error) } else { waiter?.resume() }
     }
 
@@ -145,7 +145,7 @@ final class StoreDriver: @unchecked Sendable {
 
     /// Reports an error to the log and to observers of errors. Repeated errors are rate-limited.
     func report(_ error: UbiquityError) {
-        let now = memory.now().uptime
+        let now = shared.now().uptime
         let leftOut = reportRates.withLock { rates in
             rates[error.code, default: ReportRate(now: now)].admit(now: now)
         }
@@ -153,7 +153,7 @@ final class StoreDriver: @unchecked Sendable {
         let rest =
             leftOut == 0 ? "" : " (\(leftOut) more such errors were left out before this one)"
         logger.error("\(error)\(rest)")
-        audience.tell(error)
+        poster.post(error)
     }
 
     // MARK: - Closing
@@ -175,12 +175,12 @@ final class StoreDriver: @unchecked Sendable {
     /// Discards the work planned on the queue: nobody waits for it. A later write schedules a new
     /// run.
     func abandon() {
-        memory.state.withLock { $0.driver.unschedule() }
+        shared.state.withLock { $0.driver.unschedule() }
         failWaiters()
     }
 
     private func failWaiters() {
-        for request in memory.state.withLock({ $0.waiters.map(\.request) }) {
+        for request in shared.state.withLock({ $0.waiters.map(\.request) }) {
             finish(request, throwing: UbiquityError.closed)
         }
     }
@@ -188,41 +188,41 @@ final class StoreDriver: @unchecked Sendable {
     // MARK: - Running
 
     /// Handles an event and carries out the steps that follow.
-    private func tell(_ event: Driver.Event) {
+    private func receive(_ event: Driver.Event) {
         handle(event)
         scheduleRun()
     }
 
     private func handle(_ event: Driver.Event) {
-        memory.state.withLock { $0.driver.handle(event, at: memory.now()) }
+        shared.state.withLock { $0.driver.handle(event, at: shared.now()) }
     }
 
     private func scheduleRun() {
-        if memory.state.withLock({ $0.driver.schedule() }) { startRun() }
+        if shared.state.withLock({ $0.driver.schedule() }) { startRun() }
     }
 
     /// Call when the memory says so.
     func startRun() { queue.enqueue { [self] in run() } }
 
     private func run() {
-        while let step = memory.state.withLock({ $0.driver.next(at: memory.now()) }) {
+        while let step = shared.state.withLock({ $0.driver.next(at: shared.now()) }) {
             perform(step)
         }
-        if memory.state.withLock({ $0.driver.isClosed }) { failWaiters() }
-        tellStatus()
+        if shared.state.withLock({ $0.driver.isClosed }) { failWaiters() }
+        postStatus()
         scheduleWake()
     }
 
     private func perform(_ step: Driver.Step) {
         switch step {
         case .effect(.notify(let notice)):
-            audience.tell(notice) { [weak self] in self?.tell(.engine(.notified)) }
+            poster.post(notice) { [weak self] in self?.receive(.engine(.notified)) }
         case .effect(.finishSync(let id, let failure)):
             finish(id, throwing: failure.map(UbiquityError.init))
         case .synchronized(let isSaved): isSynchronized = isSaved
         case .report(let failure): report(UbiquityError(.storage, failure))
         default:
-            let intake = memory.state.withLock { $0.driver.engine.intake }
+            let intake = shared.state.withLock { $0.driver.engine.intake }
             if let event = shell.perform(step, within: intake) { handle(event) }
             if step == .close { closed.signal() }
             // After everything that callers wait for now.
@@ -230,19 +230,19 @@ final class StoreDriver: @unchecked Sendable {
         }
     }
 
-    private func tellStatus() {
-        guard audience.statuses.hasListeners else { return }
+    private func postStatus() {
+        guard poster.statuses.hasListeners else { return }
         let status = status
-        guard status != toldStatus else { return }
-        toldStatus = status
-        audience.tell(status)
+        guard status != postedStatus else { return }
+        postedStatus = status
+        poster.post(status)
     }
 
     private func scheduleWake() {
         cancelWake?()
         cancelWake = nil
-        guard let wake = memory.state.withLock({ $0.driver.nextWake }) else { return }
-        let milliseconds = max(1, min(wake - memory.now().uptime, 86_400_000))
+        guard let wake = shared.state.withLock({ $0.driver.nextWake }) else { return }
+        let milliseconds = max(1, min(wake - shared.now().uptime, 86_400_000))
         cancelWake = queue.enqueue(after: milliseconds) { [weak self] in self?.run() }
     }
 }

@@ -5,7 +5,7 @@ internal import UbiquityCore
 /// The I/O of one store: its file, its connection and the device's sign-in.
 ///
 /// Confined to the driver's queue. `@unchecked Sendable` because of closures that are called
-/// elsewhere, which use nothing here but `tell`.
+/// elsewhere, which use nothing here but `emit`.
 final class StoreShell: @unchecked Sendable {
     private let identity: StoreIdentity
     private let device: (any StoreDevice)?
@@ -18,7 +18,7 @@ final class StoreShell: @unchecked Sendable {
     /// The newest stream and a closure that ends it.
     private var stream: (number: Int, end: @Sendable () -> Void)?
     private var stopWatching: (@Sendable () -> Void)?
-    private var tell: @Sendable (Driver.Event) -> Void = { _ in }
+    private var emit: @Sendable (Driver.Event) -> Void = { _ in }
 
     init(_ identity: StoreIdentity, on device: (any StoreDevice)?, folder: String?) throws {
         (self.identity, self.device) = (identity, device)
@@ -35,11 +35,11 @@ final class StoreShell: @unchecked Sendable {
     }
 
     /// Begins to watch the file and the sign-in.
-    /// - Parameter tell: Called on any thread.
-    func start(telling tell: @escaping @Sendable (Driver.Event) -> Void) throws {
-        self.tell = tell
+    /// - Parameter emit: Called on any thread.
+    func start(emitting emit: @escaping @Sendable (Driver.Event) -> Void) throws {
+        self.emit = emit
         if let file { try use(file, number: 0) }
-        stopWatching = device?.watch { tell(.accountSignalled) }
+        stopWatching = device?.watch { emit(.accountSignalled) }
     }
 
     /// Carries out one step.
@@ -53,8 +53,8 @@ final class StoreShell: @unchecked Sendable {
         case .connect(let account, let name):
             link = identity.identifier.flatMap { device?.link(to: $0, of: account, as: name) }
         case .open(let folder): return open(folder)
-        case .letGo:
-            opened?.letGo()
+        case .release:
+            opened?.release()
             opened = nil
         case .use(let number): return turn(to: number)
         case .close: close()
@@ -73,8 +73,8 @@ final class StoreShell: @unchecked Sendable {
     }
 
     private func use(_ file: any StoreFile, number: Int) throws {
-        try file.watch { [tell] in tell(.fileSignalled) }
-        file.whenLeading { [tell] in tell(.leading(file: number, true)) }
+        try file.watch { [emit] in emit(.fileSignalled) }
+        file.whenLeading { [emit] in emit(.leading(file: number, true)) }
     }
 
     private func open(_ folder: String) -> Driver.Event {
@@ -88,7 +88,7 @@ final class StoreShell: @unchecked Sendable {
     }
 
     private func turn(to number: Int) -> Driver.Event? {
-        file?.letGo()
+        file?.release()
         (file, opened, link) = (opened, nil, nil)
         storage = file?.storage ?? Self.unopened
         do {
@@ -121,8 +121,8 @@ final class StoreShell: @unchecked Sendable {
     private func close() {
         stopWatching?()
         stream?.end()
-        opened?.letGo()
-        file?.letGo()
+        opened?.release()
+        file?.release()
     }
 
     // MARK: - The connection
@@ -143,10 +143,10 @@ final class StoreShell: @unchecked Sendable {
     }
 
     private func listen(_ stream: Int, since cursor: Cursor?, within intake: IntakeLimits) {
-        let end = link?.listen(since: cursor, within: intake) { [tell] message in
-            tell(.engine(.streamReceived(stream, message)))
-        } ended: { [tell] failure in
-            tell(.engine(.streamEnded(stream, failure)))
+        let end = link?.listen(since: cursor, within: intake) { [emit] message in
+            emit(.engine(.streamReceived(stream, message)))
+        } ended: { [emit] failure in
+            emit(.engine(.streamEnded(stream, failure)))
         }
         // There is only one at a time: the engine has closed the previous stream, or it has ended.
         self.stream = end.map { (stream, $0) }
@@ -159,10 +159,10 @@ final class StoreShell: @unchecked Sendable {
     }
 
     private func push(_ number: Int, _ push: Push, within intake: IntakeLimits) {
-        link?.push(push, within: intake) { [tell] result in
+        link?.push(push, within: intake) { [emit] result in
             switch result {
-            case .success(let answer): tell(.engine(.pushAnswered(number, answer)))
-            case .failure(let failure): tell(.engine(.pushFailed(number, failure)))
+            case .success(let answer): emit(.engine(.pushAnswered(number, answer)))
+            case .failure(let failure): emit(.engine(.pushFailed(number, failure)))
             }
         }
     }
@@ -170,10 +170,10 @@ final class StoreShell: @unchecked Sendable {
     private func pull(
         _ number: Int, since cursor: Cursor?, _ withConfig: Bool, within intake: IntakeLimits
     ) {
-        link?.pull(since: cursor, withConfig: withConfig, within: intake) { [tell] result in
+        link?.pull(since: cursor, withConfig: withConfig, within: intake) { [emit] result in
             switch result {
-            case .success(let changes): tell(.engine(.pulled(number, changes)))
-            case .failure(let failure): tell(.engine(.pullFailed(number, failure)))
+            case .success(let changes): emit(.engine(.pulled(number, changes)))
+            case .failure(let failure): emit(.engine(.pullFailed(number, failure)))
             }
         }
     }

@@ -4,7 +4,7 @@ package import UbiquityCore
 
 extension DeviceHome {
     /// A credential that was given up, and the server's response.
-    package struct GivenUp: Sendable {
+    package struct DiscardedCredential: Sendable {
         package var account: SignedInAccount
         /// The reason the server could not be told and still knows the credential; nil if it was
         /// told.
@@ -20,7 +20,7 @@ extension DeviceHome {
     package func signIn(
         server: String, by proof: SignInProof, deviceName: String,
         security: ConnectionSecurity = ConnectionSecurity()
-    ) async throws -> (account: SignedInAccount, old: GivenUp?) {
+    ) async throws -> (account: SignedInAccount, old: DiscardedCredential?) {
         // Fails early if the sign-in could not be stored, because a code works only once.
         try update { _ in }
         let account = try await AccountClient.signIn(
@@ -60,14 +60,14 @@ extension DeviceHome {
     }
 
     /// Asks the server to revoke a credential.
-    package func giveUp(_ account: SignedInAccount) async -> GivenUp {
+    package func giveUp(_ account: SignedInAccount) async -> DiscardedCredential {
         do throws(LinkFailure) {
             try await AccountClient.signOut(account)
-            return GivenUp(account: account)
+            return DiscardedCredential(account: account)
         } catch {
             // It was revoked before.
-            if error.kind == .unauthorized { return GivenUp(account: account) }
-            return GivenUp(account: account, failure: error)
+            if error.kind == .unauthorized { return DiscardedCredential(account: account) }
+            return DiscardedCredential(account: account, failure: error)
         }
     }
 }

@@ -19,12 +19,12 @@ extension UbiquitousKeyValueStore {
         let isFirstFolder = backing.isInFirstFolder
         return backing.driver.read { engine in
             let status = engine.status
-            let pact = MirrorPact(
+            let baseline = MirrorBaseline(
                 account: status.account, isSynced: status.hasCompletedFirstSync)
             return MirroredContent(
                 store: MirroredStore(
-                    pact: pact, isSignedIn: status.isSignedIn,
-                    isNew: atStart && isFirstFolder && pact == MirrorPact()
+                    baseline: baseline, isSignedIn: status.isSignedIn,
+                    isNew: atStart && isFirstFolder && baseline == MirrorBaseline()
                         && status.usage == Usage()),
                 values: engine.values, usage: status.usage, limits: status.limits)
         }

@@ -29,10 +29,10 @@ public final class ObservableStore: Observable {
         let (changes, statuses) = (store.changes, store.statuses)
         let tasks = [
             Task { [weak self] in
-                for await change in changes { self?.tell(change) }
+                for await change in changes { self?.notify(change) }
             },
             Task { [weak self] in
-                for await _ in statuses { self?.tellStatus() }
+                for await _ in statuses { self?.notifyStatus() }
             },
         ]
         reading.withLock { $0 = tasks }
@@ -59,11 +59,11 @@ public final class ObservableStore: Observable {
         return store.status
     }
 
-    private func tell(_ change: UbiquityChange) {
+    private func notify(_ change: UbiquityChange) {
         for key in change.keys { registrar.withMutation(of: self, keyPath: \.[named: key]) {} }
     }
 
-    private func tellStatus() { registrar.withMutation(of: self, keyPath: \.statusNow) {} }
+    private func notifyStatus() { registrar.withMutation(of: self, keyPath: \.statusNow) {} }
 
     /// Represents a key's value in the registrar, which distinguishes key paths.
     private nonisolated subscript(named key: String) -> String { key }

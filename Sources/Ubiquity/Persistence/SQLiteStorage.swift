@@ -11,7 +11,7 @@ package import UbiquityCore
 ///
 /// Shared state:
 /// - `queue`: GRDB's own serial queue guards the connection.
-/// - `bell`: a constant. Its one call is the kernel's.
+/// - `commitSignal`: a constant. Its one call is the kernel's.
 /// - `lastLook`: the last known version of the disk, and the value of SQLite's counter at that
 ///   time. Guarded by a mutex of its own. It is used from one thread at a time, so nobody waits;
 ///   the mutex proves this to the compiler and is only held for copies.
@@ -20,7 +20,7 @@ package import UbiquityCore
 package final class SQLiteStorage: LocalStorage {
     package let path: String
     private let queue: DatabaseQueue
-    private let bell: CommitBell
+    private let commitSignal: CommitSignal
     private let lastLook = Mutex(Look())
     private let logBytes = Mutex(0)
     /// Opening reads the whole log twice. Below this size, that takes less time than flushing the
@@ -39,7 +39,7 @@ package final class SQLiteStorage: LocalStorage {
     package init(path: String) throws(LocalStorageError) {
         self.path = path
         queue = try SQLiteFile.open(path)
-        do { bell = try CommitBell(store: path) } catch {
+        do { commitSignal = try CommitSignal(store: path) } catch {
             throw LocalStorageError(.notWritable, path: path, cause: "\(error)")
         }
     }
@@ -92,7 +92,7 @@ package final class SQLiteStorage: LocalStorage {
         }
         if case .saved = outcome {
             logBytes.withLock { $0 += Self.valueBytes(of: batch) }
-            bell.ring()
+            commitSignal.send()
         }
         return outcome
     }

@@ -49,9 +49,9 @@ public struct ConflictingValue {
 }
 
 extension ConflictingValue {
-    fileprivate init(_ sibling: Sibling) {
-        value = sibling.value.boxed
-        let seconds = Double(sibling.stamp.timestamp.milliseconds) / 1_000
+    fileprivate init(_ concurrent: ConcurrentValue) {
+        value = concurrent.value.boxed
+        let seconds = Double(concurrent.stamp.timestamp.milliseconds) / 1_000
         date = Date(timeIntervalSince1970: seconds)
     }
 }

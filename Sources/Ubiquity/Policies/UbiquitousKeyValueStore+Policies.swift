@@ -46,7 +46,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         do { changed = try TypedValue.encode(value) } catch {
             throw UbiquityError(refused: key.name, error)
         }
-        try propose(changed, over: stored, forKey: key.name)
+        try apply(changed, over: stored, forKey: key.name)
     }
 
     /// Adds to a number as under ``ConflictPolicy/counter``, even if the key has no such policy.
@@ -55,8 +55,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// refused as by ``UbiquitousKeyValueStore/set(_:forKey:)-(Any?,_)``.
     public func increment(forKey aKey: String, by amount: Int64 = 1) {
         do {
-            try propose(
-                Proposal(.counter, from: .integer(0), to: .integer(amount)), forKey: aKey)
+            try apply(
+                MergeOperation(.counter, from: .integer(0), to: .integer(amount)), forKey: aKey)
         } catch { refuse(aKey, error) }
     }
 }
@@ -67,7 +67,7 @@ extension UbiquitousKeyValueStore {
     /// - Parameter base: The value that the app started from, which may differ from the current
     ///   one.
     /// - Throws: ``UbiquityError`` if it is refused.
-    package func propose(
+    package func apply(
         _ value: PropertyListValue?, over base: PropertyListValue?, forKey aKey: String
     ) throws {
         do {
@@ -75,12 +75,12 @@ extension UbiquitousKeyValueStore {
             guard let policy = backing.driver.read({ $0.policy(of: key) }) else {
                 return try write([key: value.map(Content.value) ?? .deleted])
             }
-            try propose(Proposal(policy, from: base, to: value), forKey: aKey)
+            try apply(MergeOperation(policy, from: base, to: value), forKey: aKey)
         } catch { throw UbiquityError(refused: aKey, error) }
     }
 
     /// Whether the store has a later count of a run than `count`.
-    package func hasCounted(moreThan count: KeptCount, forKey aKey: String) -> Bool {
+    package func hasCounted(moreThan count: ExternalCount, forKey aKey: String) -> Bool {
         guard let key = try? Key(aKey) else { return false }
         return backing.driver.read { $0.hasCounted(moreThan: count, under: key) }
     }
@@ -89,18 +89,18 @@ extension UbiquitousKeyValueStore {
     ///
     /// - Returns: False if the store has a later count of that run. Nothing is done then.
     /// - Throws: ``UbiquityError`` if it is refused.
-    package func keep(_ count: KeptCount, forKey aKey: String) throws -> Bool {
+    package func keep(_ count: ExternalCount, forKey aKey: String) throws -> Bool {
         do {
             if hasCounted(moreThan: count, forKey: aKey) { return false }
-            try propose(Proposal(count: count), forKey: aKey)
+            try apply(MergeOperation(count: count), forKey: aKey)
             return true
         } catch { throw UbiquityError(refused: aKey, error) }
     }
 
-    fileprivate func propose(_ proposal: Proposal, forKey aKey: String) throws {
+    fileprivate func apply(_ operation: MergeOperation, forKey aKey: String) throws {
         let key = try Key(aKey)
         try backing.write { engine, now throws(LimitViolation) in
-            try engine.write([:], merging: [key: proposal], at: now)
+            try engine.write([:], merging: [key: operation], at: now)
         }
     }
 }

@@ -120,20 +120,20 @@ package struct OperatorClient: Sendable {
     // MARK: Audit
 
     /// The newest first.
-    package func audit(max: Int) async throws(LinkFailure) -> [ServerDeed] {
-        var deeds: [ServerDeed] = []
-        while deeds.count < max {
-            let page = try await auditPage(before: deeds.last?.number)
-            deeds += page
+    package func audit(max: Int) async throws(LinkFailure) -> [ServerAuditEntry] {
+        var entries: [ServerAuditEntry] = []
+        while entries.count < max {
+            let page = try await auditPage(before: entries.last?.number)
+            entries += page
             if page.isEmpty { break }
         }
-        return Array(deeds.prefix(max))
+        return Array(entries.prefix(max))
     }
 
-    private func auditPage(before number: Int64?) async throws(LinkFailure) -> [ServerDeed] {
+    private func auditPage(before number: Int64?) async throws(LinkFailure) -> [ServerAuditEntry] {
         let query = number.map { (name: "before", value: "\($0)") }
         return try await list(address.url("audit", query: query))
-            .answer(WireAuditTrail.self, .list) { $0.entries.map(ServerDeed.init) }
+            .answer(WireAuditTrail.self, .list) { $0.entries.map(ServerAuditEntry.init) }
     }
 
     private func list(_ url: String) -> ServerRequest {

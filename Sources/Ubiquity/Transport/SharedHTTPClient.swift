@@ -7,7 +7,7 @@ internal import UbiquityCore
 /// The process's only HTTP client. Its stores share the connections and the threads.
 enum SharedHTTPClient {
     /// Longer than any ``SilenceWatch`` waits.
-    static let silenceSecondsMax = TransferPatience.streamMillisecondsMax / 1_000 + 10
+    static let silenceSecondsMax = IdleTimeout.streamMillisecondsMax / 1_000 + 10
     static let connectSecondsMax: Int64 = 10
     private static let sendBufferBytes: SocketOptionValue = 64 << 10
 

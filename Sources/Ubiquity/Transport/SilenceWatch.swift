@@ -10,16 +10,16 @@ internal import UbiquityCore
 /// on the task's event loop, and the timer runs on it too.
 final class SilenceWatch: @unchecked Sendable {
     private let address: ServerAddress
-    private var patience: TransferPatience
+    private var patience: IdleTimeout
     private var timer: Scheduled<Void>?
 
-    init(_ address: ServerAddress, milliseconds: Int64 = TransferPatience.answerMilliseconds) {
+    init(_ address: ServerAddress, milliseconds: Int64 = IdleTimeout.answerMilliseconds) {
         self.address = address
-        patience = TransferPatience(
+        patience = IdleTimeout(
             now: NIODeadline.milliseconds, silenceMilliseconds: milliseconds)
     }
 
-    /// As ``TransferPatience/silenceMilliseconds``. A longer silence is allowed from now on.
+    /// As ``IdleTimeout/silenceMilliseconds``. A longer silence is allowed from now on.
     var milliseconds: Int64 {
         get { patience.silenceMilliseconds }
         set { patience.silenceMilliseconds = newValue }

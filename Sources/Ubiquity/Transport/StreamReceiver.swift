@@ -31,7 +31,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         self.receive = receive
         parser = EventStreamParser(eventBytesMax: bounds.bytes)
         silence = SilenceWatch(
-            address, milliseconds: TransferPatience.streamMilliseconds(keepAliveSeconds: 0))
+            address, milliseconds: IdleTimeout.streamMilliseconds(keepAliveSeconds: 0))
     }
 
     func didReceiveHead(
@@ -59,7 +59,7 @@ final class StreamReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
 
     func hear(_ message: StreamMessage) {
         if case .ready(_, let config) = message {
-            silence.milliseconds = TransferPatience.streamMilliseconds(
+            silence.milliseconds = IdleTimeout.streamMilliseconds(
                 keepAliveSeconds: config.keepAliveSeconds)
         }
         receive(message)

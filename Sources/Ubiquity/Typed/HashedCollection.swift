@@ -6,13 +6,13 @@ internal import UbiquityCore
 /// writing an equal value would count as a change.
 protocol HashedCollection {
     /// The value to store for the type's own encoding.
-    static func settled(_ value: PropertyListValue) -> PropertyListValue
+    static func canonical(_ value: PropertyListValue) -> PropertyListValue
     /// The type's own encoding for a stored value.
     static func opened(_ value: PropertyListValue) -> PropertyListValue
 }
 
 extension Set: HashedCollection {
-    static func settled(_ value: PropertyListValue) -> PropertyListValue {
+    static func canonical(_ value: PropertyListValue) -> PropertyListValue {
         if case .array(let elements) = value { .array(elements.sorted()) } else { value }
     }
 
@@ -23,7 +23,7 @@ extension Set: HashedCollection {
 /// `String` and `Int` are, and otherwise as an array of alternating keys and values. Such an array
 /// is stored as a dictionary if the keys encode as strings, as those of an enum or a `UUID` do.
 extension Dictionary: HashedCollection {
-    static func settled(_ value: PropertyListValue) -> PropertyListValue {
+    static func canonical(_ value: PropertyListValue) -> PropertyListValue {
         guard case .array(let list) = value else { return value }
         let pairs = stride(from: 0, to: list.count - 1, by: 2).map { (list[$0], list[$0 + 1]) }
         let entries = pairs.compactMap { key, value in

@@ -44,7 +44,7 @@ final class PropertyListValueEncoder: Encoder {
         guard let collection = Value.self as? any HashedCollection.Type else {
             return try encoder.finish(refusingNil: false)
         }
-        return try encoder.finish(refusingNil: true).map(collection.settled)
+        return try encoder.finish(refusingNil: true).map(collection.canonical)
     }
 
     /// - Parameter refusingNil: Whether nil is an error in a dictionary too. A nil property can be
@@ -64,7 +64,7 @@ final class PropertyListValueEncoder: Encoder {
         case .dictionary:
             let values = try entries.compactMapValues(Self.finish)
             if refusingNil, let key = entries.keys.first(where: { values[$0] == nil }) {
-                throw Self.refusal(NotPropertyList.isNil().within(key: key.string), at: codingPath)
+                throw Self.refusal(UnsupportedValue.isNil().within(key: key.string), at: codingPath)
             }
             return .dictionary(values)
         }
@@ -78,13 +78,13 @@ final class PropertyListValueEncoder: Encoder {
     }
 
     private static func checkDepth(_ path: [any CodingKey]) throws {
-        guard path.count < PropertyListValue.depthMax else { throw NotPropertyList.tooDeep }
+        guard path.count < PropertyListValue.depthMax else { throw UnsupportedValue.tooDeep }
     }
 
     private static func refusal(
-        _ error: NotPropertyList, at path: [any CodingKey]
-    ) -> NotPropertyList {
-        NotPropertyList(error.reason, path: path.text + error.path)
+        _ error: UnsupportedValue, at path: [any CodingKey]
+    ) -> UnsupportedValue {
+        UnsupportedValue(error.reason, path: path.text + error.path)
     }
 
     // MARK: - Encoder

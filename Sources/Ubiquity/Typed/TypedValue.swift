@@ -8,16 +8,16 @@ package import UbiquityCore
 package enum TypedValue {
     /// Encodes a value for the store; nil if the value is nil and its key is to be removed.
     ///
-    /// - Throws: ``NotPropertyList`` that says what cannot be encoded, and where.
+    /// - Throws: ``UnsupportedValue`` that says what cannot be encoded, and where.
     package static func encode(
         _ value: some Encodable
-    ) throws(NotPropertyList) -> PropertyListValue? {
+    ) throws(UnsupportedValue) -> PropertyListValue? {
         do { return try PropertyListValueEncoder.encode(value, at: []) } catch {
             switch error {
-            case let error as NotPropertyList: throw error
+            case let error as UnsupportedValue: throw error
             case EncodingError.invalidValue(_, let context):
-                throw NotPropertyList(context.debugDescription, path: context.codingPath.text)
-            default: throw NotPropertyList("\(error)")
+                throw UnsupportedValue(context.debugDescription, path: context.codingPath.text)
+            default: throw UnsupportedValue("\(error)")
             }
         }
     }
@@ -93,7 +93,7 @@ struct SuperKey: CodingKey {
 }
 
 extension [any CodingKey] {
-    /// For example `.levels[3]`, as ``NotPropertyList`` writes it.
+    /// For example `.levels[3]`, as ``UnsupportedValue`` writes it.
     var text: String {
         map { $0 is IndexKey ? "[\($0.stringValue)]" : ".\($0.stringValue)" }.joined()
     }

@@ -29,20 +29,20 @@ struct BinaryPropertyList {
     private static let depthMax = 600
     private static let trailerBytes = 32
 
-    /// - Throws: ``NotPropertyList`` for a binary property list that must not be read. Anything
+    /// - Throws: ``UnsupportedValue`` for a binary property list that must not be read. Anything
     ///   else is left to Foundation.
-    static func check(_ data: Data) throws(NotPropertyList) {
+    static func check(_ data: Data) throws(UnsupportedValue) {
         guard data.starts(with: "bplist".utf8), data.count > trailerBytes else { return }
         var list = try BinaryPropertyList([UInt8](data))
         _ = try list.size(of: list.root, depth: 1)
     }
 
-    private init(_ bytes: [UInt8]) throws(NotPropertyList) {
+    private init(_ bytes: [UInt8]) throws(UnsupportedValue) {
         self.bytes = bytes
         let trailer = bytes.count - Self.trailerBytes
         offsetBytes = Int(bytes[trailer + 6])
         referenceBytes = Int(bytes[trailer + 7])
-        func number(_ offset: Int) throws(NotPropertyList) -> Int {
+        func number(_ offset: Int) throws(UnsupportedValue) -> Int {
             try Self.number(bytes[(trailer + offset)..<(trailer + offset + 8)])
         }
         count = try number(8)
@@ -51,7 +51,7 @@ struct BinaryPropertyList {
     }
 
     /// The expanded size of an object, in bytes.
-    private mutating func size(of object: Int, depth: Int) throws(NotPropertyList) -> Int {
+    private mutating func size(of object: Int, depth: Int) throws(UnsupportedValue) -> Int {
         if let known = sizes[object] {
             guard let size = known else { throw Self.broken }
             return size
@@ -65,7 +65,7 @@ struct BinaryPropertyList {
 
     private mutating func sizeOfUnknown(
         _ object: Int, depth: Int
-    ) throws(NotPropertyList) -> Int {
+    ) throws(UnsupportedValue) -> Int {
         let start = try offset(of: object)
         switch try byte(start) >> 4 {
         case 0x4, 0x5: return Self.partBytes + (try content(at: start).count)
@@ -79,7 +79,7 @@ struct BinaryPropertyList {
 
     private mutating func sizeOfContainer(
         at start: Int, references: Int, depth: Int
-    ) throws(NotPropertyList) -> Int {
+    ) throws(UnsupportedValue) -> Int {
         let content = try content(at: start)
         var size = Self.partBytes
         for index in 0..<(content.count * references) {
@@ -92,7 +92,7 @@ struct BinaryPropertyList {
 
     /// The number of an object's elements and where they begin. The lower half of its first byte is
     /// the number, or 15 if an integer with the number follows.
-    private func content(at start: Int) throws(NotPropertyList) -> (count: Int, start: Int) {
+    private func content(at start: Int) throws(UnsupportedValue) -> (count: Int, start: Int) {
         let low = Int(try byte(start) & 0xF)
         guard low == 0xF else { return (low, start + 1) }
         let type = try byte(start + 1)
@@ -104,30 +104,30 @@ struct BinaryPropertyList {
         return (count, start + 2 + countBytes)
     }
 
-    private func offset(of object: Int) throws(NotPropertyList) -> Int {
+    private func offset(of object: Int) throws(UnsupportedValue) -> Int {
         guard object < count, object < bytes.count else { throw Self.broken }
         return try number(table + object * offsetBytes, offsetBytes)
     }
 
-    private func byte(_ offset: Int) throws(NotPropertyList) -> UInt8 {
+    private func byte(_ offset: Int) throws(UnsupportedValue) -> UInt8 {
         guard bytes.indices.contains(offset) else { throw Self.broken }
         return bytes[offset]
     }
 
-    private func number(_ offset: Int, _ size: Int) throws(NotPropertyList) -> Int {
+    private func number(_ offset: Int, _ size: Int) throws(UnsupportedValue) -> Int {
         guard size > 0, offset <= bytes.count - size else { throw Self.broken }
         return try Self.number(bytes[offset..<(offset + size)])
     }
 
     /// Reads the last eight bytes of a longer number, as Foundation does. No offset in a file needs
     /// more than six.
-    private static func number(_ bytes: ArraySlice<UInt8>) throws(NotPropertyList) -> Int {
+    private static func number(_ bytes: ArraySlice<UInt8>) throws(UnsupportedValue) -> Int {
         let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard number < 1 << 48 else { throw broken }
         return Int(number)
     }
 
-    private static let broken = NotPropertyList("its parts do not fit together")
-    private static let tooLarge = NotPropertyList(
+    private static let broken = UnsupportedValue("its parts do not fit together")
+    private static let tooLarge = UnsupportedValue(
         "it takes more than 96 MB, where what stands in several places counts in each")
 }

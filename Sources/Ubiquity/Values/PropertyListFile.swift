@@ -20,9 +20,9 @@ package enum PropertyListFile {
     /// One entry of a file: its key, and its value or the reason it cannot be stored.
     package struct Entry: Sendable {
         package var key: String
-        package var value: Result<PropertyListValue, NotPropertyList>
+        package var value: Result<PropertyListValue, UnsupportedValue>
 
-        package init(key: String, value: Result<PropertyListValue, NotPropertyList>) {
+        package init(key: String, value: Result<PropertyListValue, UnsupportedValue>) {
             self.key = key
             self.value = value
         }
@@ -52,15 +52,15 @@ package enum PropertyListFile {
             throw .rootIsNoDictionary(name: name, root: kind(of: root))
         }
         return dictionary.sorted { $0.key < $1.key }.map { key, value in
-            Entry(key: key, value: Result { () throws(NotPropertyList) in try .init(value) })
+            Entry(key: key, value: Result { () throws(UnsupportedValue) in try .init(value) })
         }
     }
 
     /// The root of a property list in any format, as Foundation objects.
-    /// - Throws: ``NotPropertyList`` for one that Foundation must not read, or Foundation's error.
+    /// - Throws: ``UnsupportedValue`` for one that Foundation must not read, or Foundation's error.
     package static func root(of data: Data) throws -> Any {
         guard data.count <= bytesMax else {
-            throw NotPropertyList("it has more than \(bytesMax >> 20) MB")
+            throw UnsupportedValue("it has more than \(bytesMax >> 20) MB")
         }
         if !data.starts(with: "bplist".utf8) { try checkText(data) }
         try BinaryPropertyList.check(data)
@@ -69,9 +69,9 @@ package enum PropertyListFile {
 
     /// Limits the number of objects that a text would become. Counts the characters that begin or
     /// separate elements.
-    private static func checkText(_ data: Data) throws(NotPropertyList) {
+    private static func checkText(_ data: Data) throws(UnsupportedValue) {
         guard data.count <= textBytesMax else {
-            throw NotPropertyList("it has more than \(textBytesMax >> 20) MB of text")
+            throw UnsupportedValue("it has more than \(textBytesMax >> 20) MB of text")
         }
         let isXML = data.first { $0 > 0x20 && $0 < 0x7F } == UInt8(ascii: "<")
         let marks = Set((isXML ? "<" : "<({,;=").utf8)
@@ -81,7 +81,7 @@ package enum PropertyListFile {
             bytes.reduce(0) { $0 + (isMark[Int($1)] ? 1 : 0) }
         }
         guard count <= elementsMax else {
-            throw NotPropertyList("it has more than \(elementsMax) elements")
+            throw UnsupportedValue("it has more than \(elementsMax) elements")
         }
     }
 
@@ -115,7 +115,7 @@ package enum PropertyListFile {
     }
 
     private static func cause(of error: any Error) -> String {
-        if let error = error as? NotPropertyList { return error.description }
+        if let error = error as? UnsupportedValue { return error.description }
         let error = error as NSError
         return error.userInfo["NSDebugDescription"] as? String ?? error.localizedDescription
     }

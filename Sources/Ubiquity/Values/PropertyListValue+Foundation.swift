@@ -8,10 +8,10 @@ extension PropertyListValue {
     ///
     /// Bools, integers and reals keep their type, also inside an `NSNumber`. NaNs become the
     /// store's one NaN. A decimal number becomes the nearest real.
-    /// - Throws: ``NotPropertyList`` with the place of the first part that cannot be stored.
-    package init(_ any: Any) throws(NotPropertyList) { try self.init(any, depth: 1) }
+    /// - Throws: ``UnsupportedValue`` with the place of the first part that cannot be stored.
+    package init(_ any: Any) throws(UnsupportedValue) { try self.init(any, depth: 1) }
 
-    fileprivate init(_ any: Any, depth: Int) throws(NotPropertyList) {
+    fileprivate init(_ any: Any, depth: Int) throws(UnsupportedValue) {
         guard depth <= Self.depthMax else { throw .tooDeep }
         // Bridging would turn a Bool into a number, so objects and Swift types are checked
         // separately.
@@ -24,7 +24,7 @@ extension PropertyListValue {
         }
     }
 
-    private init(object: Any, depth: Int) throws(NotPropertyList) {
+    private init(object: Any, depth: Int) throws(UnsupportedValue) {
         switch object {
         case let number as NSDecimalNumber: self.init(number.decimalValue)
         case let number as NSNumber: self.init(number)
@@ -37,7 +37,7 @@ extension PropertyListValue {
         }
     }
 
-    private init(swift value: Any, depth: Int) throws(NotPropertyList) {
+    private init(swift value: Any, depth: Int) throws(UnsupportedValue) {
         switch value {
         case let string as String: self = .string(ExactString(string))
         case let boolean as Bool: self = .boolean(boolean)
@@ -80,17 +80,17 @@ extension PropertyListValue {
     /// An `NSNumber` of a Bool and one of 1 both print "1"; their classes differ.
     private static let booleanType: NSNumber.Type = Swift.type(of: NSNumber(value: true))
 
-    private init(_ integer: any BinaryInteger) throws(NotPropertyList) {
+    private init(_ integer: any BinaryInteger) throws(UnsupportedValue) {
         if let signed = Int64(exactly: integer) {
             self = .integer(signed)
         } else if let unsigned = UInt64(exactly: integer) {
             self = .unsigned(unsigned)
         } else {
-            throw NotPropertyList("an integer must lie between Int64.min and UInt64.max")
+            throw UnsupportedValue("an integer must lie between Int64.min and UInt64.max")
         }
     }
 
-    private init(elements: some Sequence, depth: Int) throws(NotPropertyList) {
+    private init(elements: some Sequence, depth: Int) throws(UnsupportedValue) {
         var values: [PropertyListValue] = []
         values.reserveCapacity(elements.underestimatedCount)
         for element in elements {
@@ -103,7 +103,7 @@ extension PropertyListValue {
 
     private init(
         entries: some Sequence<(key: Any, value: Any)>, depth: Int
-    ) throws(NotPropertyList) {
+    ) throws(UnsupportedValue) {
         var values: [ExactString: PropertyListValue] = [:]
         values.reserveCapacity(entries.underestimatedCount)
         for (key, value) in entries {

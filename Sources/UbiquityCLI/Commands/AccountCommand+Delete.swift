@@ -53,7 +53,7 @@ extension AccountCommand {
         }
 
         private func eraseOwn() async throws {
-            let own = try OwnSignIn(home)
+            let own = try OwnAccount(home)
             try confirm("\(own.account.accountName) at \(own.account.server)")
             try await AccountClient.erase(own.account)
             _ = try own.home.endSignIn(wipes: wipe)

@@ -58,7 +58,7 @@ extension AccountCommand {
         func run() async throws {
             // First, because a command that works in a data folder may become another user.
             let authority = try name.map { _ in try operation.authority() }
-            let draft = try FileDraft(path: output, replaces: force)
+            let draft = try AtomicFile(path: output, replaces: force)
             let (bytes, hasDigests) = try await Progress.showing("Exporting") {
                 try await write(to: draft, authority)
             }
@@ -74,7 +74,7 @@ extension AccountCommand {
         }
 
         private func write(
-            to draft: FileDraft, _ authority: OperatorAuthority?
+            to draft: AtomicFile, _ authority: OperatorAuthority?
         ) async throws -> (bytes: Int, hasDigests: Bool) {
             let received = Received()
             let take: @Sendable ([UInt8]) throws -> Void = { piece in
@@ -85,7 +85,7 @@ extension AccountCommand {
                 if let name, let authority {
                     try await authority.export(name, take: take)
                 } else {
-                    try await AccountClient.export(of: OwnSignIn(home).account, take: take)
+                    try await AccountClient.export(of: OwnAccount(home).account, take: take)
                 }
                 let check = received.check.withLock { $0 }
                 return (check.bytes, try check.finish())

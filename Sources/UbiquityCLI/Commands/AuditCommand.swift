@@ -29,15 +29,15 @@ struct AuditCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let deeds = try await operation.authority().audit(max: limit)
-        if json.isOn { return Output.print(.array(deeds.map(JSON.deed))) }
-        if deeds.isEmpty { return Output.note("Nothing was done yet.") }
-        let rows = deeds.map { deed in
+        let entries = try await operation.authority().audit(max: limit)
+        if json.isOn { return Output.print(.array(entries.map(JSON.entry))) }
+        if entries.isEmpty { return Output.note("Nothing was done yet.") }
+        let rows = entries.map { entry in
             [
-                Phrase.time(deed.time), deed.deed, deed.account ?? "-", deed.device ?? "-",
-                deed.actorDevice.map { "\(deed.actor) \($0)" } ?? deed.actor,
-                deed.count == 1 ? "1" : "\(deed.count), last \(Phrase.time(deed.last))",
-                deed.detail ?? "-",
+                Phrase.time(entry.time), entry.action, entry.account ?? "-", entry.device ?? "-",
+                entry.actorDevice.map { "\(entry.actor) \($0)" } ?? entry.actor,
+                entry.count == 1 ? "1" : "\(entry.count), last \(Phrase.time(entry.last))",
+                entry.detail ?? "-",
             ]
         }
         let table = Table(
@@ -47,13 +47,13 @@ struct AuditCommand: AsyncParsableCommand {
 }
 
 extension JSON {
-    fileprivate static func deed(_ deed: ServerDeed) -> JSON {
+    fileprivate static func entry(_ entry: ServerAuditEntry) -> JSON {
         .object([
-            ("number", .integer(Int(deed.number))), ("time", .string(Phrase.isoTime(deed.time))),
-            ("deed", .string(deed.deed)), ("account", .optional(deed.account)),
-            ("device", .optional(deed.device)), ("actor", .string(deed.actor)),
-            ("actorDevice", .optional(deed.actorDevice)), ("count", .integer(Int(deed.count))),
-            ("last", .string(Phrase.isoTime(deed.last))), ("detail", .optional(deed.detail)),
+            ("number", .integer(Int(entry.number))), ("time", .string(Phrase.isoTime(entry.time))),
+            ("deed", .string(entry.action)), ("account", .optional(entry.account)),
+            ("device", .optional(entry.device)), ("actor", .string(entry.actor)),
+            ("actorDevice", .optional(entry.actorDevice)), ("count", .integer(Int(entry.count))),
+            ("last", .string(Phrase.isoTime(entry.last))), ("detail", .optional(entry.detail)),
         ])
     }
 }

@@ -27,9 +27,9 @@ struct DeviceCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let keeper = try options.keeper()
-            let devices = try await keeper.devices()
-            let own = keeper.ownDevice
+            let manager = try options.manager()
+            let devices = try await manager.devices()
+            let own = manager.ownDevice
             if json.isOn {
                 return Output.print(.array(devices.map { JSON.device($0, own: own) }))
             }
@@ -56,9 +56,9 @@ struct DeviceCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let keeper = try options.keeper()
-            let renamed = try await keeper.rename(keeper.find(device), to: name)
-            if json.isOn { return Output.print(.device(renamed, own: keeper.ownDevice)) }
+            let manager = try options.manager()
+            let renamed = try await manager.rename(manager.find(device), to: name)
+            if json.isOn { return Output.print(.device(renamed, own: manager.ownDevice)) }
             Output.print("The device \(renamed.id) is \(renamed.name) now.")
         }
     }
@@ -79,9 +79,9 @@ struct DeviceCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let keeper = try options.keeper()
-            let id = try await keeper.find(device)
-            try await keeper.revoke(id)
+            let manager = try options.manager()
+            let id = try await manager.find(device)
+            try await manager.revoke(id)
             if json.isOn {
                 return Output.print(.object([("id", .string(id.description))]))
             }

@@ -45,24 +45,25 @@ struct ExportCommand: AsyncParsableCommand {
         if !binary { try checkXML(values) }
         let data = try PropertyListFile.data(of: values, form: binary ? .binary : .xml)
         guard let file else { return Output.write([UInt8](data)) }
-        let draft = try FileDraft(path: file, replaces: true)
+        let draft = try AtomicFile(path: file, replaces: true)
         try draft.write([UInt8](data))
         try draft.finish()
         report(values.count, file)
     }
 
     private func checkXML(_ values: [Key: PropertyListValue]) throws {
-        let fitness = XMLFitness(values)
-        guard fitness.impossible.isEmpty else {
+        let compatibility = XMLCompatibility(values)
+        guard compatibility.impossible.isEmpty else {
             throw Failure(
                 .badInput,
                 "XML cannot hold some of the values (control characters, dates outside of the "
-                    + "calendar): \(XMLFitness.names(fitness.impossible)); use --binary")
+                    + "calendar): \(XMLCompatibility.names(compatibility.impossible)); use --binary"
+            )
         }
-        if !fitness.lossy.isEmpty {
+        if !compatibility.lossy.isEmpty {
             Output.note(
                 "XML has no fractions of a second, carriage returns and negative zeros; --binary "
-                    + "keeps them: \(XMLFitness.names(fitness.lossy))")
+                    + "keeps them: \(XMLCompatibility.names(compatibility.lossy))")
         }
     }
 

@@ -92,7 +92,7 @@ struct SignInCommand: AsyncParsableCommand {
                 + "`ubiquity sign-out` first, or give --replace")
     }
 
-    private func report(_ old: DeviceHome.GivenUp) {
+    private func report(_ old: DeviceHome.DiscardedCredential) {
         guard let failure = old.failure else { return }
         Output.note(
             "The old credential of \(old.account.accountName) at \(old.account.server) could not "

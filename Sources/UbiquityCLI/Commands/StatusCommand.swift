@@ -51,7 +51,7 @@ struct StatusCommand: AsyncParsableCommand {
     /// - Returns: Whether the server permanently refuses the request.
     private func ask(_ open: OpenStore) async -> Bool {
         guard !sync.local, open.account != nil else { return false }
-        do { try await open.agree() } catch let error as UbiquityError {
+        do { try await open.awaitConfirmation() } catch let error as UbiquityError {
             return error.code == .refused
         } catch {}
         return false

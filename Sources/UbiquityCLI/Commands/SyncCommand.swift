@@ -24,7 +24,7 @@ struct SyncCommand: AsyncParsableCommand {
         let status = try await OpenStore.with(store, SyncPolicy(timeout: time.seconds(30))) {
             open in
             guard open.account != nil else { throw Failure.notSignedIn }
-            try await open.agree()
+            try await open.awaitConfirmation()
             return open.store.engineStatus
         }
         report(status)

@@ -45,7 +45,7 @@ package struct AccessRule: Hashable, Sendable {
             guard rights.reaches(store) else { throw .confined }
             guard apps.admits(store) else { throw .appNotRegistered }
         case .readDevice(let device), .renameDevice(let device), .revokeDevice(let device):
-            if rights.isConfined, device != rights.name.id { throw .hidden }
+            if rights.isConfined, device != rights.reference.id { throw .hidden }
         case .eraseOwnAccount, .exportOwnAccount, .listDevices:
             if rights.isConfined { throw .confined }
         case .readHealth, .readConfig, .signIn, .listAccounts, .createAccount, .renameAccount,

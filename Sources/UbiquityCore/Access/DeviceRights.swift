@@ -2,7 +2,7 @@
 
 /// The rights that a device's credential grants.
 package struct DeviceRights: Hashable, Sendable {
-    package var name: DeviceName
+    package var reference: DeviceReference
     /// The stores that it may use; nil means all of its account. Of the rest of its account, a
     /// confined device can only reach itself.
     package var stores: Set<StoreIdentifier>?
@@ -10,13 +10,15 @@ package struct DeviceRights: Hashable, Sendable {
     /// never.
     package var expires: Int64?
 
-    package init(name: DeviceName, stores: Set<StoreIdentifier>? = nil, expires: Int64? = nil) {
-        self.name = name
+    package init(
+        reference: DeviceReference, stores: Set<StoreIdentifier>? = nil, expires: Int64? = nil
+    ) {
+        self.reference = reference
         self.stores = stores
         self.expires = expires
     }
 
-    package var account: AccountID { name.account }
+    package var account: AccountID { reference.account }
     package var isConfined: Bool { stores != nil }
 
     package func reaches(_ store: StoreIdentifier) -> Bool { stores?.contains(store) ?? true }

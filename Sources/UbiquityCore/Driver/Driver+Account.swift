@@ -41,7 +41,7 @@ extension Driver {
         let discardsUnsaved = !device.folders.values.contains(folder)
         let leaves = isLeaving && (engine.isSaved || discardsUnsaved)
         let target = leaves ? device.folder : isOpen ? nil : folder
-        if opened?.folder != target, let unused = letGoOpened() { return unused }
+        if opened?.folder != target, let unused = releaseOpened() { return unused }
         if openingFolder != target {
             (openingFolder, opening) = (target, Attempt(isWanted: true))
         }
@@ -89,9 +89,9 @@ extension Driver {
         return .use(file: file)
     }
 
-    mutating func letGoOpened() -> Step? {
+    mutating func releaseOpened() -> Step? {
         guard let unused = opened else { return nil }
         opened = nil
-        return unused.content == nil ? nil : .letGo
+        return unused.content == nil ? nil : .release
     }
 }

@@ -16,7 +16,7 @@ extension Driver {
         /// ``Event/unopened(_:)``.
         case open(folder: String)
         /// Closes the file that was opened last: the device has switched to another account.
-        case letGo
+        case release
         /// Replaces the file in use and its connection with the file opened last, or with none if
         /// that failed. Watches it and waits for its lease. From now on it has this number.
         case use(file: Int)
@@ -31,7 +31,7 @@ extension Driver {
         var isAnswered: Bool {
             switch self {
             case .effect(.save), .read, .readAccount, .open: true
-            case .effect, .connect, .letGo, .use, .synchronized, .report, .close: false
+            case .effect, .connect, .release, .use, .synchronized, .report, .close: false
             }
         }
     }

@@ -205,7 +205,7 @@ package struct Driver: Sendable {
     }
 
     private mutating func finish() -> Step {
-        if let unused = letGoOpened() { return unused }
+        if let unused = releaseOpened() { return unused }
         end = .reached
         return .close
     }

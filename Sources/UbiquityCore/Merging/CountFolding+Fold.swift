@@ -99,7 +99,7 @@ extension CountFolding {
             .filter { !$0.isRemoved && $0.mark > mark }
         var removed = (change.removed ?? .zero) - (known?.total ?? .zero)
         if mark > before { removed = sum - left.map(\.amount).reduce(.zero, +) }
-        if left.isEmpty, mark.revision >= forgotten.revision || mark >= last {
+        if left.isEmpty, mark.revision >= compacted.revision || mark >= last {
             (mark, removed) = (max(mark, last), sum)
         }
         let content = Count(times: mark.rawValue, total: .zero - removed).value

@@ -12,7 +12,7 @@ extension CountFolding {
         _ transaction: Transaction, _ before: PushAdmission.Stored, _ records: [Key: Record],
         tellsHad: Bool
     ) -> Bool {
-        guard forgotten.revision > 0 else { return false }
+        guard compacted.revision > 0 else { return false }
         let keys = Set(transaction.writes.lazy.filter { $0.key.isCount }.map(\.key))
         return transaction.writes.contains { write in
             isTooOld(write, transaction, keys, before, records, tellsHad)
@@ -25,27 +25,27 @@ extension CountFolding {
     ) -> Bool {
         guard write.key.isCount, let count = Count(write.content.value) else { return false }
         let removed = Count.removedFold(of: write.key.whole, in: records)
-        let hasForgotten = removed.revision < forgotten.revision
+        let hasCompacted = removed.revision < compacted.revision
         if write.key.isOfFold {
             guard write.key.isRemoval, let place = place(of: count) else { return false }
-            return hasForgotten && removed < place && place.revision < forgotten.revision
+            return hasCompacted && removed < place && place.revision < compacted.revision
                 && place < fold(of: write.key.whole, records).mark
         }
         if let first = increments[write.key.run]?.first {
-            return hasForgotten && write.key.isRemoval && first.after != FoldedIncrement.beginning
+            return hasCompacted && write.key.isRemoval && first.after != FoldedIncrement.beginning
         }
         guard records[write.key]?.content.value == nil else { return false }
         if write.key.isRemoval {
             let run = write.key.run
-            return hasForgotten && records[write.key.whole.part(.fold)] != nil
+            return hasCompacted && records[write.key.whole.part(.fold)] != nil
                 && records[run]?.content.value == nil && !keys.contains(run)
         }
         let isRepeated =
-            write.stamp.timestamp <= forgotten.timestamp
+            write.stamp.timestamp <= compacted.timestamp
             && (!tellsHad || before.accepted.mayContain(write.stamp))
         return isRepeated
             || transaction.had[write.key].map {
-                $0.timestamp <= forgotten.timestamp && before.accepted.mayContain($0)
+                $0.timestamp <= compacted.timestamp && before.accepted.mayContain($0)
             } ?? false
     }
 }

@@ -32,7 +32,7 @@ struct CountFolding {
     let partsMax: Int
     private let lineage: Lineage
     let mark: FoldMark
-    let forgotten: FoldHorizon
+    let compacted: FoldHorizon
     /// The increments of each run, ordered by their times.
     private(set) var increments: [Key: [FoldedIncrement]] = [:]
     private(set) var counters: [Key: Counter] = [:]
@@ -41,7 +41,7 @@ struct CountFolding {
     init(_ push: Push, on stored: PushAdmission.Stored, partsMax: Int) {
         self.partsMax = partsMax
         let folds = stored.folds
-        (lineage, forgotten) = (folds.lineage, folds.forgotten)
+        (lineage, compacted) = (folds.lineage, folds.compacted)
         mark = FoldMark(revision: lineage.revision + 1, epoch: folds.epoch)
         for increment in folds.increments {
             increments[increment.run, default: []].append(increment)

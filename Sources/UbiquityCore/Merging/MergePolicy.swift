@@ -4,8 +4,8 @@
 ///
 /// Such a key has parts. Each is an entry of its own in the engine, on disk, in the protocol and on
 /// the server. Beside them is the key's own value, which was last written without a policy. Writes
-/// are stored so that nothing is lost, and ``Family`` makes the visible value of all of it. Clients
-/// that know nothing of policies carry the parts along.
+/// are stored so that nothing is lost, and ``MergeState`` makes the visible value of all of it.
+/// Clients that know nothing of policies carry the parts along.
 ///
 /// A removal, and a write without a policy, replaces what its author has seen and nothing else.
 /// Parts that only their own run changes say how far they had come, see ``PartOrder``.
@@ -55,7 +55,7 @@ extension MergePolicy {
     package func fits(_ value: PropertyListValue) -> Bool {
         switch self {
         case .counter: Number(value) != nil
-        case .maximum, .minimum: Magnitude(value) != nil
+        case .maximum, .minimum: ComparableValue(value) != nil
         case .array: if case .array = value { true } else { false }
         case .dictionary: Self.fitsDictionary(value)
         case .register: true

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The writes that a proposal makes: the new value or the deletion of each part, each at most once.
+/// The writes that an operation makes: the new value or the deletion of each part, each at most
+/// once.
 ///
 /// The key's own plain value is never turned into parts. It stays beside them, where only other
 /// plain writes replace it, so two devices that continue from it do not take it twice.
 struct PartChanges {
     private let key: Key
-    private let family: Family
+    private let state: MergeState
     private let policy: MergePolicy
     /// The new content of the key itself; nil if it is unchanged.
     private(set) var base: Content?
@@ -17,61 +18,61 @@ struct PartChanges {
     static let reachedPartsMax = 16
 
     /// - Parameters:
-    ///   - family: The current state of the key.
+    ///   - state: The current state of the key.
     ///   - resolver: The app's own rule, for ``MergePolicy/register``.
     init(
-        _ proposal: Proposal, into key: Key, of family: Family, _ resolver: Resolver?,
+        _ operation: MergeOperation, into key: Key, of state: MergeState, _ resolver: Resolver?,
         names: inout PartNames
     ) {
         self.key = key
-        self.family = family
-        policy = proposal.policy
-        guard let value = proposal.value else {
-            if family.base != nil { base = .deleted }
-            parts = family.removal
+        self.state = state
+        policy = operation.policy
+        guard let value = operation.value else {
+            if state.base != nil { base = .deleted }
+            parts = state.removal
             return
         }
-        let visible = family.value(resolver)
+        let visible = state.value(resolver)
         takeOver(visible)
         switch policy {
         case .counter:
-            if let count = proposal.count {
+            if let count = operation.count {
                 keep(count)
             } else {
-                count(from: proposal.base, to: value, isNew: visible == nil, &names)
+                count(from: operation.base, to: value, isNew: visible == nil, &names)
             }
         case .maximum, .minimum: raise(to: value, visible, &names)
-        case .array: change(from: proposal.base?.elements ?? [], to: value.elements, &names)
-        case .dictionary: change(from: proposal.base?.entries ?? [:], to: value.entries)
-        case .register: replace(proposal.base, by: value, visible, &names)
+        case .array: change(from: operation.base?.elements ?? [], to: value.elements, &names)
+        case .dictionary: change(from: operation.base?.entries ?? [:], to: value.entries)
+        case .register: replace(operation.base, by: value, visible, &names)
         }
     }
 
     // MARK: - Current state
 
     /// The future value of the key itself.
-    private var plain: PropertyListValue? { base.map(\.value) ?? family.base?.value }
+    private var plain: PropertyListValue? { base.map(\.value) ?? state.base?.value }
 
     /// The parts of this kind that remain.
-    private var kept: [Family.Part] {
-        family.parts(of: policy).filter { parts[$0.id] == nil }
+    private var kept: [MergeState.Part] {
+        state.parts(of: policy).filter { parts[$0.id] == nil }
     }
 
-    private mutating func remove(_ part: Family.Part) {
-        let (id, content) = family.removal(of: part)
+    private mutating func remove(_ part: MergeState.Part) {
+        let (id, content) = state.removal(of: part)
         parts[id] = content
     }
 
     /// Replaces what another version of the app wrote, with another policy or of another kind, by a
     /// plain value, or by nothing if this policy cannot use it.
     private mutating func takeOver(_ visible: PropertyListValue?) {
-        if let last = family.parts.last, last.id.policy != policy {
+        if let last = state.parts.last, last.id.policy != policy {
             base = visible.flatMap { policy.fits($0) ? .value($0) : nil } ?? .deleted
-            parts = family.removal
+            parts = state.removal
             return
         }
         if let plain, !policy.fits(plain) { base = .deleted }
-        for part in family.parts where part.id.policy != policy { remove(part) }
+        for part in state.parts where part.id.policy != policy { remove(part) }
     }
 
     // MARK: - New state
@@ -84,7 +85,7 @@ struct PartChanges {
             (Number(new) ?? .zero) - (old.flatMap { Number($0) } ?? .zero)
         // A counter that was set but never counted must exist, as zero.
         guard !difference.isZero || isNew else { return }
-        let own = names.continued(policy, under: key, in: family)
+        let own = names.continued(policy, under: key, in: state)
         let counted = own.flatMap { Count($0.content) } ?? Count(times: 0, total: .zero)
         let id = own?.id ?? names.begin(policy, under: key)
         let sum = Count(times: counted.times + 1, total: counted.total + difference)
@@ -92,32 +93,34 @@ struct PartChanges {
         names.leave(sum.value, in: id, of: key)
     }
 
-    private mutating func keep(_ count: KeptCount) {
-        let known = family.content(of: count.part).flatMap { Count($0) }
+    private mutating func keep(_ count: ExternalCount) {
+        let known = state.content(of: count.part).flatMap { Count($0) }
         if count.times > known?.times ?? 0 { parts[count.part] = .value(count.content.value) }
     }
 
     private mutating func raise(
         to value: PropertyListValue, _ visible: PropertyListValue?, _ names: inout PartNames
     ) {
-        guard let new = Magnitude(value) else { return }
-        let present = ([plain] + kept.map(\.value)).compactMap { $0.flatMap { Magnitude($0) } }
+        guard let new = ComparableValue(value) else { return }
+        let present = ([plain] + kept.map(\.value)).compactMap {
+            $0.flatMap { ComparableValue($0) }
+        }
         let isBeaten = present.contains { old in
             old.class == new.class
                 && !(policy == .maximum ? old.isLess(than: new) : new.isLess(than: old))
         }
         guard !isBeaten else { return }
         // Replaces values of another class.
-        if let plain, Magnitude(plain)?.class != new.class { base = .deleted }
-        for part in kept where Magnitude(part.value)?.class != new.class { remove(part) }
-        let own = names.continued(policy, under: key, in: family).flatMap { own in
-            Magnitude(own.content)?.class == new.class ? own.id : nil
+        if let plain, ComparableValue(plain)?.class != new.class { base = .deleted }
+        for part in kept where ComparableValue(part.value)?.class != new.class { remove(part) }
+        let own = names.continued(policy, under: key, in: state).flatMap { own in
+            ComparableValue(own.content)?.class == new.class ? own.id : nil
         }
         let id = own ?? names.begin(policy, under: key)
         parts[id] = .value(value)
         names.leave(value, in: id, of: key)
         // All other parts are smaller.
-        let others = family.all.filter { $0.id.policy == policy && $0.id != id }
+        let others = state.all.filter { $0.id.policy == policy && $0.id != id }
         for part in others.dropLast(Self.reachedPartsMax - 1) { parts[part.id] = .deleted }
     }
 
@@ -147,7 +150,7 @@ struct PartChanges {
         }
         for (key, value) in new where old[key] != value {
             guard let id = PartID("\(policy.rawValue)\(key)") else { continue }
-            if family.content(of: id) != value || parts[id] != nil { parts[id] = .value(value) }
+            if state.content(of: id) != value || parts[id] != nil { parts[id] = .value(value) }
         }
     }
 

@@ -23,10 +23,10 @@ struct PartNames: Sendable {
     /// A run only continues a part that is as it left it. A removed part stays removed, and a
     /// refused one may come back with an older copy.
     func continued(
-        _ policy: MergePolicy, under key: Key, in family: Family
+        _ policy: MergePolicy, under key: Key, in state: MergeState
     ) -> (id: PartID, content: PropertyListValue)? {
-        guard let own = own[key.name], own.id.policy == policy, !family.isRemoved(own.id),
-            family.content(of: own.id) == own.content
+        guard let own = own[key.name], own.id.policy == policy, !state.isRemoved(own.id),
+            state.content(of: own.id) == own.content
         else { return nil }
         return (own.id, own.content)
     }

@@ -6,7 +6,7 @@
 struct PartOrder {
     private enum Place {
         case counted(times: Int64)
-        case reached(Magnitude, isRemoved: Bool)
+        case reached(ComparableValue, isRemoved: Bool)
     }
 
     private let place: Place
@@ -19,10 +19,10 @@ struct PartOrder {
             guard let count = Count(value) else { return nil }
             place = .counted(times: count.times)
         case .maximum, .minimum:
-            if let magnitude = Magnitude(value) {
-                place = .reached(magnitude, isRemoved: false)
-            } else if let magnitude = Magnitude(removed: value) {
-                place = .reached(magnitude, isRemoved: true)
+            if let comparable = ComparableValue(value) {
+                place = .reached(comparable, isRemoved: false)
+            } else if let comparable = ComparableValue(removed: value) {
+                place = .reached(comparable, isRemoved: true)
             } else {
                 return nil
             }
@@ -54,6 +54,6 @@ extension Key {
         guard let part else { return value == .array([]) || value == .dictionary([:]) }
         return part.isRemoval
             || (part.policy == .maximum || part.policy == .minimum)
-                && Magnitude(removed: value) != nil
+                && ComparableValue(removed: value) != nil
     }
 }

@@ -11,12 +11,12 @@ package struct IntakeLimits: Hashable, Sendable {
     package let keysMax: Int
     package let partsMax: Int
     /// The maximum weight of the tombstones that the device keeps. The oldest are dropped.
-    package let deletionsMax: Int
+    package let tombstonesMax: Int
     /// The maximum of one answer or event.
     package let message: MessageBounds
 
     private static let margin = 4
-    private static let deletionsMax = 16_384
+    private static let tombstonesMax = 16_384
 
     /// - Parameter limits: The server's limits; nil if they are not known yet, so that the highest
     ///   limits of any store apply.
@@ -27,7 +27,7 @@ package struct IntakeLimits: Hashable, Sendable {
         bytesMax = min(Self.margin * bytes, ceiling.storeBytesMax)
         keysMax = min(Self.margin * max(limits.keysMax, usual.keysMax), ceiling.keysMax)
         partsMax = Self.margin * StoreLimits.partsMax
-        deletionsMax = Self.margin * Self.deletionsMax
+        tombstonesMax = Self.margin * Self.tombstonesMax
         message = MessageBounds(ofStoreWith: bytes)
     }
 

@@ -18,12 +18,12 @@ package struct Lineage: Hashable, Sendable {
     /// The newest revision; 0 if nothing was ever committed.
     package private(set) var revision: Int64
     /// The revision of the newest dropped tombstone; 0 if none was dropped.
-    package var forgottenRevision: Int64
+    package var compactedRevision: Int64
 
-    package init(spans: [Span] = [], revision: Int64 = 0, forgottenRevision: Int64 = 0) {
+    package init(spans: [Span] = [], revision: Int64 = 0, compactedRevision: Int64 = 0) {
         self.spans = spans
         self.revision = revision
-        self.forgottenRevision = forgottenRevision
+        self.compactedRevision = compactedRevision
     }
 
     package var position: Position {
@@ -46,15 +46,15 @@ package struct Lineage: Hashable, Sendable {
         /// The cursor comes from another history: a restored copy or a wiped store.
         case otherHistory
         /// Tombstones newer than the cursor have been dropped.
-        case forgotten
+        case compacted
     }
 
     package func resumption(from position: Position) -> Resumption {
         guard position.revision > 0 else {
-            return forgottenRevision > 0 ? .forgotten : .after(0)
+            return compactedRevision > 0 ? .compacted : .after(0)
         }
         let epoch = spans.last { $0.firstRevision <= position.revision }?.epoch
         guard position.revision <= revision, epoch == position.epoch else { return .otherHistory }
-        return position.revision < forgottenRevision ? .forgotten : .after(position.revision)
+        return position.revision < compactedRevision ? .compacted : .after(position.revision)
     }
 }

@@ -30,7 +30,7 @@ extension SyncEngine {
     package var status: EngineStatus {
         EngineStatus(
             account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading,
-            isHeldUp: leaderWatch.isSilent && isSignedIn && diskFailure == nil, link: linkStatus,
+            isHeldUp: leaderMonitor.isSilent && isSignedIn && diskFailure == nil, link: linkStatus,
             pendingKeys: Set(waiting.map(\.whole)), usage: usage, limits: meta.limits,
             hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)
     }

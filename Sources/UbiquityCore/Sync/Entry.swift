@@ -9,7 +9,7 @@ package struct Entry: Hashable, Sendable {
     /// The pending write is acknowledged: the server has it or a later one, and the stream will
     /// bring that with everything committed together. Until then the app keeps seeing its own
     /// write.
-    package var isSettled = false
+    package var isAcknowledged = false
 
     package init() {}
 
@@ -19,7 +19,7 @@ package struct Entry: Hashable, Sendable {
     var isEmpty: Bool { confirmed == nil && pending == nil }
 
     /// Whether the pending write still has to be sent.
-    var waits: Bool { pending != nil && !isSettled }
+    var waits: Bool { pending != nil && !isAcknowledged }
 
     /// Merges a record of the server. Drops the pending write if the record is it or replaces it.
     ///
@@ -51,7 +51,7 @@ package struct Entry: Hashable, Sendable {
 
     package mutating func dropPending() {
         pending = nil
-        isSettled = false
+        isAcknowledged = false
     }
 
     /// Merges what another process saved. `base` is what this process last read from or wrote to
@@ -77,7 +77,7 @@ package struct Entry: Hashable, Sendable {
         } else {
             pending = mine ?? disk.pending
         }
-        if pending != mine { isSettled = false }
+        if pending != mine { isAcknowledged = false }
         if pending == mine, mine != base, mine != disk.pending, mine?.had == nil {
             // A process may have sent what another one saved.
             pending?.had = disk.pending?.passedOn

@@ -49,7 +49,7 @@ struct EntryTable: Sendable {
     private(set) var waiting: Set<Key> = []
 
     /// The keys that have parts.
-    private var families: [ExactString: Members] = [:]
+    private var mergeStates: [ExactString: Members] = [:]
     /// The keys with parts that changed, and what the app saw before.
     private var touched: [Key: PropertyListValue?] = [:]
     /// The merge rules of the app.
@@ -203,7 +203,7 @@ struct EntryTable: Sendable {
         noteEmpty(false, before: slots[number].entry.isEmpty)
         noteUnsaved(number, base: slots[number].entry.pending)
         slots[number].entry.pending = write
-        slots[number].entry.isSettled = false
+        slots[number].entry.isAcknowledged = false
         noteWaiting(key, true, before: waited)
         show(write.record.content.value, at: number)
     }
@@ -214,7 +214,7 @@ struct EntryTable: Sendable {
         slots.append(Slot(key: key))
         emptyCount += 1
         let number = slots.count - 1
-        if key.isPart { makeFamily(of: key.whole) }
+        if key.isPart { makeMergeState(of: key.whole) }
         return number
     }
 
@@ -236,7 +236,7 @@ struct EntryTable: Sendable {
 
     private mutating func noteAgreed(_ key: Key, _ record: Record?, before: Record?) {
         agreed.replace(before?.content.value, by: record?.content.value, of: key)
-        let weight = ForgettingRule.Deletion.weight(of: key)
+        let weight = CompactionRule.Tombstone.weight(of: key)
         if before?.content == .deleted { tombstones -= weight }
         if record?.content == .deleted { tombstones += weight }
     }
@@ -318,12 +318,12 @@ struct EntryTable: Sendable {
     private mutating func dropEmpty() {
         refreshViews()
         let kept = slots.filter { !$0.entry.isEmpty }
-        let settled = kept.filter(\.entry.isSettled).map(\.key)
+        let acknowledged = kept.filter(\.entry.isAcknowledged).map(\.key)
         self = EntryTable(
             disk: kept.map {
                 StoredEntry(key: $0.key, confirmed: $0.entry.confirmed, pending: $0.entry.pending)
             }, resolvers: resolvers)
-        for key in settled { update(key, saves: false) { $0.isSettled = true } }
+        for key in acknowledged { update(key, saves: false) { $0.isAcknowledged = true } }
     }
 
     /// The number of entries, empty ones included.
@@ -341,22 +341,22 @@ struct EntryTable: Sendable {
 
     // MARK: - Keys with parts
 
-    func hasParts(_ key: Key) -> Bool { !families.isEmpty && families[key.name] != nil }
+    func hasParts(_ key: Key) -> Bool { !mergeStates.isEmpty && mergeStates[key.name] != nil }
 
-    func family(_ key: Key) -> Family {
-        let parts = (families[key.name]?.parts ?? []).compactMap { slot in
-            record(slots[slot].entry).map { Family.Part(id: slots[slot].key.part!, $0) }
+    func mergeState(_ key: Key) -> MergeState {
+        let parts = (mergeStates[key.name]?.parts ?? []).compactMap { slot in
+            record(slots[slot].entry).map { MergeState.Part(id: slots[slot].key.part!, $0) }
         }
-        return Family(
+        return MergeState(
             base: number(of: key).flatMap { record(slots[$0].entry) }, parts: parts)
     }
 
     /// The visible value of an entry and its stamp; nil if there is none.
-    private func record(_ entry: Entry) -> Sibling? {
+    private func record(_ entry: Entry) -> ConcurrentValue? {
         guard let record = entry.pending?.record ?? entry.confirmed,
             let value = record.content.value
         else { return nil }
-        return Sibling(value: value, stamp: record.stamp)
+        return ConcurrentValue(value: value, stamp: record.stamp)
     }
 
     /// - Parameter resolver: Nil removes the rule.
@@ -376,7 +376,7 @@ struct EntryTable: Sendable {
         var changed: Set<Key> = []
         for (key, before) in touched {
             guard let number = number(of: key) else { continue }
-            slots[number].value = family(key).value(resolvers[key.name])
+            slots[number].value = mergeState(key).value(resolvers[key.name])
             if slots[number].value != before { changed.insert(key) }
         }
         touched = [:]
@@ -393,11 +393,11 @@ struct EntryTable: Sendable {
             && slot.base.map { $0.pending == nil } ?? (slot.entry.pending == nil)
     }
 
-    private mutating func makeFamily(of key: Key) {
+    private mutating func makeMergeState(of key: Key) {
         let number = slotNumber(of: key)
         if !slots[number].hasParts {
             slots[number].hasParts = true
-            families[key.name] = Members(own: slots[number].value)
+            mergeStates[key.name] = Members(own: slots[number].value)
         }
     }
 
@@ -407,14 +407,14 @@ struct EntryTable: Sendable {
         if key.isPart {
             usage.replace(slots[number].value, by: value, of: key)
             switch (slots[number].value == nil, value == nil) {
-            case (true, false): families[key.name]?.add(number)
-            case (false, true): families[key.name]?.remove(number)
+            case (true, false): mergeStates[key.name]?.add(number)
+            case (false, true): mergeStates[key.name]?.remove(number)
             case (true, true), (false, false): break
             }
             slots[number].value = value
         } else {
-            usage.replace(families[key.name]?.own, by: value, of: key)
-            families[key.name]?.own = value
+            usage.replace(mergeStates[key.name]?.own, by: value, of: key)
+            mergeStates[key.name]?.own = value
         }
         if let whole = self.number(of: key.whole) { touch(whole) }
     }

@@ -7,7 +7,7 @@ package struct Notice: Hashable, Sendable {
         case initialSync
         case quotaViolation
         case accountChange
-        /// The app's own write. Only posted with ``SyncEngine/tellsOwnWrites``.
+        /// The app's own write. Only posted with ``SyncEngine/notifiesOwnWrites``.
         case ownWrite
     }
 

@@ -153,7 +153,7 @@ package struct Refusal: Error, Hashable, Sendable {
     }
 
     /// The key may have been deleted after this write, and the tombstone dropped since.
-    package static let olderThanForgotten = Refusal(
+    package static let olderThanCompacted = Refusal(
         code: "older-than-forgotten",
         detail: "the key was deleted after this write was made, or may have been")
 }
@@ -166,5 +166,5 @@ package enum WriteResult: Hashable, Sendable {
     /// The write deletes something that the store does not have, before the tombstone horizon:
     /// there is nothing to delete. (Servers of version 0.1 also answer this to a value that may
     /// have been deleted.)
-    case olderThanForgotten
+    case olderThanCompacted
 }

@@ -34,19 +34,19 @@ package struct PushAdmission: Sendable {
         /// The greatest timestamp accepted within the limit of the server's own clock.
         package var newest: HybridTimestamp
         /// The greatest timestamp of a dropped tombstone: the tombstone horizon.
-        package var newestForgotten: HybridTimestamp
-        package var accepted: AcceptedTimes
+        package var newestCompacted: HybridTimestamp
+        package var accepted: VersionVector
         package var folds: Folds
 
         package init(
             records: [Key: Record] = [:], usage: Usage = Usage(), newest: HybridTimestamp = .zero,
-            newestForgotten: HybridTimestamp = .zero, accepted: AcceptedTimes = AcceptedTimes(),
+            newestCompacted: HybridTimestamp = .zero, accepted: VersionVector = VersionVector(),
             folds: Folds = Folds()
         ) {
             self.records = records
             self.usage = usage
             self.newest = newest
-            self.newestForgotten = newestForgotten
+            self.newestCompacted = newestCompacted
             self.accepted = accepted
             self.folds = folds
         }
@@ -56,17 +56,17 @@ package struct PushAdmission: Sendable {
     package struct Folds: Hashable, Sendable {
         /// The increments that match ``Push/foldedQueries(_:)``.
         package var increments: [FoldedIncrement]
-        package var forgotten: FoldHorizon
+        package var compacted: FoldHorizon
         package var lineage: Lineage
         /// The epoch in which the push is committed.
         package var epoch: UInt64
 
         package init(
-            increments: [FoldedIncrement] = [], forgotten: FoldHorizon = FoldHorizon(),
+            increments: [FoldedIncrement] = [], compacted: FoldHorizon = FoldHorizon(),
             lineage: Lineage = Lineage(), epoch: UInt64 = 0
         ) {
             self.increments = increments
-            self.forgotten = forgotten
+            self.compacted = compacted
             self.lineage = lineage
             self.epoch = epoch
         }
@@ -79,7 +79,7 @@ package struct PushAdmission: Sendable {
         package var folded: [FoldedIncrement]
         package var usage: Usage
         package var newest: HybridTimestamp
-        package var accepted: AcceptedTimes
+        package var accepted: VersionVector
         package var results: [TransactionResult]
     }
 
@@ -95,7 +95,7 @@ package struct PushAdmission: Sendable {
             // their times.
             mayBringBack(transaction, before, stored.records, push.tellsHad)
                 || counts.isTooOld(transaction, before, stored.records, tellsHad: push.tellsHad)
-                ? .refused(.olderThanForgotten) : apply(transaction, to: &stored, &counts)
+                ? .refused(.olderThanCompacted) : apply(transaction, to: &stored, &counts)
         }
         let folded = counts.finish(&stored)
         return Decision(
@@ -117,11 +117,11 @@ package struct PushAdmission: Sendable {
     private func mayBringBack(
         _ transaction: Transaction, _ stored: Stored, _ records: [Key: Record], _ tellsHad: Bool
     ) -> Bool {
-        guard stored.newestForgotten > .zero else { return false }
+        guard stored.newestCompacted > .zero else { return false }
         return transaction.writes.contains { write in
             // Folded counts are remembered in another way.
             guard records[write.key] == nil, write.content != .deleted, !write.key.isCount,
-                write.stamp.timestamp <= stored.newestForgotten
+                write.stamp.timestamp <= stored.newestCompacted
             else { return false }
             return !tellsHad || stored.accepted.mayContain(write.stamp)
                 || transaction.had[write.key].map(stored.accepted.mayContain) ?? false
@@ -198,8 +198,8 @@ package struct PushAdmission: Sendable {
                 stored.accepted.note(write.stamp)
                 return .superseded(by: old)
             }
-        } else if write.content == .deleted, write.stamp.timestamp <= stored.newestForgotten {
-            return .olderThanForgotten
+        } else if write.content == .deleted, write.stamp.timestamp <= stored.newestCompacted {
+            return .olderThanCompacted
         }
         stored.put(write)
         stored.accepted.note(write.stamp)

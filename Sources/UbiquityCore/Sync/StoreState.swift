@@ -8,16 +8,16 @@ package struct StoreState: Hashable, Sendable {
     /// The greatest timestamp accepted within the limit of the server's own clock.
     package var newest = HybridTimestamp.zero
     /// The greatest timestamp of a dropped tombstone.
-    package var newestForgotten = HybridTimestamp.zero
-    /// The weight of the remaining tombstones, see ``ForgettingRule/Deletion``.
+    package var newestCompacted = HybridTimestamp.zero
+    /// The weight of the remaining tombstones, see ``CompactionRule/Tombstone``.
     package var deletions = 0
-    package var accepted = AcceptedTimes()
-    /// All tombstones up to this timestamp have been dropped. ``newestForgotten`` may be later: a
+    package var accepted = VersionVector()
+    /// All tombstones up to this timestamp have been dropped. ``newestCompacted`` may be later: a
     /// deletion made offline arrives late, and its tombstone is kept from then on.
     package var horizon = HybridTimestamp.zero
     /// The number of stored increments of folded counts.
     package var folded = 0
-    package var foldsForgotten = FoldHorizon()
+    package var foldsCompacted = FoldHorizon()
 
     package struct Admitted: Hashable, Sendable {
         /// The records to store under the revision of ``position``; empty if there is nothing to
@@ -34,19 +34,19 @@ package struct StoreState: Hashable, Sendable {
     package init() {}
 
     package init(
-        lineage: Lineage, usage: Usage, newest: HybridTimestamp, newestForgotten: HybridTimestamp,
-        deletions: Int, accepted: AcceptedTimes, horizon: HybridTimestamp, folded: Int,
-        foldsForgotten: FoldHorizon
+        lineage: Lineage, usage: Usage, newest: HybridTimestamp, newestCompacted: HybridTimestamp,
+        deletions: Int, accepted: VersionVector, horizon: HybridTimestamp, folded: Int,
+        foldsCompacted: FoldHorizon
     ) {
         self.lineage = lineage
         self.usage = usage
         self.newest = newest
-        self.newestForgotten = newestForgotten
+        self.newestCompacted = newestCompacted
         self.deletions = deletions
         self.accepted = accepted
         self.horizon = horizon
         self.folded = folded
-        self.foldsForgotten = foldsForgotten
+        self.foldsCompacted = foldsCompacted
     }
 
     /// - Parameters:
@@ -59,10 +59,10 @@ package struct StoreState: Hashable, Sendable {
         by admission: PushAdmission, in epoch: UInt64
     ) throws(ClockAhead) -> Admitted {
         let stored = PushAdmission.Stored(
-            records: records, usage: usage, newest: newest, newestForgotten: newestForgotten,
+            records: records, usage: usage, newest: newest, newestCompacted: newestCompacted,
             accepted: accepted,
             folds: PushAdmission.Folds(
-                increments: known, forgotten: foldsForgotten, lineage: lineage, epoch: epoch))
+                increments: known, compacted: foldsCompacted, lineage: lineage, epoch: epoch))
         let decision = try admission.decide(push, on: stored)
         var span: Lineage.Span?
         accepted = decision.accepted
@@ -81,25 +81,25 @@ package struct StoreState: Hashable, Sendable {
 
     /// Records that the tombstones up to a revision have been dropped.
     /// - Parameter known: All tombstones before that.
-    package mutating func forget(
-        through revision: Int64, of known: [ForgettingRule.Deletion]
+    package mutating func compact(
+        through revision: Int64, of known: [CompactionRule.Tombstone]
     ) {
         let kept = known.filter { $0.revision > revision }
         deletions = kept.reduce(0) { $0 + $1.weight }
-        newestForgotten = known.lazy.filter { $0.revision <= revision }.map(\.timestamp)
-            .reduce(newestForgotten, max)
-        lineage.forgottenRevision = max(lineage.forgottenRevision, revision)
+        newestCompacted = known.lazy.filter { $0.revision <= revision }.map(\.timestamp)
+            .reduce(newestCompacted, max)
+        lineage.compactedRevision = max(lineage.compactedRevision, revision)
         let oldest = kept.map(\.timestamp).min()
-        horizon = oldest.map { min(newestForgotten, $0.previous) } ?? newestForgotten
+        horizon = oldest.map { min(newestCompacted, $0.previous) } ?? newestCompacted
     }
 
     /// Records that the increments up to a revision have been dropped.
     /// - Parameter increments: The timestamps of the dropped ones.
-    package mutating func forgetFolded(_ increments: [HybridTimestamp], through revision: Int64) {
+    package mutating func compactFolded(_ increments: [HybridTimestamp], through revision: Int64) {
         folded -= increments.count
-        foldsForgotten = FoldHorizon(
-            timestamp: increments.reduce(foldsForgotten.timestamp, max),
-            revision: max(foldsForgotten.revision, revision))
+        foldsCompacted = FoldHorizon(
+            timestamp: increments.reduce(foldsCompacted.timestamp, max),
+            revision: max(foldsCompacted.revision, revision))
     }
 
     private mutating func keepHorizon(below writes: [Record]) {
@@ -112,7 +112,7 @@ package struct StoreState: Hashable, Sendable {
         writes.reduce(0) { sum, write in
             let wasDeleted = old[write.key]?.content == .deleted
             guard wasDeleted != (write.content == .deleted) else { return sum }
-            let weight = ForgettingRule.Deletion.weight(of: write.key)
+            let weight = CompactionRule.Tombstone.weight(of: write.key)
             return wasDeleted ? sum - weight : sum + weight
         }
     }

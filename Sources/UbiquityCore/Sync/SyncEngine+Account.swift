@@ -53,7 +53,7 @@ extension SyncEngine {
         next.requestsMade = requestsMade
         next.finished = finished
         next.notices = notices
-        next.tellsOwnWrites = tellsOwnWrites
+        next.notifiesOwnWrites = notifiesOwnWrites
         next.adoptPolicies(of: self)
         let (old, new) = (values, next.values)
         let changed = Set(old.keys).union(new.keys).filter { old[$0] != new[$0] }

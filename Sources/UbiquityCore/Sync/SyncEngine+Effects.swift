@@ -92,7 +92,7 @@ extension SyncEngine {
     /// The uptime in milliseconds at which time alone makes something possible; nil means never.
     package var nextWake: Int64? {
         [
-            saveRetryAt, linkRetryAt, pushAt, pollAt, lagEndsAt, leaderWatch.lookAt, notices.wake,
+            saveRetryAt, linkRetryAt, pushAt, pollAt, lagEndsAt, leaderMonitor.lookAt, notices.wake,
         ].compactMap(\.self).min()
     }
 }

@@ -29,10 +29,10 @@ struct Retry: Hashable, Sendable {
 }
 
 /// The reason a device downloads the whole store.
-enum WholeCause: Hashable, Sendable {
+enum SnapshotReason: Hashable, Sendable {
     case firstSync
     /// Tombstones since the cursor have been dropped: what the server does not have was deleted.
-    case forgotten
+    case compacted
     /// The server has another history: it is offered everything that it lacks or has in an older
     /// version.
     case otherHistory
@@ -53,7 +53,7 @@ extension SyncEngine {
         return switch link {
         case .waiting(let retry): retry.at
         // The time at which polling begins.
-        case .connecting where polling == nil: streamSignAt + Self.streamPatienceMilliseconds
+        case .connecting where polling == nil: streamHeartbeatAt + Self.streamPatienceMilliseconds
         case .idle, .connecting, .live: nil
         }
     }
@@ -67,7 +67,7 @@ extension SyncEngine {
         switch link {
         case .idle: return open(at: now)
         case .waiting(let retry) where retry.at <= now.uptime: return open(at: now)
-        case .connecting where streamSignAt + Self.streamPatienceMilliseconds <= now.uptime:
+        case .connecting where streamHeartbeatAt + Self.streamPatienceMilliseconds <= now.uptime:
             beginPolling(at: now.uptime)
             return nil
         case .live:
@@ -84,7 +84,7 @@ extension SyncEngine {
         link = .connecting(stream: streamsOpened, fetch: fetchesStarted)
         streamSentAt = now
         streamHeardAt = nil
-        streamSignAt = now.uptime
+        streamHeartbeatAt = now.uptime
         isStreamStale = false
         let cursor = cursorToResumeFrom()
         if !isReached { meta.link.state = .connecting }
@@ -95,11 +95,11 @@ extension SyncEngine {
     /// Nil if the whole store is needed.
     mutating func cursorToResumeFrom() -> Cursor? {
         if !meta.hasCompletedFirstSync {
-            wholeCause = .firstSync
-        } else if meta.cursor == nil, wholeCause == nil {
-            wholeCause = .forgotten
+            snapshotReason = .firstSync
+        } else if meta.cursor == nil, snapshotReason == nil {
+            snapshotReason = .compacted
         }
-        return wholeCause == nil ? meta.cursor : nil
+        return snapshotReason == nil ? meta.cursor : nil
     }
 
     /// Ends the stream from this side. A new one is opened when needed.
@@ -113,7 +113,7 @@ extension SyncEngine {
     mutating func lead(_ leads: Bool, at now: ClockReading) {
         guard leads != isLeading else { return }
         isLeading = leads
-        leaderWatch = LeaderWatch()
+        leaderMonitor = LeaderMonitor()
         if leads {
             post(Notice(.serverChange, finalizeStamps(at: now)))
             takeOverRequests()
@@ -124,7 +124,7 @@ extension SyncEngine {
 
     mutating func received(_ message: StreamMessage, on stream: Int, at now: ClockReading) {
         guard stream == link.stream else { return }
-        streamSignAt = now.uptime
+        streamHeartbeatAt = now.uptime
         streamHeardAt = streamHeardAt ?? now
         if isStreamStale {
             hangUp = stream
@@ -157,7 +157,7 @@ extension SyncEngine {
         _ cursor: Cursor, _ config: ServerConfig, at now: ClockReading
     ) {
         guard case .connecting(let stream, let fetch) = link else { return }
-        guard wholeCause == nil else {
+        guard snapshotReason == nil else {
             closeLink()
             wait(backoff.fail(using: &random), at: now)
             setLink(.waiting, error: "the server did not send the store")
@@ -171,7 +171,7 @@ extension SyncEngine {
         endPolling()
         meta.cursor = cursor
         post(Notice(.serverChange, pass(cursor)))
-        unsettle(before: .max)
+        unacknowledge(before: .max)
         adopt(config, at: now)
         meta.link.lastSync = clock.milliseconds(at: now)
         setLink(.connected)
@@ -206,8 +206,8 @@ extension SyncEngine {
         streamLag = nil
         if wasLive { pullInFlight = nil }
         let failure = failure ?? LinkFailure(.unreachable, "the server ended the stream")
-        if case .cursorGone(let isOtherHistory) = failure.kind, wholeCause == nil {
-            wholeCause = isOtherHistory ? .otherHistory : .forgotten
+        if case .cursorGone(let isOtherHistory) = failure.kind, snapshotReason == nil {
+            snapshotReason = isOtherHistory ? .otherHistory : .compacted
             return
         }
         waitAfter(failure, at: now)

@@ -23,7 +23,7 @@ extension SyncEngine {
 
     /// Whether a run must continue under another name: either it has counted more often under the
     /// key than its keeper knows, who then has an older copy, or its count was deleted.
-    package func hasCounted(moreThan count: KeptCount, under key: Key) -> Bool {
+    package func hasCounted(moreThan count: ExternalCount, under key: Key) -> Bool {
         let entry = entries[key.part(count.part)]
         if case .deleted? = entry?.visible { return true }
         let known = entry?.visible?.value.flatMap { Count($0) }
@@ -32,15 +32,15 @@ extension SyncEngine {
         } ?? false
     }
 
-    /// The proposals for writes of keys with a policy. The app's base is the value that it sees.
-    func proposals(for changes: [Key: Content]) -> [Key: Proposal] {
+    /// The operations for writes of keys with a policy. The app's base is the value that it sees.
+    func operations(for changes: [Key: Content]) -> [Key: MergeOperation] {
         guard !policies.isEmpty else { return [:] }
-        var proposals: [Key: Proposal] = [:]
+        var operations: [Key: MergeOperation] = [:]
         for (key, content) in changes {
             guard let policy = policies[key] else { continue }
-            proposals[key] = Proposal(policy, from: self[key], to: content.value)
+            operations[key] = MergeOperation(policy, from: self[key], to: content.value)
         }
-        return proposals
+        return operations
     }
 
     /// Takes over the policies of the engine that this one replaces.

@@ -71,7 +71,7 @@ extension SyncEngine {
         guard let polling, pullInFlight == nil, !isLive, isSignedIn, isLeading else { return nil }
         let next = polling.next
         let at = wantsFetch ? min(next.at, next.notBefore) : next.at
-        return isStreamComing ? max(at, streamSignAt + Self.streamPatienceMilliseconds) : at
+        return isStreamComing ? max(at, streamHeartbeatAt + Self.streamPatienceMilliseconds) : at
     }
 
     private var isStreamComing: Bool {
@@ -120,7 +120,7 @@ extension SyncEngine {
         _ pull: PullInFlight, _ changes: ChangeSet, at now: ClockReading
     ) {
         guard pull.since == cursorToResumeFrom() else { return hurryPolling(at: now) }
-        guard changes.isWhole || wholeCause == nil else {
+        guard changes.isWhole || snapshotReason == nil else {
             let failure = LinkFailure(.unreachable, "the server did not send the store")
             return pollFailed(failure, at: now)
         }
@@ -133,7 +133,7 @@ extension SyncEngine {
         isStreamStale = isStreamStale || changes.cursor != meta.cursor || changes.isWhole
         if let config = changes.config { adopt(config, at: now) }
         receive(changes, stamped: shown, at: now)
-        unsettle(before: pull.number)
+        unacknowledge(before: pull.number)
         finishFetch(pull.number)
         if polling?.isWorking == false, case .waiting(let retry) = link {
             // The server responds again; a stream may work too.
@@ -160,8 +160,8 @@ extension SyncEngine {
     }
 
     private mutating func pollFailed(_ failure: LinkFailure, at now: ClockReading) {
-        if case .cursorGone(let isOtherHistory) = failure.kind, wholeCause == nil {
-            wholeCause = isOtherHistory ? .otherHistory : .forgotten
+        if case .cursorGone(let isOtherHistory) = failure.kind, snapshotReason == nil {
+            snapshotReason = isOtherHistory ? .otherHistory : .compacted
             return hurryPolling(at: now)
         }
         if polling?.isWorking ?? false { polling?.pauses.succeed() }
@@ -188,7 +188,7 @@ extension SyncEngine {
     /// When a silent live stream that lags behind the server counts as broken.
     var lagEndsAt: Int64? {
         guard isLive, let streamLag else { return nil }
-        return max(streamLag.noticedAt, streamSignAt) + Self.lagMilliseconds
+        return max(streamLag.noticedAt, streamHeartbeatAt) + Self.lagMilliseconds
     }
 
     mutating func breakStream(_ failure: LinkFailure, at now: ClockReading) {

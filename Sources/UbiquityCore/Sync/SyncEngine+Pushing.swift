@@ -24,7 +24,7 @@ struct TooLarge: Hashable, Sendable {
 /// the stream brings as one. And a server restored from a copy just before the answer would never
 /// be told of a write that this device considers confirmed, because it resumes from the stream's
 /// older cursor.
-struct SettledWrite: Hashable, Sendable {
+struct AcknowledgedWrite: Hashable, Sendable {
     var write: Record
     var transaction: UInt64
     var held: Record
@@ -87,7 +87,7 @@ extension SyncEngine {
         let measured = measureClock(answer.serverMilliseconds, sentAt: inFlight.sentAt, at: now)
         post(Notice(.serverChange, measured))
         var withdrawn: Set<Key> = []
-        var forgotten: Set<Key> = []
+        var compacted: Set<Key> = []
         var refused: [Key: Refusal] = [:]
         for (transaction, result) in zip(push.transactions, answer.results) {
             switch result {
@@ -95,16 +95,16 @@ extension SyncEngine {
                 for (write, result) in zip(transaction.writes, results) {
                     guard let refusal = take(result, of: write, at: answer.cursor) else { continue }
                     refused[write.key] = refusal
-                    if withdraw(write, refusal) { forgotten.insert(write.key) }
+                    if withdraw(write, refusal) { compacted.insert(write.key) }
                 }
             case .refused(let refusal):
-                let isForgotten = refusal.code == Refusal.olderThanForgotten.code
+                let isCompacted = refusal.code == Refusal.olderThanCompacted.code
                 for write in transaction.writes {
                     refused[write.key] = refusal
-                    if !isForgotten { neverHad(write, over: transaction.had[write.key]) }
+                    if !isCompacted { neverHad(write, over: transaction.had[write.key]) }
                     guard withdraw(write, refusal) else { continue }
-                    if isForgotten {
-                        forgotten.insert(write.key)
+                    if isCompacted {
+                        compacted.insert(write.key)
                     } else {
                         withdrawn.insert(write.key)
                     }
@@ -115,12 +115,12 @@ extension SyncEngine {
             Set(push.transactions.flatMap { $0.writes.map(\.key) }), refused: refused, of: number)
         let views = entries.refreshViews().subtracting(withdrawn.map(\.whole))
         post(Notice(.quotaViolation, withdrawn))
-        post(Notice(.serverChange, views.union(forgotten.filter { !entries.hasParts($0) })))
+        post(Notice(.serverChange, views.union(compacted.filter { !entries.hasParts($0) })))
         if passedCursors.contains(answer.cursor) {
-            post(Notice(.serverChange, finishSettled { $0.cursor == answer.cursor }))
+            post(Notice(.serverChange, finishAcknowledged { $0.cursor == answer.cursor }))
         }
         // A stream that went live since may come from a server restored after the answer.
-        if isLive, inFlight.streamsOpened < streamsOpened { unsettle(before: .max) }
+        if isLive, inFlight.streamsOpened < streamsOpened { unacknowledge(before: .max) }
     }
 
     /// - Parameter cursor: The server's cursor at the answer.
@@ -129,23 +129,23 @@ extension SyncEngine {
         _ result: WriteResult, of write: Record, at cursor: Cursor
     ) -> Refusal? {
         switch result {
-        case .applied: settle(write, held: write, at: cursor)
-        case .superseded(let later): settle(write, held: later, at: cursor)
-        case .olderThanForgotten where write.content == .deleted:
+        case .applied: acknowledge(write, held: write, at: cursor)
+        case .superseded(let later): acknowledge(write, held: later, at: cursor)
+        case .olderThanCompacted where write.content == .deleted:
             // The server has nothing to delete; this device has, until the stream brings the
             // change.
-            settle(write, held: write, at: cursor)
-        case .olderThanForgotten: return .olderThanForgotten
+            acknowledge(write, held: write, at: cursor)
+        case .olderThanCompacted: return .olderThanCompacted
         }
         return nil
     }
 
-    private mutating func settle(_ write: Record, held: Record, at cursor: Cursor) {
+    private mutating func acknowledge(_ write: Record, held: Record, at cursor: Cursor) {
         guard let pending = entries[write.key]?.pending else { return }
         if pending.record == write {
-            entries.update(write.key, saves: false) { $0.isSettled = true }
+            entries.update(write.key, saves: false) { $0.isAcknowledged = true }
         }
-        settledWrites[write.key] = SettledWrite(
+        acknowledgedWrites[write.key] = AcknowledgedWrite(
             write: write, transaction: pending.transaction, held: held, cursor: cursor,
             fetch: fetchesStarted)
     }
@@ -159,22 +159,24 @@ extension SyncEngine {
             streamLag = nil
             fetchesFinished = max(fetchesFinished, lag.fetch)
         }
-        return finishSettled { $0.cursor == cursor }
+        return finishAcknowledged { $0.cursor == cursor }
     }
 
     /// Replaces acknowledged writes by the server's records where everything committed before the
     /// answer is here. Usually the stream has already brought them, but it does not bring a
     /// deletion if it began with the whole store.
     /// - Returns: The keys of which the app sees a different value now.
-    private mutating func finishSettled(where hasAll: (SettledWrite) -> Bool) -> Set<Key> {
+    private mutating func finishAcknowledged(where hasAll: (AcknowledgedWrite) -> Bool) -> Set<Key>
+    {
         var changed: Set<Key> = []
-        for (key, settled) in settledWrites where hasAll(settled) {
-            settledWrites[key] = nil
-            guard let entry = entries[key], entry.isSettled, entry.pending?.record == settled.write
+        for (key, acknowledged) in acknowledgedWrites where hasAll(acknowledged) {
+            acknowledgedWrites[key] = nil
+            guard let entry = entries[key], entry.isAcknowledged,
+                entry.pending?.record == acknowledged.write
             else { continue }
             let isChanged = entries.update(key) { entry in
                 entry.dropPending()
-                entry.merge(settled.held)
+                entry.merge(acknowledged.held)
             }
             if isChanged { changed.insert(key) }
         }
@@ -185,11 +187,11 @@ extension SyncEngine {
     /// it: the server no longer has it, or it was a deletion. The same goes for writes acknowledged
     /// while a stream was being opened, because it may begin beyond the answer's cursor and never
     /// reach it.
-    mutating func unsettle(before fetch: Int) {
-        for (key, settled) in settledWrites where settled.fetch < fetch {
-            settledWrites[key] = nil
-            guard entries[key]?.isSettled ?? false else { continue }
-            entries.update(key, saves: false) { $0.isSettled = false }
+    mutating func unacknowledge(before fetch: Int) {
+        for (key, acknowledged) in acknowledgedWrites where acknowledged.fetch < fetch {
+            acknowledgedWrites[key] = nil
+            guard entries[key]?.isAcknowledged ?? false else { continue }
+            entries.update(key, saves: false) { $0.isAcknowledged = false }
             awaitAgain(key)
         }
     }
@@ -206,14 +208,14 @@ extension SyncEngine {
     /// - Returns: Whether the write was still there to withdraw.
     private mutating func withdraw(_ write: Record, _ refusal: Refusal) -> Bool {
         guard entries[write.key]?.pending?.record == write else { return false }
-        let settled = settledWrites[write.key]
+        let acknowledged = acknowledgedWrites[write.key]
         entries.update(write.key) { entry in
             entry.dropPending()
             // The previous write is on the server, and the stream has not brought it.
-            guard let settled, settled.write != write else { return }
+            guard let acknowledged, acknowledged.write != write else { return }
             entry.pending = PendingWrite(
-                record: settled.write, transaction: settled.transaction)
-            entry.isSettled = true
+                record: acknowledged.write, transaction: acknowledged.transaction)
+            entry.isAcknowledged = true
             entry.dropPendingIfBeaten()
         }
         refusedUnsaved.append(RefusedWrite(record: write, refusal: refusal))
@@ -298,7 +300,9 @@ extension SyncEngine {
         }
         // Including records that the stream has not brought and whose author has written again
         // meanwhile.
-        for settled in settledWrites.values { clock.observe(settled.held.stamp.timestamp) }
+        for acknowledged in acknowledgedWrites.values {
+            clock.observe(acknowledged.held.stamp.timestamp)
+        }
         // A transaction gets one stamp, in the order in which it was written.
         var stamps: [Stamp: HybridTimestamp] = [:]
         let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp })

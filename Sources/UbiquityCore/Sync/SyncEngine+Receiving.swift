@@ -15,13 +15,13 @@ extension SyncEngine {
         }
         if changes.isWhole {
             reason = meta.hasCompletedFirstSync ? .serverChange : .initialSync
-            changed = takeWhole(changes)
+            changed = takeSnapshot(changes)
         } else {
             reason = .serverChange
             changed = merge(changes.records, areNews: true)
         }
         dropTombstones(before: changes.horizon)
-        dropTombstones(beyond: intake.deletionsMax)
+        dropTombstones(beyond: intake.tombstonesMax)
         meta.cursor = changes.cursor
         meta.link.lastSync = clock.milliseconds(at: now)
         isMetaUnsaved = true
@@ -47,7 +47,9 @@ extension SyncEngine {
     func refusal(of answer: PushAnswer) -> LinkFailure? {
         let superseding = answer.superseding
         guard !superseding.isEmpty else { return nil }
-        return refusal(of: settledWrites.values.map(\.held) + superseding, from: entries.agreed) {
+        return refusal(
+            of: acknowledgedWrites.values.map(\.held) + superseding, from: entries.agreed
+        ) {
             entries[$0]?.confirmed
         }
     }
@@ -89,13 +91,13 @@ extension SyncEngine {
     }
 
     /// Takes over the server's whole store.
-    private mutating func takeWhole(_ changes: ChangeSet) -> Set<Key> {
-        let cause = wholeCause ?? .forgotten
-        wholeCause = nil
-        unsettle(before: .max)
+    private mutating func takeSnapshot(_ changes: ChangeSet) -> Set<Key> {
+        let cause = snapshotReason ?? .compacted
+        snapshotReason = nil
+        unacknowledge(before: .max)
         switch cause {
         case .firstSync: return takeFirst(changes.records)
-        case .forgotten: return takeListedOnly(changes.records)
+        case .compacted: return takeListedOnly(changes.records)
         case .otherHistory:
             // An answer still under way belongs to the old history.
             pushInFlight = nil

@@ -13,7 +13,7 @@ struct SyncRequest: Hashable, Sendable {
     /// The keys whose write was acknowledged but not brought by the stream. If a write lost, its
     /// successor is awaited, whoever wrote it and whenever. If it must be sent again, its answer is
     /// awaited again.
-    var settling: Set<Key>
+    var acknowledging: Set<Key>
     /// The keys whose write the server refused.
     var refused: Set<Key> = []
     var refusal = ""
@@ -53,7 +53,8 @@ extension SyncEngine {
         let sent = underWay.filter { entries[$0.key]?.pending?.record == $0 }.map(\.key)
         return SyncRequest(
             id: id, waiting: waiting, push: pushesSent, sent: Set(sent),
-            settling: Set(settledWrites.keys.filter(isSettled)), fetch: fetchesStarted + 1,
+            acknowledging: Set(acknowledgedWrites.keys.filter(isAcknowledged)),
+            fetch: fetchesStarted + 1,
             numbers: numbers)
     }
 
@@ -63,24 +64,24 @@ extension SyncEngine {
     ///   write meanwhile, which the server never had, the replacement is awaited.
     mutating func noteAnswered(_ keys: Set<Key>, refused: [Key: Refusal], of push: Int) {
         let replaced = Set(refused.keys.filter { entries[$0]?.waits ?? false })
-        let settled = keys.filter(isSettled)
-        let lost = settled.filter(hasLost)
+        let acknowledged = keys.filter(isAcknowledged)
+        let lost = acknowledged.filter(hasLost)
         for index in requests.indices {
             let isLater = push > requests[index].push
             let answered = requests[index].waiting.intersection(
                 isLater ? keys : keys.intersection(requests[index].sent)
             ).subtracting(replaced)
             requests[index].waiting.subtract(answered)
-            requests[index].settling.formUnion(answered.intersection(settled).union(lost))
+            requests[index].acknowledging.formUnion(answered.intersection(acknowledged).union(lost))
             note(refused.filter { answered.contains($0.key) }, of: index)
         }
     }
 
-    private func isSettled(_ key: Key) -> Bool { entries[key]?.isSettled ?? false }
+    private func isAcknowledged(_ key: Key) -> Bool { entries[key]?.isAcknowledged ?? false }
 
     /// Whether the server holds a later write than the acknowledged one.
     private func hasLost(_ key: Key) -> Bool {
-        isSettled(key) && settledWrites[key].map { $0.held != $0.write } ?? false
+        isAcknowledged(key) && acknowledgedWrites[key].map { $0.held != $0.write } ?? false
     }
 
     /// As follower: the leader has withdrawn a write, perhaps before it knew of a request for it.
@@ -110,7 +111,7 @@ extension SyncEngine {
 
     /// The acknowledged write is sent again, so its answer is awaited again.
     mutating func awaitAgain(_ key: Key) {
-        for index in requests.indices where requests[index].settling.remove(key) != nil {
+        for index in requests.indices where requests[index].acknowledging.remove(key) != nil {
             requests[index].waiting.insert(key)
         }
     }
@@ -148,7 +149,7 @@ extension SyncEngine {
         }
         meta.syncsRequested += 1
         isMetaUnsaved = true
-        leaderWatch.asked(
+        leaderMonitor.asked(
             meta.syncsRequested, at: now.uptime, takesNote: meta.syncsTaken != nil)
         return meta.syncsRequested
     }
@@ -157,9 +158,9 @@ extension SyncEngine {
     mutating func checkLeader(at now: ClockReading) {
         guard !isLeading, !requests.isEmpty else {
             asksAgain = false
-            return leaderWatch.rest()
+            return leaderMonitor.rest()
         }
-        switch leaderWatch.look(at: now.uptime, takesNote: meta.syncsTaken != nil) {
+        switch leaderMonitor.look(at: now.uptime, takesNote: meta.syncsTaken != nil) {
         case nil: break
         case .askAgain:
             asksAgain = true
@@ -187,7 +188,7 @@ extension SyncEngine {
     /// As follower: the leader has finished all requests up to a number.
     mutating func requestsAnswered(by meta: StoredMeta, at now: ClockReading) {
         guard !isLeading else { return }
-        leaderWatch.heard(max(meta.syncsTaken ?? 0, meta.syncsCompleted), at: now.uptime)
+        leaderMonitor.heard(max(meta.syncsTaken ?? 0, meta.syncsCompleted), at: now.uptime)
         finishRequests { request in
             guard let numbers = request.numbers, numbers.upperBound <= meta.syncsCompleted
             else { return nil }
@@ -201,11 +202,11 @@ extension SyncEngine {
     mutating func checkRequests() {
         guard isLeading, !requests.isEmpty else { return }
         let (waiting, fetched) = (waiting, fetchesFinished)
-        let lost = Set(settledWrites.keys.filter(hasLost))
+        let lost = Set(acknowledgedWrites.keys.filter(hasLost))
         finishRequests { request in
             let isDone =
                 request.fetch <= fetched && request.waiting.isDisjoint(with: waiting)
-                && request.settling.isDisjoint(with: lost)
+                && request.acknowledging.isDisjoint(with: lost)
             return isDone ? .some(nil) : nil
         }
     }

@@ -10,17 +10,18 @@ extension SyncEngine {
     /// - Throws: ``LimitViolation`` if the transaction does not fit. Nothing has changed then, and
     ///   a violation of the quota is also posted as a ``Notice``.
     ///
-    /// - Parameter proposals: Writes of other keys under a policy.
+    /// - Parameter operations: Writes of other keys under a policy.
     package mutating func write(
-        _ changes: [Key: Content], merging proposals: [Key: Proposal] = [:], at now: ClockReading
+        _ changes: [Key: Content], merging operations: [Key: MergeOperation] = [:],
+        at now: ClockReading
     ) throws(LimitViolation) {
-        let proposals = proposals.merging(self.proposals(for: changes)) { $1 }
-        let plain = changes.filter { proposals[$0.key] == nil }
+        let operations = operations.merging(self.operations(for: changes)) { $1 }
+        let plain = changes.filter { operations[$0.key] == nil }
         var all: [Change] = []
         if plain.contains(where: { $0.value.value != self[$0.key] }) {
             for (key, content) in plain { all += replacing(key, by: content) }
         }
-        for (key, proposal) in proposals { all += merging(proposal, into: key) }
+        for (key, operation) in operations { all += merging(operation, into: key) }
         try write(all, at: now)
     }
 
@@ -36,18 +37,18 @@ extension SyncEngine {
 
     /// A write without a policy replaces everything that its author saw.
     private func replacing(_ key: Key, by content: Content) -> [Change] {
-        let removal = entries.hasParts(key) ? entries.family(key).removal : [:]
+        let removal = entries.hasParts(key) ? entries.mergeState(key).removal : [:]
         return [Change(key: key, content: content)]
             + removal.map { Change(key: key.part($0.key), content: $0.value) }
     }
 
-    private mutating func merging(_ proposal: Proposal, into key: Key) -> [Change] {
-        guard proposal.fits else {
+    private mutating func merging(_ operation: MergeOperation, into key: Key) -> [Change] {
+        guard operation.fits else {
             misfits.insert(key)
-            return replacing(key, by: proposal.value.map(Content.value) ?? .deleted)
+            return replacing(key, by: operation.value.map(Content.value) ?? .deleted)
         }
         let changes = PartChanges(
-            proposal, into: key, of: entries.family(key), entries.resolver(of: key),
+            operation, into: key, of: entries.mergeState(key), entries.resolver(of: key),
             names: &partNames)
         let parts = changes.parts.map { Change(key: key.part($0.key), content: $0.value) }
         return parts + (changes.base.map { [Change(key: key, content: $0)] } ?? [])
@@ -64,7 +65,7 @@ extension SyncEngine {
         guard all.contains(where: { $0.content.value != entries.content($0.key) }) else { return }
         let changes = Array(all)
         let changed =
-            tellsOwnWrites ? changes.filter { $0.content.value != entries.content($0.key) } : []
+            notifiesOwnWrites ? changes.filter { $0.content.value != entries.content($0.key) } : []
         do throws(LimitViolation) {
             try checkLimits(of: changes)
         } catch {
@@ -89,7 +90,7 @@ extension SyncEngine {
                     had: entries.had(change.key)))
         }
         let merged = entries.refreshViews()
-        guard tellsOwnWrites else { return }
+        guard notifiesOwnWrites else { return }
         let plain = changed.map(\.key).filter { !entries.hasParts($0) }
         post(Notice(.ownWrite, merged.union(plain)))
     }

@@ -49,12 +49,12 @@ package struct SyncEngine: Sendable {
     /// The number of attempts since a stream was last live.
     var streamsFailed = 0
     /// When the newest stream was requested, when its first byte arrived, and when it last gave a
-    /// sign of life, by the uptime.
+    /// heartbeat, by the uptime.
     var streamSentAt: ClockReading?
     var streamHeardAt: ClockReading?
-    var streamSignAt: Int64 = 0
+    var streamHeartbeatAt: Int64 = 0
     /// The reason the next stream or poll downloads the whole store.
-    var wholeCause: WholeCause?
+    var snapshotReason: SnapshotReason?
     // Polling: SyncEngine+Polling.swift
     var polling: Polling?
     var pullInFlight: PullInFlight?
@@ -73,7 +73,7 @@ package struct SyncEngine: Sendable {
     /// that push, so what replaces its writes here must not get an earlier timestamp before a later
     /// fetch has told.
     var unknownPush: Int?
-    var settledWrites: [Key: SettledWrite] = [:]
+    var acknowledgedWrites: [Key: AcknowledgedWrite] = [:]
     /// The cursors that the stream has reached since a request was sent.
     var passedCursors: Set<Cursor> = []
     var pushBackoff = Backoff()
@@ -90,12 +90,12 @@ package struct SyncEngine: Sendable {
     var fetchesFinished = 0
     var finished: [(id: Int, failure: LinkFailure?)] = []
     /// Used as follower.
-    var leaderWatch = LeaderWatch()
+    var leaderMonitor = LeaderMonitor()
     var asksAgain = false
 
     package internal(set) var notices: NoticeQueue
     /// Whether the app's own writes are posted as well.
-    package var tellsOwnWrites = false
+    package var notifiesOwnWrites = false
     package let settings: Settings
 
     package struct Settings: Hashable, Sendable {

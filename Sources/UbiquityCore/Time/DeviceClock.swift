@@ -8,7 +8,7 @@ package struct DeviceClock: Hashable, Sendable {
     package private(set) var correction: ClockCorrection?
     /// The greatest timestamp that will not change any more: those of others, and final ones of our
     /// own.
-    package private(set) var settled = HybridTimestamp.zero
+    package private(set) var latestFinal = HybridTimestamp.zero
     /// The greatest timestamp of all, including provisional ones.
     package private(set) var latest = HybridTimestamp.zero
 
@@ -16,7 +16,7 @@ package struct DeviceClock: Hashable, Sendable {
 
     /// Observes a timestamp. Later writes will be later than it.
     package mutating func observe(_ timestamp: HybridTimestamp, isFinal: Bool = true) {
-        if isFinal { settled = max(settled, timestamp) }
+        if isFinal { latestFinal = max(latestFinal, timestamp) }
         latest = max(latest, timestamp)
     }
 
@@ -30,7 +30,7 @@ package struct DeviceClock: Hashable, Sendable {
             observe(timestamp)
             return (timestamp, nil)
         }
-        let provisional = ProvisionalStamp(madeAt: now, seen: settled)
+        let provisional = ProvisionalStamp(madeAt: now, seen: latestFinal)
         latest = timestamp
         return (timestamp, provisional)
     }
@@ -44,7 +44,7 @@ package struct DeviceClock: Hashable, Sendable {
     /// about to become final.
     package mutating func adopt(_ correction: ClockCorrection?, at now: ClockReading) {
         self.correction = correction
-        if correction?.isExact(at: now) == true { latest = settled }
+        if correction?.isExact(at: now) == true { latest = latestFinal }
     }
 
     /// The time of a write, by its final stamp if that is known.
@@ -102,8 +102,8 @@ package struct DeviceClock: Hashable, Sendable {
             previous = max(made(stamp, correction, at: now), previous.next)
             result[old] = previous
         }
-        settled = max(settled, previous)
-        latest = settled
+        latestFinal = max(latestFinal, previous)
+        latest = latestFinal
         return result
     }
 

@@ -9,16 +9,16 @@ package struct JSONText {
     private var place = 0
 
     /// - Returns: Nil for a null.
-    /// - Throws: ``NotJSON``, also for containers nested deeper than
+    /// - Throws: ``JSONError``, also for containers nested deeper than
     ///   ``PropertyListValue/depthMax``.
     package static func value(
         of bytes: some Sequence<UInt8>
-    ) throws(NotJSON) -> PropertyListValue? {
+    ) throws(JSONError) -> PropertyListValue? {
         var text = JSONText(bytes: Array(bytes))
         if text.bytes.starts(with: byteOrderMark) { text.place = byteOrderMark.count }
         let value = try text.value(depth: 1)
         text.skipSpace()
-        guard text.place == text.bytes.count else { throw NotJSON() }
+        guard text.place == text.bytes.count else { throw JSONError() }
         return value
     }
 
@@ -26,8 +26,8 @@ package struct JSONText {
 
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
-    private mutating func value(depth: Int) throws(NotJSON) -> PropertyListValue? {
-        guard depth <= PropertyListValue.depthMax else { throw NotJSON() }
+    private mutating func value(depth: Int) throws(JSONError) -> PropertyListValue? {
+        guard depth <= PropertyListValue.depthMax else { throw JSONError() }
         skipSpace()
         switch peek {
         case UInt8(ascii: "{"): return .dictionary(try members(depth))
@@ -51,21 +51,21 @@ package struct JSONText {
     /// If a name occurs twice, the first one counts.
     private mutating func members(
         _ depth: Int
-    ) throws(NotJSON) -> [ExactString: PropertyListValue] {
+    ) throws(JSONError) -> [ExactString: PropertyListValue] {
         var members: [ExactString: PropertyListValue] = [:]
-        try items(of: "{", "}") { text throws(NotJSON) in
+        try items(of: "{", "}") { text throws(JSONError) in
             let name = ExactString(try text.string())
             text.skipSpace()
-            guard text.take(":") else { throw NotJSON() }
+            guard text.take(":") else { throw JSONError() }
             let value = try text.value(depth: depth + 1)
             if members[name] == nil { members[name] = value }
         }
         return members
     }
 
-    private mutating func elements(_ depth: Int) throws(NotJSON) -> [PropertyListValue] {
+    private mutating func elements(_ depth: Int) throws(JSONError) -> [PropertyListValue] {
         var elements: [PropertyListValue] = []
-        try items(of: "[", "]") { text throws(NotJSON) in
+        try items(of: "[", "]") { text throws(JSONError) in
             if let value = try text.value(depth: depth + 1) { elements.append(value) }
         }
         return elements
@@ -73,8 +73,8 @@ package struct JSONText {
 
     private mutating func items(
         of start: Unicode.Scalar, _ end: Unicode.Scalar,
-        _ item: (inout JSONText) throws(NotJSON) -> Void
-    ) throws(NotJSON) {
+        _ item: (inout JSONText) throws(JSONError) -> Void
+    ) throws(JSONError) {
         try expect(start)
         skipSpace()
         if take(end) { return }
@@ -88,7 +88,7 @@ package struct JSONText {
 
     // MARK: - Strings and numbers
 
-    private mutating func string() throws(NotJSON) -> String {
+    private mutating func string() throws(JSONError) -> String {
         try expect("\"")
         var content: [UInt8] = []
         while true {
@@ -96,18 +96,18 @@ package struct JSONText {
             switch byte {
             case UInt8(ascii: "\""):
                 guard let string = String(validating: content, as: UTF8.self) else {
-                    throw NotJSON()
+                    throw JSONError()
                 }
                 return string
             case UInt8(ascii: "\\"): content += String(try escaped()).utf8
-            case 0..<0x20: throw NotJSON()
+            case 0..<0x20: throw JSONError()
             default: content.append(byte)
             }
         }
     }
 
     /// The character after a backslash.
-    private mutating func escaped() throws(NotJSON) -> Character {
+    private mutating func escaped() throws(JSONError) -> Character {
         switch Unicode.Scalar(try next()) {
         case "\"": "\""
         case "\\": "\\"
@@ -118,28 +118,28 @@ package struct JSONText {
         case "r": "\r"
         case "t": "\t"
         case "u": Character(try scalar())
-        default: throw NotJSON()
+        default: throw JSONError()
         }
     }
 
     /// A scalar above 16 bits is written as two escapes.
-    private mutating func scalar() throws(NotJSON) -> Unicode.Scalar {
+    private mutating func scalar() throws(JSONError) -> Unicode.Scalar {
         var number = try unit()
         if (0xD800..<0xDC00).contains(number) {
             try word("\\u")
             let low = try unit()
-            guard (0xDC00..<0xE000).contains(low) else { throw NotJSON() }
+            guard (0xDC00..<0xE000).contains(low) else { throw JSONError() }
             number = 0x1_0000 + (number - 0xD800) << 10 + (low - 0xDC00)
         }
-        guard let scalar = Unicode.Scalar(number) else { throw NotJSON() }
+        guard let scalar = Unicode.Scalar(number) else { throw JSONError() }
         return scalar
     }
 
-    private mutating func unit() throws(NotJSON) -> UInt32 {
+    private mutating func unit() throws(JSONError) -> UInt32 {
         var unit: UInt32 = 0
         for _ in 0..<4 {
             guard let digit = Character(Unicode.Scalar(try next())).hexDigitValue else {
-                throw NotJSON()
+                throw JSONError()
             }
             unit = unit << 4 | UInt32(digit)
         }
@@ -147,7 +147,7 @@ package struct JSONText {
     }
 
     /// 1.0 is an integer too, because JSON does not distinguish them.
-    private mutating func number() throws(NotJSON) -> PropertyListValue {
+    private mutating func number() throws(JSONError) -> PropertyListValue {
         let start = place
         _ = take("-")
         if !take("0") { try digits() }
@@ -158,23 +158,23 @@ package struct JSONText {
         }
         let text = String(decoding: bytes[start..<place], as: UTF8.self)
         if let integer = Int64(text) { return .integer(integer) }
-        guard let real = Double(text), real.isFinite else { throw NotJSON() }
+        guard let real = Double(text), real.isFinite else { throw JSONError() }
         return Int64(exactly: real).map(PropertyListValue.integer) ?? .real(real)
     }
 
     /// At least one.
-    private mutating func digits() throws(NotJSON) {
+    private mutating func digits() throws(JSONError) {
         let start = place
         while let peek, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(peek) { place += 1 }
-        guard place > start else { throw NotJSON() }
+        guard place > start else { throw JSONError() }
     }
 
     // MARK: - Bytes
 
     private var peek: UInt8? { place < bytes.count ? bytes[place] : nil }
 
-    private mutating func next() throws(NotJSON) -> UInt8 {
-        guard let peek else { throw NotJSON() }
+    private mutating func next() throws(JSONError) -> UInt8 {
+        guard let peek else { throw JSONError() }
         place += 1
         return peek
     }
@@ -189,16 +189,16 @@ package struct JSONText {
         return true
     }
 
-    private mutating func expect(_ scalar: Unicode.Scalar) throws(NotJSON) {
-        guard take(scalar) else { throw NotJSON() }
+    private mutating func expect(_ scalar: Unicode.Scalar) throws(JSONError) {
+        guard take(scalar) else { throw JSONError() }
     }
 
-    private mutating func word(_ word: String) throws(NotJSON) {
+    private mutating func word(_ word: String) throws(JSONError) {
         for scalar in word.unicodeScalars { try expect(scalar) }
     }
 }
 
 /// The text is not JSON.
-package struct NotJSON: Error, Hashable, Sendable, CustomStringConvertible {
+package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String { "it is no JSON" }
 }

@@ -11,26 +11,26 @@ final class Authenticator: Sendable {
     private struct Known {
         var devices: [SecretHash: DeviceRights] = [:]
         /// Counts removals. A look-up that began before one must not put its result into the cache.
-        var forgettings = 0
+        var generation = 0
     }
 
     private let known = Mutex(Known())
     private let storage: any ServerStorage
     private let threads: BlockingThreads
     private let operatorHash: SecretHash
-    private let sightings: SightingLog
+    private let lastSeen: LastSeenBuffer
 
     /// The cache is emptied when it exceeds this size.
     private static let rememberedMax = 65_536
 
     init(
         storage: any ServerStorage, threads: BlockingThreads, operatorHash: SecretHash,
-        sightings: SightingLog
+        lastSeen: LastSeenBuffer
     ) {
         self.storage = storage
         self.threads = threads
         self.operatorHash = operatorHash
-        self.sightings = sightings
+        self.lastSeen = lastSeen
     }
 
     /// - Parameter credential: Nil if the request has none.
@@ -43,18 +43,18 @@ final class Authenticator: Sendable {
         guard credential.hasPrefix(Secret.devicePrefix), let rights = try await find(hash) else {
             return .stranger
         }
-        sightings.see(rights.name)
+        lastSeen.see(rights.reference)
         return .device(rights)
     }
 
     private func find(_ hash: SecretHash) async throws -> DeviceRights? {
-        let (found, forgettings) = known.withLock { ($0.devices[hash], $0.forgettings) }
+        let (found, generation) = known.withLock { ($0.devices[hash], $0.generation) }
         if let found { return found }
         let storage = storage
         let rights = try await threads.run { try storage.device(credential: hash)?.rights }
         guard let rights else { return nil }
         known.withLock { known in
-            guard known.forgettings == forgettings else { return }
+            guard known.generation == generation else { return }
             if known.devices.count >= Self.rememberedMax { known.devices.removeAll() }
             known.devices[hash] = rights
         }
@@ -62,20 +62,20 @@ final class Authenticator: Sendable {
     }
 
     /// Call after the storage has revoked the device.
-    func forget(_ device: DeviceName) { forget { $0.name == device } }
+    func invalidate(_ device: DeviceReference) { invalidate { $0.reference == device } }
 
     /// Call after the storage has erased the account.
-    func forget(_ account: AccountID) { forget { $0.account == account } }
+    func invalidate(_ account: AccountID) { invalidate { $0.account == account } }
 
-    private func forget(_ isGone: (DeviceRights) -> Bool) {
+    private func invalidate(_ isGone: (DeviceRights) -> Bool) {
         known.withLock { known in
             known.devices = known.devices.filter { !isGone($0.value) }
-            known.forgettings += 1
+            known.generation += 1
         }
     }
 
     /// Empties the cache.
-    func forgetAll() {
-        known.withLock { $0 = Known(forgettings: $0.forgettings + 1) }
+    func invalidateAll() {
+        known.withLock { $0 = Known(generation: $0.generation + 1) }
     }
 }

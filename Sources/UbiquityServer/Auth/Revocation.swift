@@ -7,13 +7,13 @@ struct Revocation: Sendable {
     let authenticator: Authenticator
     let hub: PushHub
 
-    func revoked(_ device: DeviceName) {
-        authenticator.forget(device)
+    func revoked(_ device: DeviceReference) {
+        authenticator.invalidate(device)
         hub.end { $0.device == device }
     }
 
     func erased(_ account: AccountID) {
-        authenticator.forget(account)
+        authenticator.invalidate(account)
         hub.end { $0.device.account == account }
     }
 

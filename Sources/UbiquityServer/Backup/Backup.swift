@@ -19,13 +19,13 @@ package struct Backup: Sendable {
     ///     complete, checked and flushed.
     ///   - replaces: Whether an existing file is replaced.
     ///   - secondsMax: The time after which copying is given up.
-    /// - Throws: ``BackupError``, ``FileDraftError``, ``ServerStartError``; there is no copy then.
+    /// - Throws: ``BackupError``, ``AtomicFileError``, ``ServerStartError``; there is no copy then.
     package init(
         of dataFolder: String, to output: String, replaces: Bool, secondsMax: Double
     ) throws {
         let folder = DataFolder(path: dataFolder)
         try folder.requireServerData(R_OK)
-        let draft = try FileDraft(path: output, replaces: replaces)
+        let draft = try AtomicFile(path: output, replaces: replaces)
         try Self.copy(folder.databasePath, to: draft, secondsMax: secondsMax)
         let copy = try BackupFile(draft.draftPath)
         try draft.finish()
@@ -33,7 +33,7 @@ package struct Backup: Sendable {
     }
 
     /// A log beside the database is part of it.
-    static func copy(_ database: String, to draft: FileDraft, secondsMax: Double) throws {
+    static func copy(_ database: String, to draft: AtomicFile, secondsMax: Double) throws {
         do {
             let queue = try DatabaseQueue(path: database, configuration: BackupFile.configuration)
             let watchdog = DispatchWorkItem { queue.interrupt() }

@@ -25,7 +25,7 @@ package struct Restoration: Sendable {
     ///   - replaces: Whether an existing database may be replaced.
     ///   - signsOutDevices: Whether every device must sign in again. Otherwise, devices that were
     ///     signed out after the copy was made are signed in again.
-    /// - Throws: ``BackupError``, ``FileDraftError``, ``ServerStartError``; the folder's database
+    /// - Throws: ``BackupError``, ``AtomicFileError``, ``ServerStartError``; the folder's database
     ///   is unchanged then.
     package init(
         of file: String, into dataFolder: String, replaces: Bool, signsOutDevices: Bool
@@ -39,7 +39,7 @@ package struct Restoration: Sendable {
         guard replaces || !folder.hasServerData else {
             throw BackupError.hasData(folder: folder.path)
         }
-        let draft = try FileDraft(path: folder.databasePath, replaces: true)
+        let draft = try AtomicFile(path: folder.databasePath, replaces: true)
         try Backup.copy(backup.path, to: draft, secondsMax: Self.copyingSecondsMax)
         devices = try Self.prepare(draft.draftPath, signsOutDevices: signsOutDevices)
         accounts = try BackupFile(draft.draftPath).accounts
@@ -103,7 +103,7 @@ package struct Restoration: Sendable {
         guard link(database, old) == 0 || rename(database, old) == 0 else {
             throw BackupError.notMade(path: old, reason: DataFolder.systemReason())
         }
-        FileDraft.flushFolder(of: database)
+        AtomicFile.flushFolder(of: database)
         return old
     }
 

@@ -15,7 +15,7 @@ final class Edge: Sendable {
     let metrics: ServerMetrics
     /// Nil for plain HTTP.
     let tls: TLSIdentity?
-    let census: ConnectionCensus
+    let connectionCounter: ConnectionCounter
     let proxies: TrustedProxies
     let hosts: HostRule
     /// The data in connections that waits to be read by the other side.
@@ -36,7 +36,7 @@ final class Edge: Sendable {
             names: settings.hostNames,
             isReachedByOthers: !PlainHTTPRule.isLoopback(settings.host)
                 || !settings.trustedProxies.isEmpty)
-        census = ConnectionCensus(
+        connectionCounter = ConnectionCounter(
             max: settings.connectionsMax, perAddressMax: settings.connectionsPerAddressMax,
             proxies: proxies)
         answers = ByteBudget(max: settings.answersBytesMax)

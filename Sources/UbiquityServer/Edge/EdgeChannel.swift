@@ -19,7 +19,7 @@ struct EdgeChannel: ServerChildChannel {
     struct Connection: ServerChildChannelValue {
         var parts: Parts
         var http: HTTP1Channel
-        var entry: ConnectionCensus.Entry
+        var entry: ConnectionCounter.Entry
         var channel: any Channel { parts.channel }
     }
 
@@ -28,15 +28,15 @@ struct EdgeChannel: ServerChildChannel {
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Connection> {
         let address = channel.remoteIPAddress
-        let entry = edge.census.enter(address)
+        let entry = edge.connectionCounter.enter(address)
         edge.metrics.connected()
-        channel.closeFuture.whenComplete { [edge] _ in edge.census.leave(address) }
+        channel.closeFuture.whenComplete { [edge] _ in edge.connectionCounter.leave(address) }
         // A socket that rejects the option works all the same.
         _ = channel.setOption(
             .socketOption(.so_sndbuf), value: SocketOptionValue(Edge.sendBufferBytes))
         return channel.eventLoop.makeCompletedFuture {
             let rules = entry == .welcome ? edge.requestRules : edge.refusalRules
-            let requests = RequestWatch(edge, rules, now: channel.eventLoop.milliseconds)
+            let requests = RequestLimitHandler(edge, rules, now: channel.eventLoop.milliseconds)
             try addHandlers(to: channel, requests)
             return http(requests, on: channel.eventLoop)
         }.flatMap { http in
@@ -44,22 +44,22 @@ struct EdgeChannel: ServerChildChannel {
                 let pipeline = channel.pipeline.syncOperations
                 let decoder = try pipeline.handler(
                     type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-                try pipeline.addHandler(HeadWatch(edge.hosts), position: .after(decoder))
+                try pipeline.addHandler(RequestHeadHandler(edge.hosts), position: .after(decoder))
                 return Connection(parts: parts, http: http, entry: entry)
             }
         }
     }
 
-    private func addHandlers(to channel: any Channel, _ requests: RequestWatch) throws {
+    private func addHandlers(to channel: any Channel, _ requests: RequestLimitHandler) throws {
         let pipeline = channel.pipeline.syncOperations
-        try pipeline.addHandler(SocketWatch(edge))
+        try pipeline.addHandler(OutboundByteHandler(edge))
         if let tls = edge.tls {
             try pipeline.addHandler(NIOSSLServerHandler(context: tls.context))
         }
-        try pipeline.addHandler(ByteWatch(requests))
+        try pipeline.addHandler(InboundByteHandler(requests))
     }
 
-    private func http(_ requests: RequestWatch, on loop: any EventLoop) -> HTTP1Channel {
+    private func http(_ requests: RequestLimitHandler, on loop: any EventLoop) -> HTTP1Channel {
         let bound = NIOLoopBound(requests, eventLoop: loop)
         let settings = edge.settings
         return HTTP1Channel(

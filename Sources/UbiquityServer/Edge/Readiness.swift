@@ -20,7 +20,7 @@ final class Readiness: Sendable {
 
     /// A round comes every second; a flush of the disk may take a few.
     private static let milliseconds: Int64 = 5_000
-    private static let tellingMilliseconds: Int64 = 60_000
+    private static let loggingMilliseconds: Int64 = 60_000
 
     init(clock: ServerClock) { self.clock = clock }
 
@@ -34,10 +34,10 @@ final class Readiness: Sendable {
     }
 
     /// Whether to log that the server is not ready: once a minute, however often it is checked.
-    func shouldTell() -> Bool {
+    func shouldLog() -> Bool {
         let now = clock.uptime()
         return state.withLock { state in
-            if let logged = state.logged, now - logged < Self.tellingMilliseconds { return false }
+            if let logged = state.logged, now - logged < Self.loggingMilliseconds { return false }
             state.logged = now
             return true
         }

@@ -40,7 +40,7 @@ package struct AccountExport: Sendable {
     private func values(
         of identifier: StoreIdentifier
     ) throws(StorageError) -> [Key: PropertyListValue] {
-        let key = StoreKey(account: account, identifier: identifier)
+        let key = StoreReference(account: account, identifier: identifier)
         guard case .changes(let records, _, _, _) = try storage.read(key, since: nil) else {
             return [:]
         }
@@ -51,7 +51,7 @@ package struct AccountExport: Sendable {
 extension ArchiveManifest.Device {
     fileprivate init(_ device: Device) {
         self.init(
-            id: device.name.id.description, name: device.title, created: device.created,
+            id: device.reference.id.description, name: device.displayName, created: device.created,
             seen: device.seen)
     }
 }

@@ -7,7 +7,8 @@ extension Administration {
         guard let accountName = AccountName(name) else { throw .nameInvalid(name) }
         do throws(StorageError) {
             return try AccountExport(
-                of: desk.exportable(accountName), storage: storage, now: ServerClock.system.now())
+                of: service.exportable(accountName), storage: storage, now: ServerClock.system.now()
+            )
         } catch { throw AdministrationError(error, name: name) }
     }
 }

@@ -83,7 +83,7 @@ struct DataFolder: Sendable {
     /// Removes leftovers of an interrupted restore or start. Call this with the ``FolderLock``
     /// held.
     func removeDrafts() {
-        for path in [databasePath, operatorCredentialPath] { FileDraft.removeLeftovers(of: path) }
+        for path in [databasePath, operatorCredentialPath] { AtomicFile.removeLeftovers(of: path) }
     }
 
     /// The system's message for an error, the last one by default.

@@ -49,8 +49,8 @@ enum OperatorCredential {
     }
 
     private static func write(_ text: String, to path: String) throws(ServerStartError) {
-        do throws(FileDraftError) {
-            let draft = try FileDraft(path: path, replaces: false)
+        do throws(AtomicFileError) {
+            let draft = try AtomicFile(path: path, replaces: false)
             try draft.write(Array(text.utf8))
             try draft.finish()
         } catch { throw .fileUnusable(path: path, reason: error.description) }

@@ -101,7 +101,8 @@ package struct DataFolderInspection: Sendable {
             + Row.countUnreadable(accounts, db) { _ = try Account($0) }
             + Row.countUnreadable(devices, db) { _ = try Device($0) }
             + Row.countUnreadable(stores, db) { row in
-                let store = StoreKey(account: try row.account(0), identifier: try row.store(1))
+                let store = StoreReference(
+                    account: try row.account(0), identifier: try row.store(1))
                 _ = try SQLiteStore.fetch(store, db)
             }
     }

@@ -14,13 +14,13 @@ internal import UbiquityCore
 /// compiler.
 final class CommitQueue: Sendable {
     private struct Waiting: Sendable {
-        var push: WaitingPush
+        var push: PendingPush
         var bytes: Int
         var answer: @Sendable (Result<PushOutcome, any Error>) -> Void
     }
 
     private struct State {
-        var waiting = Turns<AccountID, Waiting>()
+        var waiting = FairQueue<AccountID, Waiting>()
         var bytes = 0
         var isScheduled = false
     }
@@ -33,7 +33,7 @@ final class CommitQueue: Sendable {
     private static let groupPushesPerAccountMax = 16
 
     /// The stores with too many tombstones. Cleared by compaction.
-    let crowded = Mutex<Set<StoreKey>>([])
+    let crowded = Mutex<Set<StoreReference>>([])
     private let state = Mutex(State())
     private let storage: any ServerStorage
     private let writer: BlockingThreads
@@ -59,7 +59,7 @@ final class CommitQueue: Sendable {
     /// Returns when the push is on stable storage.
     /// - Parameter bytes: Its share of the queue's limit.
     /// - Throws: ``Busy``, ``StorageError``; nothing of it was stored then.
-    func commit(_ push: WaitingPush, bytes: Int) async throws -> PushOutcome {
+    func commit(_ push: PendingPush, bytes: Int) async throws -> PushOutcome {
         try await withCheckedThrowingContinuation { continuation in
             let waiting = Waiting(push: push, bytes: bytes) { continuation.resume(with: $0) }
             if !enqueue(waiting) { continuation.resume(throwing: Busy()) }
@@ -148,11 +148,11 @@ final class CommitQueue: Sendable {
         for waiting in stranded { waiting.answer(.failure(Busy())) }
     }
 
-    private func publish(_ outcome: PushOutcome, of store: StoreKey) {
+    private func publish(_ outcome: PushOutcome, of store: StoreReference) {
         guard case .committed(let commit) = outcome, !commit.writes.isEmpty else { return }
         hub.publish(commit, of: store)
         if commit.deletions > settings.deletionsPerStoreMax
-            || commit.folded > ForgettingRule.folded.deletionsMax
+            || commit.folded > CompactionRule.folded.tombstonesMax
         {
             crowded.withLock { _ = $0.insert(store) }
         }

@@ -6,7 +6,7 @@ internal import UbiquityCore
 /// is only known after reading it: a push needs a token to be read at all, and the rest is charged
 /// afterwards.
 struct PushAllowance: Sendable {
-    private let devices: RateLimiter<DeviceName>
+    private let devices: RateLimiter<DeviceReference>
     private let accounts: RateLimiter<AccountID>
 
     init(_ settings: ServerSettings) {
@@ -15,14 +15,14 @@ struct PushAllowance: Sendable {
     }
 
     /// - Throws: ``Problem`` with the time to wait.
-    func take(_ device: DeviceName) throws(Problem) {
+    func take(_ device: DeviceReference) throws(Problem) {
         do {
             try devices.take(device)
             try accounts.take(device.account)
         } catch { throw error.at(.pushesPerDevice) }
     }
 
-    func charge(bytes: Int, _ device: DeviceName) {
+    func charge(bytes: Int, _ device: DeviceReference) {
         devices.charge(bytes: bytes, device)
         accounts.charge(bytes: bytes, device.account)
     }

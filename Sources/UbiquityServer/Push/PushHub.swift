@@ -4,12 +4,12 @@ internal import NIOCore
 internal import Synchronization
 internal import UbiquityCore
 
-/// Knows the listeners of each store, and sends them what was committed.
+/// Knows the subscribers of each store, and sends them what was committed.
 ///
 /// State: `state`, guarded by its lock, which is held for look-ups only.
 final class PushHub: Sendable {
     private struct State {
-        var listeners: [StoreKey: [UInt64: Listener]] = [:]
+        var subscribers: [StoreReference: [UInt64: Subscriber]] = [:]
         var lastNumber: UInt64 = 0
         var isClosed = false
     }
@@ -29,88 +29,91 @@ final class PushHub: Sendable {
             bytesMin: settings.listenerBufferBytesMax)
     }
 
-    /// The bytes that wait for all listeners.
+    /// The bytes that wait for all subscribers.
     var waitingBytes: Int { waiting.bytes }
-    var count: Int { state.withLock { $0.listeners.values.reduce(0) { $0 + $1.count } } }
+    var count: Int { state.withLock { $0.subscribers.values.reduce(0) { $0 + $1.count } } }
 
-    /// Subscribes a listener to every push that is committed from now on.
+    /// Subscribes a subscriber to every push that is committed from now on.
     /// - Throws: ``HubError``.
-    /// - Parameter takesBinary: As ``Listener/takesBinary``.
+    /// - Parameter takesBinary: As ``Subscriber/takesBinary``.
     func subscribe(
-        _ rights: DeviceRights, to store: StoreKey, takesBinary: Bool = false
-    ) throws(HubError) -> Listener {
+        _ rights: DeviceRights, to store: StoreReference, takesBinary: Bool = false
+    ) throws(HubError) -> Subscriber {
         let permit: AccountShares.Permit
         do { permit = try shares.take(rights) } catch { throw .tooMany }
         return try state.withLock { state throws(HubError) in
             guard !state.isClosed else { throw .closed }
             state.lastNumber += 1
-            let listener = Listener(
+            let subscriber = Subscriber(
                 number: state.lastNumber, rights: rights, store: store,
                 takesBinary: takesBinary, bytesMax: settings.listenerBufferBytesMax,
                 permit: permit)
-            state.listeners[store, default: [:]][listener.number] = listener
-            return listener
+            state.subscribers[store, default: [:]][subscriber.number] = subscriber
+            return subscriber
         }
     }
 
     /// Does nothing if it is not subscribed any more.
-    func unsubscribe(_ listener: Listener) {
-        listener.leave()
+    func unsubscribe(_ subscriber: Subscriber) {
+        subscriber.leave()
         state.withLock { state in
-            state.listeners[listener.store]?.removeValue(forKey: listener.number)
-            if state.listeners[listener.store]?.isEmpty == true {
-                state.listeners[listener.store] = nil
+            state.subscribers[subscriber.store]?.removeValue(forKey: subscriber.number)
+            if state.subscribers[subscriber.store]?.isEmpty == true {
+                state.subscribers[subscriber.store] = nil
             }
         }
     }
 
     /// Must be called in the order of the revisions. The event's bytes are made once in each
     /// format.
-    func publish(_ commit: CommittedPush, of store: StoreKey) {
-        let listeners = state.withLock { $0.listeners[store].map { Array($0.values) } ?? [] }
-        guard !listeners.isEmpty else { return }
+    func publish(_ commit: CommittedPush, of store: StoreReference) {
+        let subscribers = state.withLock { $0.subscribers[store].map { Array($0.values) } ?? [] }
+        guard !subscribers.isEmpty else { return }
         let changes = ChangeSet(
             records: commit.writes, cursor: commit.position.cursor,
             serverMilliseconds: commit.serverMilliseconds, isWhole: false, horizon: commit.horizon)
-        for (isBinary, listeners) in Dictionary(grouping: listeners, by: \.takesBinary) {
-            let event = Listener.Event(
+        for (isBinary, subscribers) in Dictionary(grouping: subscribers, by: \.takesBinary) {
+            let event = Subscriber.Event(
                 revision: commit.position.revision,
                 bytes: ServerSentEvent.push(changes, isBinary: isBinary), committed: .now())
-            for listener in listeners where !listener.offer(event) { edge?.note(.listenerOverflow) }
+            for subscriber in subscribers where !subscriber.offer(event) {
+                edge?.note(.listenerOverflow)
+            }
         }
     }
 
-    /// Sends keep-alives to the listeners whose turn it is, so that not all are in the same second.
+    /// Sends keep-alives to the subscribers whose turn it is, so that not all are in the same
+    /// second.
     /// - Parameter tick: The number of the second.
     func keepAlive(tick: Int) {
         let interval = UInt64(max(1, settings.keepAliveSeconds))
         let turn = UInt64(tick) % interval
-        for listener in all() where listener.number % interval == turn {
-            listener.offerKeepAlive()
+        for subscriber in all() where subscriber.number % interval == turn {
+            subscriber.offerKeepAlive()
         }
     }
 
-    /// Records that events were passed to a listener.
-    func told(_ events: [Listener.Event]) {
+    /// Records that events were passed to a subscriber.
+    func delivered(_ events: [Subscriber.Event]) {
         let now = NIODeadline.now()
         edge?.metrics.delivered(
             events.compactMap(\.committed).map { Double((now - $0).nanoseconds) / 1e9 })
     }
 
-    func devices() -> Set<DeviceName> { Set(all().map(\.device)) }
+    func devices() -> Set<DeviceReference> { Set(all().map(\.device)) }
 
-    func end(where isOver: (Listener) -> Bool) {
-        for listener in all() where isOver(listener) { listener.end(.closed) }
+    func end(where isOver: (Subscriber) -> Bool) {
+        for subscriber in all() where isOver(subscriber) { subscriber.end(.closed) }
     }
 
-    /// Ends all listeners, and refuses new ones.
+    /// Ends all subscribers, and refuses new ones.
     func close() {
         state.withLock { $0.isClosed = true }
-        for listener in all() { listener.end(.closed) }
+        for subscriber in all() { subscriber.end(.closed) }
     }
 
-    private func all() -> [Listener] {
-        state.withLock { $0.listeners.values.flatMap(\.values) }
+    private func all() -> [Subscriber] {
+        state.withLock { $0.subscribers.values.flatMap(\.values) }
     }
 }
 

@@ -9,7 +9,7 @@ internal import UbiquityWire
 enum ServerSentEvent {
     /// A comment, as a keep-alive.
     static let keepAlive = ByteBuffer(string: ":\n\n")
-    /// The listener missed something and must pull again.
+    /// The subscriber missed something and must pull again.
     static let resync = ByteBuffer(string: "event: resync\ndata: {}\n\n")
 
     static func bytes(of message: StreamMessage) -> ByteBuffer {
@@ -27,8 +27,8 @@ enum ServerSentEvent {
         event("changes", id: changes.cursor, WireFormat.json.encode(WireChanges(changes)))
     }
 
-    /// A push, without the server's time, because the listener already has that.
-    /// - Parameter isBinary: Whether the listener accepts the shorter format for small pushes.
+    /// A push, without the server's time, because the subscriber already has that.
+    /// - Parameter isBinary: Whether the subscriber accepts the shorter format for small pushes.
     static func push(_ changes: ChangeSet, isBinary: Bool) -> ByteBuffer {
         var message = WireChanges(changes)
         message.serverMilliseconds = 0
@@ -43,7 +43,7 @@ enum ServerSentEvent {
     /// For a larger push, the text is usually shorter than base64.
     private static let binaryPushBytesMax = 1_024
 
-    /// The listener has everything that existed when it subscribed.
+    /// The subscriber has everything that existed when it subscribed.
     static func ready(_ cursor: Cursor, _ config: ServerConfig) -> ByteBuffer {
         var ready = WireReady()
         ready.cursor = cursor.text

@@ -3,8 +3,8 @@
 internal import NIOCore
 internal import Synchronization
 
-/// Ties a listener to its connection: the listener ends when the other side closes, and an ended
-/// stream closes its connection soon, even if the other side does not read.
+/// Ties a subscriber to its connection: the subscriber ends when the other side closes, and an
+/// ended stream closes its connection soon, even if the other side does not read.
 ///
 /// State: `isDone`, guarded by its mutex.
 final class StreamConnection: ChannelInboundHandler, Sendable {
@@ -16,23 +16,23 @@ final class StreamConnection: ChannelInboundHandler, Sendable {
     /// The same after an overflow, which only affects the slow reader.
     private static let overflowTime = TimeAmount.seconds(5)
 
-    private let listener: Listener
+    private let subscriber: Subscriber
     private let isDone = Mutex(false)
 
-    init(_ listener: Listener) { self.listener = listener }
+    init(_ subscriber: Subscriber) { self.subscriber = subscriber }
 
-    /// The other side sends nothing more: a listener is gone then.
+    /// The other side sends nothing more: a subscriber is gone then.
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case ChannelEvent.inputClosed? = event as? ChannelEvent { listener.end(.closed) }
+        if case ChannelEvent.inputClosed? = event as? ChannelEvent { subscriber.end(.closed) }
         context.fireUserInboundEventTriggered(event)
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { listener.end(.closed) }
+    func handlerRemoved(context: ChannelHandlerContext) { subscriber.end(.closed) }
 
     /// The stream was written to its end.
     func finish() { isDone.withLock { $0 = true } }
 
-    func closeSoon(_ channel: any Channel, after end: Listener.End) {
+    func closeSoon(_ channel: any Channel, after end: Subscriber.End) {
         if isDone.withLock({ $0 }) { return }
         let time = end == .closed ? Self.closedTime : Self.overflowTime
         channel.eventLoop.scheduleTask(in: time) { [self] in

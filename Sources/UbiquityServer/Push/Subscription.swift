@@ -4,32 +4,32 @@ internal import Hummingbird
 internal import NIOCore
 internal import UbiquityCore
 
-/// Keeps a listener subscribed while it is retained: the hub drops the listener when this is
+/// Keeps a subscriber subscribed while it is retained: the hub drops the subscriber when this is
 /// released, even if the stream was never written.
 final class Subscription: Sendable {
-    let listener: Listener
+    let subscriber: Subscriber
     private let hub: PushHub
 
-    init(_ listener: Listener, _ hub: PushHub) {
-        self.listener = listener
+    init(_ subscriber: Subscriber, _ hub: PushHub) {
+        self.subscriber = subscriber
         self.hub = hub
     }
 
-    deinit { hub.unsubscribe(listener) }
+    deinit { hub.unsubscribe(subscriber) }
 
-    /// Returns when the listener ends. Throws when the connection does.
+    /// Returns when the subscriber ends. Throws when the connection does.
     @concurrent func write(
         from start: StreamStart, to writer: inout any ResponseBodyWriter
     ) async throws {
-        defer { hub.unsubscribe(listener) }
+        defer { hub.unsubscribe(subscriber) }
         for message in start.messages { try await writer.write(ServerSentEvent.bytes(of: message)) }
         while true {
-            switch await listener.next() {
+            switch await subscriber.next() {
             case .events(let events):
                 let news = events.filter { $0.revision.map(start.isNews) ?? true }
                 try await writer.write(contentsOf: news.map(\.bytes))
-                listener.wrote(events)
-                hub.told(events)
+                subscriber.wrote(events)
+                hub.delivered(events)
             case .end(.overflow): return try await writer.write(ServerSentEvent.resync)
             case .end(.closed): return
             }

@@ -25,7 +25,7 @@ struct AccountRoutes: Sendable {
         let format = try request.answerFormat
         let message = try await request.readMessage(WireSignIn.self)
         let credential = Secret.random(prefix: Secret.devicePrefix)
-        let device = newDevice(title: message.deviceName, credential)
+        let device = newDevice(displayName: message.deviceName, credential)
         let signedIn: SignedIn
         do {
             signedIn =
@@ -67,9 +67,9 @@ struct AccountRoutes: Sendable {
         }
     }
 
-    private func newDevice(title: String, _ credential: String) -> NewDevice {
+    private func newDevice(displayName: String, _ credential: String) -> NewDevice {
         NewDevice(
-            title: DeviceTitle.fit(title) ?? DeviceTitle.unnamed,
+            displayName: DeviceDisplayName.fit(displayName) ?? DeviceDisplayName.unnamed,
             credential: SecretHash(of: credential),
             devicesPerAccountMax: settings.devicesPerAccountMax)
     }
@@ -87,7 +87,7 @@ struct AccountRoutes: Sendable {
             (try storage.account(rights.account), try storage.devices(of: rights.account))
         }
         guard let account else { throw AccessRefusal.credentialInvalid }
-        let shown = devices.filter { !rights.isConfined || $0.name == rights.name }
+        let shown = devices.filter { !rights.isConfined || $0.reference == rights.reference }
         return Response(WireAccount(account, shown), format)
     }
 
@@ -96,7 +96,7 @@ struct AccountRoutes: Sendable {
     ) async throws -> Response {
         let now = settings.clock.now()
         let isErased = try await writer.run(for: rights.account) { [storage] in
-            try storage.erase(rights.account, now: now, by: .device(rights.name.id))
+            try storage.erase(rights.account, now: now, by: .device(rights.reference.id))
         }
         revocation.erased(rights.account)
         guard isErased else { throw AccessRefusal.credentialInvalid }
@@ -112,7 +112,7 @@ struct AccountRoutes: Sendable {
 
     @Sendable func showDevice(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
-        _ device: DeviceName
+        _ device: DeviceReference
     ) async throws -> Response {
         let format = try request.answerFormat
         return Response(WireDevice(try await find(device)), format)
@@ -120,17 +120,18 @@ struct AccountRoutes: Sendable {
 
     @Sendable func renameDevice(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
-        _ device: DeviceName
+        _ device: DeviceReference
     ) async throws -> Response {
-        try allowance.take(rights.name)
-        allowance.charge(bytes: Self.renameBytes, rights.name)
+        try allowance.take(rights.reference)
+        allowance.charge(bytes: Self.renameBytes, rights.reference)
         let format = try request.answerFormat
-        let title = try await request.readTitle()
+        let displayName = try await request.readTitle()
         // Receiving the body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .renameDevice(device.id))
         let now = settings.clock.now()
         let isRenamed = try await writer.run(for: rights.account) { [storage] in
-            try storage.rename(device, title: title, now: now, by: .device(rights.name.id))
+            try storage.rename(
+                device, displayName: displayName, now: now, by: .device(rights.reference.id))
         }
         guard isRenamed else { throw StorageError.noSuchDevice }
         return Response(WireDevice(try await find(device)), format)
@@ -138,11 +139,11 @@ struct AccountRoutes: Sendable {
 
     @Sendable func revokeDevice(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
-        _ device: DeviceName
+        _ device: DeviceReference
     ) async throws -> Response {
         let now = settings.clock.now()
         let isRevoked = try await writer.run(for: rights.account) { [storage] in
-            try storage.revoke(device, now: now, by: .device(rights.name.id))
+            try storage.revoke(device, now: now, by: .device(rights.reference.id))
         }
         guard isRevoked else { throw StorageError.noSuchDevice }
         revocation.revoked(device)
@@ -153,8 +154,11 @@ struct AccountRoutes: Sendable {
         try await readers.run(for: account) { [storage] in try storage.devices(of: account) }
     }
 
-    private func find(_ device: DeviceName) async throws -> Device {
-        guard let found = try await devices(of: device.account).first(where: { $0.name == device })
+    private func find(_ device: DeviceReference) async throws -> Device {
+        guard
+            let found = try await devices(of: device.account).first(where: {
+                $0.reference == device
+            })
         else { throw StorageError.noSuchDevice }
         return found
     }

@@ -29,7 +29,8 @@ struct ExportRoutes: Sendable {
     @Sendable func own(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
-        try await answer(request, .exportOwnAccount, by: .device(rights.name.id)) { [storage] in
+        try await answer(request, .exportOwnAccount, by: .device(rights.reference.id)) {
+            [storage] in
             try storage.account(rights.account)
         }
     }

@@ -17,7 +17,7 @@ struct HealthRoutes: Sendable {
 
     @Sendable func ready(_ request: Request, _ context: ServerContext) async throws -> Response {
         guard !readiness.isReady else { return Self.fine }
-        if readiness.shouldTell() { context.logger.error("The server is not ready.") }
+        if readiness.shouldLog() { context.logger.error("The server is not ready.") }
         throw Problem.notReady
     }
 

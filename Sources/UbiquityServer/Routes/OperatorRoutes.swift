@@ -7,7 +7,7 @@ internal import UbiquityWire
 
 /// The operator's requests.
 struct OperatorRoutes: Sendable {
-    let desk: OperatorDesk
+    let service: OperatorService
     let writer: BlockingThreads
     let readers: BlockingThreads
     let revocation: Revocation
@@ -27,8 +27,8 @@ struct OperatorRoutes: Sendable {
         let format = try request.answerFormat
         let after = try request.uri.queryParameters["after"].map { try Self.accountName("\($0)") }
         let max = try request.count("limit", max: Self.accountsPerAnswerMax)
-        let accounts = try await readers.run { [desk] in
-            try desk.accounts(after: after, max: max ?? Self.accountsPerAnswerMax)
+        let accounts = try await readers.run { [service] in
+            try service.accounts(after: after, max: max ?? Self.accountsPerAnswerMax)
         }
         var list = WireAccountList()
         list.accounts = accounts.map { WireAccount($0.account, $0.devices) }
@@ -39,7 +39,8 @@ struct OperatorRoutes: Sendable {
         let format = try request.answerFormat
         let name = try await request.readMessage(WireNewAccount.self).name
         let accountName = try Self.accountName(name)
-        let invitation = try await writer.run { [desk] in try desk.createAccount(accountName) }
+        let invitation = try await writer.run { [service] in try service.createAccount(accountName)
+        }
         return Response(WireNewAccountAnswer(invitation), format)
     }
 
@@ -47,15 +48,15 @@ struct OperatorRoutes: Sendable {
         let format = try request.answerFormat
         let name = try Self.account(context)
         let newName = try Self.accountName(try await request.readMessage(WireRename.self).name)
-        let (account, devices) = try await writer.run { [desk] in
-            (try desk.rename(name, to: newName), try desk.devices(of: newName))
+        let (account, devices) = try await writer.run { [service] in
+            (try service.rename(name, to: newName), try service.devices(of: newName))
         }
         return Response(WireAccount(account, devices), format)
     }
 
     @Sendable func erase(_ request: Request, _ context: ServerContext) async throws -> Response {
         let name = try Self.account(context)
-        revocation.erased(try await writer.run { [desk] in try desk.erase(name) })
+        revocation.erased(try await writer.run { [service] in try service.erase(name) })
         return Response(status: .noContent)
     }
 
@@ -63,7 +64,7 @@ struct OperatorRoutes: Sendable {
         let format = try request.answerFormat
         let name = try Self.account(context)
         let terms = try Self.terms(try await request.readMessage(orNone: WireNewCode.self))
-        let invitation = try await writer.run { [desk] in try desk.newCode(name, terms) }
+        let invitation = try await writer.run { [service] in try service.newCode(name, terms) }
         return Response(WireNewAccountAnswer(invitation), format)
     }
 
@@ -94,7 +95,7 @@ struct OperatorRoutes: Sendable {
     ) async throws -> Response {
         let format = try request.answerFormat
         let name = try Self.account(context)
-        let devices = try await readers.run { [desk] in try desk.devices(of: name) }
+        let devices = try await readers.run { [service] in try service.devices(of: name) }
         return Response(WireDeviceList(devices), format)
     }
 
@@ -103,9 +104,9 @@ struct OperatorRoutes: Sendable {
     ) async throws -> Response {
         let format = try request.answerFormat
         let (name, id) = (try Self.account(context), try Self.device(context))
-        let title = try await request.readTitle()
-        let device = try await writer.run { [desk] in
-            try desk.rename(id, of: name, title: title)
+        let displayName = try await request.readTitle()
+        let device = try await writer.run { [service] in
+            try service.rename(id, of: name, displayName: displayName)
         }
         return Response(WireDevice(device), format)
     }
@@ -114,7 +115,7 @@ struct OperatorRoutes: Sendable {
         _ request: Request, _ context: ServerContext
     ) async throws -> Response {
         let (name, id) = (try Self.account(context), try Self.device(context))
-        revocation.revoked(try await writer.run { [desk] in try desk.revoke(id, of: name) })
+        revocation.revoked(try await writer.run { [service] in try service.revoke(id, of: name) })
         return Response(status: .noContent)
     }
 
@@ -122,14 +123,14 @@ struct OperatorRoutes: Sendable {
 
     @Sendable func listApps(_ request: Request, _ context: ServerContext) async throws -> Response {
         let format = try request.answerFormat
-        let registered = try await readers.run { [desk] in try desk.apps() }
-        return Response(WireAppList(registered, desk.settings.apps), format)
+        let registered = try await readers.run { [service] in try service.apps() }
+        return Response(WireAppList(registered, service.settings.apps), format)
     }
 
     @Sendable func register(_ request: Request, _ context: ServerContext) async throws -> Response {
         let identifier = try context.parameters.storeIdentifier()
-        try await writer.run { [desk, apps] in
-            _ = try desk.register(identifier)
+        try await writer.run { [service, apps] in
+            _ = try service.register(identifier)
             try apps.reload()
         }
         return Response(status: .noContent)
@@ -138,8 +139,8 @@ struct OperatorRoutes: Sendable {
     @Sendable func removeApp(_ request: Request, _ context: ServerContext) async throws -> Response
     {
         let identifier = try context.parameters.storeIdentifier()
-        try await writer.run { [desk, apps] in
-            try desk.removeApp(identifier)
+        try await writer.run { [service, apps] in
+            try service.removeApp(identifier)
             try apps.reload()
         }
         revocation.restricted(to: apps.rule)
@@ -152,8 +153,9 @@ struct OperatorRoutes: Sendable {
         let format = try request.answerFormat
         let before = try request.count("before", max: .max)
         let max = try request.count("limit", max: Self.auditEntriesPerAnswerMax)
-        let entries = try await readers.run { [desk] in
-            try desk.audit(before: before.map(Int64.init), max: max ?? Self.auditEntriesPerAnswer)
+        let entries = try await readers.run { [service] in
+            try service.audit(
+                before: before.map(Int64.init), max: max ?? Self.auditEntriesPerAnswer)
         }
         return Response(WireAuditTrail(entries), format)
     }

@@ -162,7 +162,7 @@ extension Problem {
     static let cursorOtherHistory = Problem(
         .gone, "cursor-other-history",
         "The cursor belongs to another history of this store. Pull the whole store.")
-    static let cursorForgotten = Problem(
+    static let cursorCompacted = Problem(
         .gone, "cursor-forgotten",
         "Deletions since the cursor are forgotten. Pull the whole store.")
     static let cursorInvalid = Problem(

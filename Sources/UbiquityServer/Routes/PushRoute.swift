@@ -23,19 +23,20 @@ struct PushRoute: Sendable {
     static let placesMax = 64
 
     @Sendable func commit(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ store: StoreReference
     ) async throws -> Response {
-        try allowance.take(rights.name)
+        try allowance.take(rights.reference)
         let answerPermit = try answers.take(rights)
         guard !answerPermit.isFull else { throw Problem.answersInMemory }
         let permit = try shares.take(rights)
         defer { withExtendedLifetime(permit) {} }
         let format = try request.answerFormat
         let bodyFormat = try request.bodyFormat
-        let (push, bytes) = try await read(request, bodyFormat, permit, author: rights.name)
+        let (push, bytes) = try await read(request, bodyFormat, permit, author: rights.reference)
         // Receiving the body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .pushToStore(store.identifier))
-        let waiting = WaitingPush(store: store, push: push, by: rights)
+        let waiting = PendingPush(store: store, push: push, by: rights)
         let outcome = try await commits.commit(waiting, bytes: bytes)
         return try await answer(
             outcome, format, rights.account, answerPermit, on: context.channel.eventLoop)
@@ -44,7 +45,7 @@ struct PushRoute: Sendable {
     /// - Returns: The push, and its cost in bytes: that of its body, or of its writes.
     private func read(
         _ request: Request, _ format: WireFormat, _ permit: AccountShares.Permit,
-        author: DeviceName
+        author: DeviceReference
     ) async throws -> (Push, bytes: Int) {
         let bounds = MessageBounds(ofPushWithin: settings.limits)
         let body = try await request.readBody(bytesMax: bounds.bytes, permit: permit)
@@ -60,7 +61,9 @@ struct PushRoute: Sendable {
         }
         let counted = max(bytes.count, push.bytes)
         allowance.charge(bytes: counted - bytes.count, author)
-        guard counted <= bounds.bytes else { throw Problem.pushTooLarge(counted, max: bounds.bytes) }
+        guard counted <= bounds.bytes else {
+            throw Problem.pushTooLarge(counted, max: bounds.bytes)
+        }
         return (push, counted)
     }
 

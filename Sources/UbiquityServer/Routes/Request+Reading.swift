@@ -72,10 +72,11 @@ extension Request {
     /// The device's name in the body.
     /// - Throws: ``Problem``, ``WireError``.
     func readTitle() async throws -> String {
-        guard let title = DeviceTitle.fit(try await readMessage(WireRename.self).name) else {
+        guard let displayName = DeviceDisplayName.fit(try await readMessage(WireRename.self).name)
+        else {
             throw Problem.malformed("\"name\" must have a character that can be seen.")
         }
-        return title
+        return displayName
     }
 
     /// The same if the body is optional; without one, the message is empty.

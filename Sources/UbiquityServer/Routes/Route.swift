@@ -27,10 +27,10 @@ extension Route {
         @Sendable (Request, ServerContext, DeviceRights) async throws -> Response
     /// The address names a device of the same account.
     typealias NamedDeviceAnswer =
-        @Sendable (Request, ServerContext, DeviceRights, DeviceName) async throws -> Response
+        @Sendable (Request, ServerContext, DeviceRights, DeviceReference) async throws -> Response
     /// The address names a store of the same account.
     typealias StoreAnswer =
-        @Sendable (Request, ServerContext, DeviceRights, StoreKey) async throws -> Response
+        @Sendable (Request, ServerContext, DeviceRights, StoreReference) async throws -> Response
 
     /// For operations without a device: anybody's, or the operator's.
     init(
@@ -66,7 +66,7 @@ extension Route {
             }
             try gate.check(caller, operation(id))
             let rights = try caller.device()
-            let device = DeviceName(account: rights.account, id: id)
+            let device = DeviceReference(account: rights.account, id: id)
             return try await answer(request, context, rights, device)
         }
     }
@@ -80,7 +80,7 @@ extension Route {
             let identifier = try context.parameters.storeIdentifier()
             try gate.check(caller, operation(identifier))
             let rights = try caller.device()
-            let store = StoreKey(account: rights.account, identifier: identifier)
+            let store = StoreReference(account: rights.account, identifier: identifier)
             return try await answer(request, context, rights, store)
         }
     }

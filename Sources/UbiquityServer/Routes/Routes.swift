@@ -77,7 +77,8 @@ struct Routes: Sendable {
     }
 
     @Sendable private func changes(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ store: StoreReference
     ) async throws -> Response {
         request.acceptsEventStream
             ? try await stream.open(request, context, rights, store)

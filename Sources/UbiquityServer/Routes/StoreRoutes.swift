@@ -25,7 +25,8 @@ struct StoreRoutes: Sendable {
     }
 
     func changes(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ store: StoreReference
     ) async throws -> Response {
         let format = try request.answerFormat
         let since = try request.position(orLastEvent: false)

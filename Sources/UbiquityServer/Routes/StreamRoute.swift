@@ -14,20 +14,21 @@ struct StreamRoute: Sendable {
     let settings: ServerSettings
 
     func open(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights, _ store: StoreKey
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ store: StoreReference
     ) async throws -> Response {
         let since = try request.position(orLastEvent: true)
         guard request.method != .head else { return Response(status: .ok, headers: Self.headers) }
         // First the subscription, then the read: see StreamStart.
-        let listener = try hub.subscribe(
+        let subscriber = try hub.subscribe(
             rights, to: store, takesBinary: request.headers.acceptsBinaryEvents)
-        let subscription = Subscription(listener, hub)
+        let subscription = Subscription(subscriber, hub)
         // A device that was revoked just before it subscribed could not be ended then.
         try await gate.checkAgain(request.bearer, .readStore(store.identifier))
         let answer = try await reader.answer(.event, of: store, since: since, for: rights)
         // The answer already contains the changes.
         let start = StreamStart(answer.head, isResumed: true, ServerConfig(settings))
-        let connection = try await tie(subscription.listener, to: context.channel)
+        let connection = try await tie(subscription.subscriber, to: context.channel)
         return Response(
             status: .ok, headers: Self.headers,
             body: ResponseBody { [loop = context.channel.eventLoop] writer in
@@ -43,11 +44,11 @@ struct StreamRoute: Sendable {
     ]
 
     private func tie(
-        _ listener: Listener, to channel: any Channel
+        _ subscriber: Subscriber, to channel: any Channel
     ) async throws -> StreamConnection {
-        let connection = StreamConnection(listener)
+        let connection = StreamConnection(subscriber)
         try await channel.pipeline.addHandler(connection, position: .first)
-        listener.whenEnded { connection.closeSoon(channel, after: $0) }
+        subscriber.whenEnded { connection.closeSoon(channel, after: $0) }
         return connection
     }
 }

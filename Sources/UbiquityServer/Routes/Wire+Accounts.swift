@@ -18,7 +18,7 @@ extension WireSignInAnswer {
         self.init()
         self.account = account.id.string
         accountName = account.name.string
-        self.device = device.name.id.description
+        self.device = device.reference.id.description
         self.credential = credential
         expiresMilliseconds = UInt64(clamping: device.rights.expires ?? 0)
         stores = device.rights.sortedStores
@@ -38,8 +38,8 @@ extension WireAccount {
 extension WireDevice {
     init(_ device: Device) {
         self.init()
-        id = device.name.id.description
-        name = device.title
+        id = device.reference.id.description
+        name = device.displayName
         createdMilliseconds = UInt64(clamping: device.created)
         seenMilliseconds = UInt64(clamping: device.seen)
         expiresMilliseconds = UInt64(clamping: device.rights.expires ?? 0)

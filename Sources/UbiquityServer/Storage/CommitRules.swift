@@ -21,7 +21,7 @@ package struct CommitRules: Sendable {
         push.repeatedBytes(over: records) <= admission.limits.storeBytesMax
     }
 
-    package func epoch(of store: StoreKey) -> UInt64 {
+    package func epoch(of store: StoreReference) -> UInt64 {
         Position.epoch(ofRun: run, store: "\(store.account.string)/\(store.identifier)")
     }
 }

@@ -4,7 +4,7 @@ package import UbiquityCore
 
 /// A device to be signed in. The storage draws its ID.
 package struct NewDevice: Hashable, Sendable {
-    package var title: String
+    package var displayName: String
     package var credential: SecretHash
     package var devicesPerAccountMax: Int
     /// As ``DeviceRights/stores``. The terms of a code replace it.

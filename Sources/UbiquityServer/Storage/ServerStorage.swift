@@ -7,8 +7,8 @@ package import UbiquityCore
 /// Every backend must meet this contract:
 /// * Each call takes effect entirely or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it.
-/// * ``commit(_:rules:)``, ``addRunningTime(_:)``, ``forget(_:in:now:)`` and
-///   ``forgetFolded(_:in:)`` are only called by the server, one at a time. Other calls may also be
+/// * ``commit(_:rules:)``, ``addRunningTime(_:)``, ``compact(_:in:now:)`` and
+///   ``compactFolded(_:in:)`` are only called by the server, one at a time. Other calls may also be
 ///   made by another process at the same time. The server's own erasing and scrubbing is done by
 ///   that same caller.
 /// * A read sees one moment: all of a push or nothing.
@@ -95,16 +95,16 @@ package protocol ServerStorage: Sendable {
     func devices(of account: AccountID) throws(StorageError) -> [Device]
     /// - Returns: Whether there was such a device, not revoked.
     func rename(
-        _ device: DeviceName, title: String, now: Int64, by actor: AuditActor
+        _ device: DeviceReference, displayName: String, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool
     /// - Returns: Whether there was such a device, not revoked.
     func revoke(
-        _ device: DeviceName, now: Int64, by actor: AuditActor
+        _ device: DeviceReference, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool
     /// The devices among these that are signed in and not revoked.
-    func live(among devices: Set<DeviceName>) throws(StorageError) -> Set<DeviceName>
+    func live(among devices: Set<DeviceReference>) throws(StorageError) -> Set<DeviceReference>
     /// Ignores devices and stores that do not exist.
-    func note(_ sightings: Sightings) throws(StorageError)
+    func note(_ lastSeen: LastSeenUpdate) throws(StorageError)
     /// Removes devices whose credential had expired by then.
     /// - Returns: The number of removed devices.
     func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int
@@ -145,12 +145,12 @@ package protocol ServerStorage: Sendable {
 
     /// The changes after a position, tombstones included; for nil, everything in the store without
     /// tombstones. A store without pushes is empty, and is not created.
-    func read(_ store: StoreKey, since: Position?) throws(StorageError) -> StoreRead
+    func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead
 
     /// Decides the pushes in order and stores their changes in one commit.
     /// - Returns: One outcome for each push, in order.
     func commit(
-        _ pushes: [WaitingPush], rules: CommitRules
+        _ pushes: [PendingPush], rules: CommitRules
     ) throws(StorageError) -> [PushOutcome]
 
     /// Adds to the server's running time, which determines the age of tombstones. A clock would not
@@ -169,17 +169,17 @@ package protocol ServerStorage: Sendable {
     func emptyLog(pacedAt uptime: Int64) throws(StorageError)
 
     /// The stores with tombstones or folded counts.
-    func storesWithDeletions() throws(StorageError) -> [StoreKey]
+    func storesWithDeletions() throws(StorageError) -> [StoreReference]
 
     /// Compacts the tombstones of a store as far as the rule permits.
     /// - Returns: The number of dropped tombstones.
-    func forget(
-        _ rule: ForgettingRule, in store: StoreKey, now: Int64
+    func compact(
+        _ rule: CompactionRule, in store: StoreReference, now: Int64
     ) throws(StorageError) -> Int
 
     /// Drops increments of folded counts as far as the rule permits.
-    func forgetFolded(
-        _ rule: ForgettingRule, in store: StoreKey
+    func compactFolded(
+        _ rule: CompactionRule, in store: StoreReference
     ) throws(StorageError) -> Int
 
     /// Whether another process has written since the last call.

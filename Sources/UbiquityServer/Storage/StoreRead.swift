@@ -8,5 +8,5 @@ package enum StoreRead: Hashable, Sendable {
     case changes(
         [StoredRecord], position: Position, isWhole: Bool, horizon: HybridTimestamp)
     case otherHistory
-    case forgotten
+    case compacted
 }

@@ -8,7 +8,7 @@ internal import UbiquityCore
 struct StoreReader: Sendable {
     let storage: any ServerStorage
     let threads: BlockingThreads
-    let sightings: SightingLog
+    let lastSeen: LastSeenBuffer
     let clock: ServerClock
     /// The budget of answers, from their beginning until they are sent.
     let shares: AccountShares
@@ -35,33 +35,35 @@ struct StoreReader: Sendable {
     /// - Throws: ``Problem`` if the cursor is no longer valid or too much waits to be sent,
     ///   ``StorageError``, ``Busy``.
     func answer(
-        _ form: StoreAnswer.Form, of store: StoreKey, since: Position?, for rights: DeviceRights
+        _ form: StoreAnswer.Form, of store: StoreReference, since: Position?,
+        for rights: DeviceRights
     ) async throws -> StoreAnswer {
         let permit = try shares.take(rights)
         let draft = Shared<StoreAnswer.Draft?>(nil)
         return try await threads.run(slicesFor: rights.account) { [self] in
             try draft.value.withLock { draft in
-                if draft == nil { draft = try begin(form, store, since, rights.name, permit) }
+                if draft == nil { draft = try begin(form, store, since, rights.reference, permit) }
                 return try draft?.encodeSlice()
             }
         }
     }
 
     private func begin(
-        _ form: StoreAnswer.Form, _ store: StoreKey, _ since: Position?, _ device: DeviceName,
+        _ form: StoreAnswer.Form, _ store: StoreReference, _ since: Position?,
+        _ device: DeviceReference,
         _ permit: AccountShares.Permit
     ) throws -> StoreAnswer.Draft {
         // Checked here, and not before, because others may have waited for the thread too.
         guard !permit.isFull else { throw Problem.answersInMemory }
         switch try storage.read(store, since: since) {
         case .changes(let records, let position, let isWhole, let horizon):
-            sightings.pass(since?.revision ?? position.revision, of: store, by: device)
+            lastSeen.pass(since?.revision ?? position.revision, of: store, by: device)
             let head = ChangeSet(
                 records: [], cursor: position.cursor, serverMilliseconds: clock.now(),
                 isWhole: isWhole, horizon: horizon)
             return StoreAnswer.Draft(form, head, records, permit)
         case .otherHistory: throw Problem.cursorOtherHistory
-        case .forgotten: throw Problem.cursorForgotten
+        case .compacted: throw Problem.cursorCompacted
         }
     }
 }

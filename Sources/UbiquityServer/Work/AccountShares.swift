@@ -11,7 +11,7 @@ internal import UbiquityCore
 final class AccountShares: Sendable {
     fileprivate enum Holder: Hashable {
         case account(AccountID)
-        case confined(DeviceName)
+        case confined(DeviceReference)
     }
 
     private struct Share {
@@ -38,7 +38,7 @@ final class AccountShares: Sendable {
     /// - Throws: ``Busy`` if the account or the confined device has used up its places.
     func take(_ rights: DeviceRights) throws(Busy) -> Permit {
         let holders: [Holder] =
-            [.account(rights.account)] + (rights.isConfined ? [.confined(rights.name)] : [])
+            [.account(rights.account)] + (rights.isConfined ? [.confined(rights.reference)] : [])
         let isFree = shares.withLock { shares in
             guard holders.allSatisfy({ shares[$0]?.places ?? 0 < placesMax(of: $0) }) else {
                 return false

@@ -13,7 +13,7 @@ final class BlockingThreads: @unchecked Sendable {
     private typealias Job = @Sendable () -> Bool
 
     private let condition = NSCondition()
-    private var jobs = Turns<AccountID?, Job>()
+    private var jobs = FairQueue<AccountID?, Job>()
     private var isClosed = false
     private let waitingMax: Int
 

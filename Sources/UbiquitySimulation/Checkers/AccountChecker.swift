@@ -19,7 +19,7 @@ package final class AccountChecker: Checker {
     }
 
     private func misplaced(
-        _ value: PropertyListValue?, in store: StoreName, _ history: History
+        _ value: PropertyListValue?, in store: StoreReference, _ history: History
     ) -> String? {
         guard let mark = Mark(value), let write = history.writes[mark.number] else { return nil }
         if write.disk.store != store.store {
@@ -37,7 +37,7 @@ package final class AccountChecker: Checker {
         guard let disk = history.disks[process], let owner = history.owner(of: disk) else {
             return nil
         }
-        let store = StoreName(account: owner, store: disk.store)
+        let store = StoreReference(account: owner, store: disk.store)
         return values.values.lazy.compactMap { [self] in misplaced($0, in: store, history) }.first
             .map { "process \(process) shows \($0)" }
     }

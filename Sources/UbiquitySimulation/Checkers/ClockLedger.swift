@@ -43,7 +43,7 @@ struct ClockLedger {
             devices[number, default: Device()].keptBack = max(
                 milliseconds, devices[number]?.keptBack ?? 0)
         case .wrote(_, let writes): for write in writes { noteTime(write.time) }
-        case .proposed(let act): noteTime(act.time)
+        case .merged(let act): noteTime(act.time)
         default: break
         }
     }
@@ -63,13 +63,13 @@ struct ClockLedger {
         return measured + (device.boots.count > 1 ? wall : 0) + drift + device.paused
     }
 
-    func least(_ write: some MadeSomewhere) -> Int64 {
+    func least(_ write: some AppAction) -> Int64 {
         write.time + (serverErrors.min() ?? 0) - slack(of: write.disk.device)
     }
 
     /// - Parameter committed: When the server last accepted it, by its clock; nil if unknown.
     /// - Returns: Nil for no limit.
-    func greatest(_ write: some MadeSomewhere, committed: Int64?) -> Int64? {
+    func greatest(_ write: some AppAction, committed: Int64?) -> Int64? {
         let error = serverErrors.max() ?? 0
         // Later than everything its author had seen, which the server accepts only up to a limit
         // ahead.
@@ -85,11 +85,11 @@ struct ClockLedger {
 }
 
 /// Something that an app did.
-protocol MadeSomewhere {
-    var disk: DiskName { get }
+protocol AppAction {
+    var disk: DiskReference { get }
     /// The true time.
     var time: Int64 { get }
 }
 
-extension AppWrite: MadeSomewhere {}
-extension AppProposal: MadeSomewhere {}
+extension AppWrite: AppAction {}
+extension AppOperation: AppAction {}

@@ -38,7 +38,7 @@ extension CommitChecker {
             if write.key.isOfFold { return nil }
             guard let after else {
                 return write.content == .deleted
-                    && write.stamp.timestamp <= commit.newestForgotten
+                    && write.stamp.timestamp <= commit.newestCompacted
                     ? nil : "\(commit.store) has nothing under \(write.key), which it took"
             }
             if isLater(write, than: after) {
@@ -80,7 +80,7 @@ extension CommitChecker {
         for key in keys {
             let parts = commit.after.values.filter {
                 $0.key.whole == key && isCount($0) && !$0.key.isOfFold
-                    && AppProposal.count(in: $0.content.value) != nil
+                    && AppOperation.count(in: $0.content.value) != nil
             }
             if parts.count > commit.partsMax {
                 return "\(commit.store) lists \(parts.count) parts of \(key), and at most "

@@ -10,14 +10,14 @@ extension CommitChecker {
         return "\(commit.store) took a write of \(write.key) that had lost to another before"
     }
 
-    private func isSuperseded(_ write: Record, in store: StoreName) -> Bool {
+    private func isSuperseded(_ write: Record, in store: StoreReference) -> Bool {
         !isCount(write) && superseded[store]?.contains(write) ?? false
     }
 
     func revived(in commit: Commit, _ history: History) -> String? {
         for write in commit.writes where write.content != .deleted {
             guard commit.before[write.key] == nil, !isCount(write) else { continue }
-            if write.stamp.timestamp < commit.newestForgotten, let author = app(of: write, history),
+            if write.stamp.timestamp < commit.newestCompacted, let author = app(of: write, history),
                 !hasGoneBack, hadFromOthers(author, history)
             {
                 return "\(commit.store) took write \(author.number) of \(write.key), which its "
@@ -103,7 +103,7 @@ extension CommitChecker {
     /// its author, as decision 0018 says. Otherwise they arrive in order.
     private static let orderedBytesMin = 4_096
 
-    private func hasDecided(about stamp: Stamp, _ store: StoreName) -> Bool {
+    private func hasDecided(about stamp: Stamp, _ store: StoreReference) -> Bool {
         lastOfAuthors[store]?[stamp.device].map { stamp.timestamp <= $0 } ?? false
     }
 }

@@ -8,25 +8,25 @@ import UbiquityCore
 /// that if its author made it anew and the server never had it.
 package final class CommitChecker: Checker {
     /// The latest write of each key, unless the server becomes an older copy of itself.
-    private(set) var latest: [StoreName: [Key: Record]] = [:]
+    private(set) var latest: [StoreReference: [Key: Record]] = [:]
     /// The apps' writes that each store has refused.
-    private(set) var refused: [StoreName: Set<Int>] = [:]
+    private(set) var refused: [StoreReference: Set<Int>] = [:]
     /// The apps' writes that each store has ever committed.
-    private(set) var committed: [StoreName: Set<Int>] = [:]
+    private(set) var committed: [StoreReference: Set<Int>] = [:]
     /// The same for the current server: an older copy of it has not decided about what it lacks.
-    private(set) var known: [StoreName: Set<Int>] = [:]
+    private(set) var known: [StoreReference: Set<Int>] = [:]
     /// The greatest milliseconds that each store accepted by its server's own time. A server whose
     /// clock was set back accepts writes up to a second after that.
-    private(set) var newest: [StoreName: Int64] = [:]
+    private(set) var newest: [StoreReference: Int64] = [:]
     /// The latest time of each author that it has decided about, for or against. Clones write in
     /// the same name, and a write that lost was there as well.
-    private(set) var lastOfAuthors: [StoreName: [DeviceID: HybridTimestamp]] = [:]
+    private(set) var lastOfAuthors: [StoreReference: [DeviceID: HybridTimestamp]] = [:]
     /// The final stamps of the apps' writes on disks.
     private(set) var stamps: [Int: Stamp] = [:]
     /// The writes that lost to another one.
-    private(set) var superseded: [StoreName: Set<Record>] = [:]
+    private(set) var superseded: [StoreReference: Set<Record>] = [:]
     /// The last write before each time that a device heard from the server, by disk.
-    private(set) var heard: [DiskName: [Int]] = [:]
+    private(set) var heard: [DiskReference: [Int]] = [:]
     private var lastWrite = 0
     /// Whether an older copy of a server continued: it does not know what its devices had from it.
     private(set) var hasGoneBack = false
@@ -85,17 +85,17 @@ package final class CommitChecker: Checker {
         {
             for (write, result) in zip(transaction.writes, results) {
                 if case .superseded = result { superseded[commit.store, default: []].insert(write) }
-                if result != .olderThanForgotten { noteDecided(write.stamp, on: commit.store) }
+                if result != .olderThanCompacted { noteDecided(write.stamp, on: commit.store) }
             }
         }
     }
 
-    private func noteKnown(_ records: [Key: Record], on store: StoreName) {
+    private func noteKnown(_ records: [Key: Record], on store: StoreReference) {
         known[store, default: []].formUnion(
             records.values.lazy.compactMap { Mark($0.content.value)?.number })
     }
 
-    private func noteDecided(_ stamp: Stamp, on store: StoreName) {
+    private func noteDecided(_ stamp: Stamp, on store: StoreReference) {
         let last = lastOfAuthors[store]?[stamp.device] ?? .zero
         lastOfAuthors[store, default: [:]][stamp.device] = max(last, stamp.timestamp)
     }

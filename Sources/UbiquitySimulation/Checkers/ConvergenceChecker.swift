@@ -20,14 +20,14 @@ package final class ConvergenceChecker: Checker {
     }
 
     private func complaint(
-        about process: Settlement.Process, _ server: [StoreName: [Key: Record]]
+        about process: Settlement.Process, _ server: [StoreReference: [Key: Record]]
     ) -> String? {
         guard let account = process.account else { return "is signed out" }
         if let failure = process.diskFailure { return "says that its disk fails: \(failure)" }
         if process.wakes > Self.wakesMax { return "woke \(process.wakes) times for nothing" }
         if !process.isConnected { return "is not connected" }
         if !process.waiting.isEmpty { return "still waits to send \(process.waiting.sorted())" }
-        let name = StoreName(account: account, store: process.disk.store)
+        let name = StoreReference(account: account, store: process.disk.store)
         let stored = (server[name] ?? [:]).compactMapValues(\.content.value)
         return difference(process.values, stored).map { "and the server differ in \($0)" }
             ?? difference(process.onDisk, process.values).map { "and its disk differ in \($0)" }

@@ -6,10 +6,10 @@ import UbiquityCore
 /// a position has everything committed up to it. And no process confirms more than its cursor
 /// covers, or a server restored to that cursor would never be told of the rest.
 package final class CursorChecker: Checker {
-    private var logs: [StoreName: ServerLog] = [:]
+    private var logs: [StoreReference: ServerLog] = [:]
     private var positions: Set<Position> = []
     /// The records that each disk considers confirmed.
-    private var agreed: [DiskName: [Key: Record]] = [:]
+    private var confirmed: [DiskReference: [Key: Record]] = [:]
 
     package init() {}
 
@@ -24,19 +24,20 @@ package final class CursorChecker: Checker {
             }
         case .saves(let process, let entries, let cursor):
             guard let disk = history.disks[process] else { return nil }
-            for entry in entries { agreed[disk, default: [:]][entry.key] = entry.confirmed }
+            for entry in entries { confirmed[disk, default: [:]][entry.key] = entry.confirmed }
             guard let position = cursor.flatMap(Position.init),
                 let account = history.owner(of: disk)
             else { return nil }
-            let log = logs[StoreName(account: account, store: disk.store)]
-            return log?.excess(beyond: position, agreed[disk]?.values.map(\.self) ?? []).map {
+            let log = logs[StoreReference(account: account, store: disk.store)]
+            return log?.excess(beyond: position, confirmed[disk]?.values.map(\.self) ?? []).map {
                 "process \(process), at \(position.cursor), takes \($0) for agreed"
             }
         case .cloned(let device, let original):
-            for (name, records) in agreed where name.device == original {
-                agreed[DiskName(device: device, folder: name.folder, store: name.store)] = records
+            for (name, records) in confirmed where name.device == original {
+                confirmed[DiskReference(device: device, folder: name.folder, store: name.store)] =
+                    records
             }
-        case .lost(let disk), .wiped(let disk): agreed[disk] = nil
+        case .lost(let disk), .wiped(let disk): confirmed[disk] = nil
         default: break
         }
         return nil

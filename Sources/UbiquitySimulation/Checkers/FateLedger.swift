@@ -24,14 +24,14 @@ package struct FateLedger {
     /// For each round trip under way, the actions that were unsaved when it was requested.
     private var trips: [Trip: [Int]] = [:]
     /// For each disk, all actions there.
-    private var done: [DiskName: [Int]] = [:]
-    private var disks: [Int: DiskName] = [:]
+    private var done: [DiskReference: [Int]] = [:]
+    private var disks: [Int: DiskReference] = [:]
     /// The committed actions, as long as the server does not become an older copy of itself.
-    private var committed: [Int: [StoreName: Int64]] = [:]
+    private var committed: [Int: [StoreReference: Int64]] = [:]
     /// For each lost disk, the last action there before the loss.
-    private var losses: [DiskName: Int] = [:]
+    private var losses: [DiskReference: Int] = [:]
     /// For each disk, the actions acknowledged when it was last copied, which the copy has.
-    private var kept: [DiskName: Set<Int>] = [:]
+    private var kept: [DiskReference: Set<Int>] = [:]
 
     package init() {}
 
@@ -39,12 +39,12 @@ package struct FateLedger {
 
     package func isCommitted(_ number: Int) -> Bool { committed[number] != nil }
 
-    package func isCommitted(_ number: Int, to store: StoreName) -> Bool {
+    package func isCommitted(_ number: Int, to store: StoreReference) -> Bool {
         committed[number]?[store] != nil
     }
 
     /// All actions there, in order.
-    package func numbers(on disk: DiskName) -> [Int] { done[disk] ?? [] }
+    package func numbers(on disk: DiskReference) -> [Int] { done[disk] ?? [] }
 
     /// Whether the last copy of its disk has it.
     package func isKept(_ number: Int) -> Bool {
@@ -53,7 +53,7 @@ package struct FateLedger {
 
     // MARK: - What happens
 
-    package mutating func note(_ number: Int, by process: Int, on disk: DiskName) {
+    package mutating func note(_ number: Int, by process: Int, on disk: DiskReference) {
         unsaved[process, default: []].append(number)
         done[disk, default: []].append(number)
         disks[number] = disk
@@ -80,17 +80,17 @@ package struct FateLedger {
         case .moved(let process, _):
             // A process that switches to another account leaves waiting writes behind, parked.
             acknowledge(unsaved.removeValue(forKey: process) ?? [])
-            forgetTrips(of: process)
+            dropTrips(of: process)
         case .ended(let process):
             unsaved[process] = nil
-            forgetTrips(of: process)
+            dropTrips(of: process)
         case .copied(let device):
             for (disk, numbers) in done where disk.device == device {
                 kept[disk] = Set(numbers.filter(isAcknowledged))
             }
         case .lost(let disk): losses[disk] = done[disk]?.last
         case .wiped(let disk): losses[disk] = .max
-        case .serverRestored(let positions): forgetCommits(after: positions)
+        case .serverRestored(let positions): dropCommits(after: positions)
         default: break
         }
     }
@@ -103,13 +103,13 @@ package struct FateLedger {
         for number in numbers where fates[number] == nil { fates[number] = .acknowledged }
     }
 
-    private mutating func forgetTrips(of process: Int) {
+    private mutating func dropTrips(of process: Int) {
         trips = trips.filter { $0.key.process != process }
     }
 
     /// Actions that the server lost must still be on the disk where they were done, unless that was
     /// lost too.
-    private mutating func forgetCommits(after positions: [StoreName: Position]) {
+    private mutating func dropCommits(after positions: [StoreReference: Position]) {
         for (number, commits) in committed {
             let kept = commits.filter { $0.value <= positions[$0.key]?.revision ?? 0 }
             guard kept.count < commits.count else { continue }

@@ -7,10 +7,10 @@ import UbiquityCore
 /// it is there if it was certainly made later than the server's.
 package final class FirstSyncChecker: Checker {
     /// The keys that the current download of a process replaces.
-    private var replaced: (disk: DiskName, keys: Set<Key>)?
-    private var acts: [Int: AppProposal] = [:]
+    private var replaced: (disk: DiskReference, keys: Set<Key>)?
+    private var acts: [Int: AppOperation] = [:]
     /// The last action there on each field.
-    private var last: [DiskName: [Key: AppProposal]] = [:]
+    private var last: [DiskReference: [Key: AppOperation]] = [:]
     private var clocks: ClockLedger?
 
     /// - Parameter timeTolerance: As of ``SurvivalChecker``.
@@ -21,7 +21,7 @@ package final class FirstSyncChecker: Checker {
     package func check(_ observation: Observation, _ history: History) -> String? {
         clocks?.note(observation)
         switch observation {
-        case .proposed(let act): note(act)
+        case .merged(let act): note(act)
         case .withdrawn(let disk, _), .lost(let disk): last[disk] = nil
         default: break
         }
@@ -41,7 +41,7 @@ package final class FirstSyncChecker: Checker {
         return nil
     }
 
-    private func note(_ act: AppProposal) {
+    private func note(_ act: AppOperation) {
         acts[act.number] = act
         switch act.act {
         case .put(let field, _), .clear(let field):
@@ -54,12 +54,12 @@ package final class FirstSyncChecker: Checker {
 
     /// It does not know yet what other processes are doing.
     private func dropped(
-        by process: Int, on disk: DiskName, _ values: [Key: PropertyListValue]
+        by process: Int, on disk: DiskReference, _ values: [Key: PropertyListValue]
     ) -> String? {
         guard let clocks else { return nil }
         for (field, act) in (last[disk] ?? [:]).sorted(by: { $0.key < $1.key }) {
             guard act.process == process, case .put = act.act,
-                let number = AppProposal.number(in: values[field]),
+                let number = AppOperation.number(in: values[field]),
                 number != act.number, let other = acts[number], other.disk.device != disk.device,
                 let greatest = clocks.greatest(other, committed: nil), clocks.least(act) > greatest
             else { continue }

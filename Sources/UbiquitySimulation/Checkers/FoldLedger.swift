@@ -16,8 +16,8 @@ struct FoldLedger {
     }
 
     /// In commit order, and the last of each.
-    private var log: [StoreName: [Noted]] = [:]
-    private var noted: [StoreName: [FoldedIncrement.ID: FoldedIncrement]] = [:]
+    private var log: [StoreReference: [Noted]] = [:]
+    private var noted: [StoreReference: [FoldedIncrement.ID: FoldedIncrement]] = [:]
     /// The acts in a fold, including those removed since, by the fold's number of times.
     private var acts: [Moment: [Int]] = [:]
     /// The runs for which a server went back to before they were folded, or removed after folding.
@@ -32,20 +32,20 @@ struct FoldLedger {
                 Noted(increment: increment, revision: commit.position.revision))
         }
         for write in commit.writes where write.key.part == PartID("c+") {
-            guard let times = AppProposal.count(in: write.content.value)?.times else { continue }
+            guard let times = AppOperation.count(in: write.content.value)?.times else { continue }
             acts[Moment(fold: write.key, times: times)] = increments(of: write.key, commit.store)
                 .flatMap(numbers)
         }
     }
 
     /// Records everything that servers have folded, of which commits may not have told.
-    mutating func note(_ folded: [StoreName: [FoldedIncrement]]) {
+    mutating func note(_ folded: [StoreReference: [FoldedIncrement]]) {
         for (store, increments) in folded {
             for increment in increments { noted[store, default: [:]][increment.id] = increment }
         }
     }
 
-    private func increments(of key: Key, _ store: StoreName) -> [FoldedIncrement] {
+    private func increments(of key: Key, _ store: StoreReference) -> [FoldedIncrement] {
         noted[store, default: [:]].values.filter { $0.run.whole == key.whole }
     }
 
@@ -71,7 +71,7 @@ struct FoldLedger {
     private func count(_ key: Key, _ part: String, _ commit: Commit) -> (
         times: Int64, total: Double
     ) {
-        PartID(part).flatMap { AppProposal.count(in: commit.after[key.part($0)]?.content.value) }
+        PartID(part).flatMap { AppOperation.count(in: commit.after[key.part($0)]?.content.value) }
             ?? (0, 0)
     }
 
@@ -91,9 +91,9 @@ struct FoldLedger {
     /// A server becomes an older copy of itself.
     /// - Returns: The increments folded since.
     mutating func goBack(
-        to positions: [StoreName: Position]
-    ) -> [(store: StoreName, increment: FoldedIncrement)] {
-        var lost: [(StoreName, FoldedIncrement)] = []
+        to positions: [StoreReference: Position]
+    ) -> [(store: StoreReference, increment: FoldedIncrement)] {
+        var lost: [(StoreReference, FoldedIncrement)] = []
         for (store, all) in log {
             let last = positions[store]?.revision ?? 0
             let kept = all.filter { $0.revision <= last }

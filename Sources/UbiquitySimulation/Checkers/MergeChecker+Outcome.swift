@@ -7,17 +7,17 @@ extension MergeChecker {
     struct Outcome {
         struct Made {
             /// All acts that may have reached this store.
-            let acts: [AppProposal]
+            let acts: [AppOperation]
             /// The acts that must have.
-            let sure: [AppProposal]
+            let sure: [AppOperation]
             /// The acts that may have been undone, and those that surely were.
             let mayBeGone: Set<Int>
             let mustBeGone: Set<Int>
 
             /// - Parameter undone: For each removal or plain write, the acts that its author had
             ///   seen.
-            init(acts: [AppProposal], sure: [AppProposal], undone: [Int: Set<Int>]) {
-                func gone(by acts: [AppProposal]) -> Set<Int> {
+            init(acts: [AppOperation], sure: [AppOperation], undone: [Int: Set<Int>]) {
+                func gone(by acts: [AppOperation]) -> Set<Int> {
                     acts.reduce(into: []) { $0.formUnion(undone[$1.number] ?? []) }
                 }
                 (self.acts, self.sure) = (acts, sure)
@@ -47,7 +47,7 @@ extension MergeChecker {
             case .maximum, .minimum: greatestComplaint(plain)
             case .array: elementsComplaint()
             case .dictionary: fieldsComplaint()
-            case .register: siblingsComplaint(plain)
+            case .register: concurrentComplaint(plain)
             }
         }
 
@@ -64,7 +64,7 @@ extension MergeChecker {
         /// nobody can have undone must be present.
         private func complaint(
             about present: Set<Int>, besides gone: Set<Int> = [], pardons: Bool = false,
-            of isMeant: (AppProposal) -> Bool
+            of isMeant: (AppOperation) -> Bool
         ) -> String? {
             let kind = made.acts.filter(isMeant)
             if let foreign = present.subtracting(kind.map(\.number)).min() {
@@ -81,7 +81,7 @@ extension MergeChecker {
         /// Of the writes of the key's own value, the last one is there, or at least none that
         /// another author had seen.
         private func plainComplaint(_ value: PropertyListValue?) -> String? {
-            let number = AppProposal.number(inPlain: value, policy)
+            let number = AppOperation.number(inPlain: value, policy)
             if let number {
                 guard made.acts.contains(where: { $0.number == number && $0.isPlainWrite }) else {
                     return "nobody wrote \(number) without a policy"
@@ -105,7 +105,7 @@ extension MergeChecker {
         ) -> String? {
             var present: Set<Int> = []
             let mark = records.first { $0.key.part == PartID("c-+") }?.value
-            let undoneFold = AppProposal.count(in: mark)?.times ?? 0
+            let undoneFold = AppOperation.count(in: mark)?.times ?? 0
             for (increment, numbers) in folded
             where !increment.isRemoved && increment.mark.rawValue > undoneFold {
                 present.formUnion(numbers)
@@ -131,27 +131,27 @@ extension MergeChecker {
         private func greatestComplaint(_ plain: PropertyListValue?) -> String? {
             var sure = Set(made.sure.map(\.number)).subtracting(mayBeGone)
             var offers: [Int64: Int] = [:]
-            var best = AppProposal.integer(in: plain)
+            var best = AppOperation.integer(in: plain)
             for act in made.acts {
                 guard let offer = act.offer else { continue }
                 offers[offer] = act.number
                 guard sure.remove(act.number) != nil else { continue }
                 if best.map({ policy.isBetter(offer, than: $0) }) ?? true { best = offer }
             }
-            guard let value = AppProposal.integer(in: shown) else {
+            guard let value = AppOperation.integer(in: shown) else {
                 return best.map { "\($0) was offered, and nobody undid it" }
             }
             if let best, policy.isBetter(best, than: value) {
                 return "\(best) was offered, and nobody undid it"
             }
-            if value == AppProposal.integer(in: plain) { return nil }
+            if value == AppOperation.integer(in: plain) { return nil }
             guard let act = offers[value] else { return "nobody ever offered it" }
             return mustBeGone.contains(act) ? "act \(act) offered it, and it was undone" : nil
         }
 
         private func elementsComplaint() -> String? {
             guard case .array(let elements) = shown ?? .array([]) else { return "it is no array" }
-            let present = Set(elements.compactMap { AppProposal.number(in: $0) })
+            let present = Set(elements.compactMap { AppOperation.number(in: $0) })
             guard present.count == elements.count else { return "an element is there twice" }
             let added = present.filter { number in
                 made.acts.contains { $0.number == number && $0.act == .add }
@@ -177,7 +177,7 @@ extension MergeChecker {
                 return "it is no dictionary"
             }
             for field in Set(made.acts.compactMap(\.field)).sorted() {
-                let present = AppProposal.number(in: entries[ExactString(field)])
+                let present = AppOperation.number(in: entries[ExactString(field)])
                 let acts = made.acts.filter { $0.field == field }
                 if let present,
                     !made.acts.contains(where: {
@@ -214,7 +214,7 @@ extension MergeChecker {
             return nil
         }
 
-        private func isLaterByTime(_ act: AppProposal, than other: AppProposal) -> Bool {
+        private func isLaterByTime(_ act: AppOperation, than other: AppOperation) -> Bool {
             guard let clocks, let greatest = clocks.greatest(other, committed: nil) else {
                 return false
             }
@@ -222,7 +222,7 @@ extension MergeChecker {
         }
 
         /// Whether the author of a put had seen another one there, or its replacement.
-        private func replaced(_ number: Int, by act: AppProposal) -> Bool {
+        private func replaced(_ number: Int, by act: AppOperation) -> Bool {
             var seen = act.over
             while let over = seen {
                 if over == number { return true }
@@ -231,9 +231,9 @@ extension MergeChecker {
             return false
         }
 
-        private func siblingsComplaint(_ plain: PropertyListValue?) -> String? {
+        private func concurrentComplaint(_ plain: PropertyListValue?) -> String? {
             let present = Set(
-                records.filter(\.key.isPart).compactMap { AppProposal.number(in: $0.value) })
+                records.filter(\.key.isPart).compactMap { AppOperation.number(in: $0.value) })
             if let complaint = complaint(
                 about: present, besides: Set(made.acts.flatMap(\.replaced)), pardons: hasGoneBack,
                 of: { if case .replace = $0.act { true } else { false } })
@@ -260,7 +260,7 @@ extension Key {
     }
 }
 
-extension AppProposal {
+extension AppOperation {
     fileprivate var counted: Double? {
         if case .count(_, _, let amount) = act { amount } else { nil }
     }

@@ -13,7 +13,7 @@ package import UbiquityCore
 /// first sync discarded, or that was on a disk lost before it was sent.
 package final class MergeChecker: Checker {
     private let policies: [Key: MergePolicy]
-    private var acts: [Int: AppProposal] = [:]
+    private var acts: [Int: AppOperation] = [:]
     private var ledger = FateLedger()
     /// For each part, the acts that counted or offered there.
     private var runs: [Key: [Int]] = [:]
@@ -39,7 +39,7 @@ package final class MergeChecker: Checker {
         ledger.note(observation)
         clocks?.note(observation)
         switch observation {
-        case .proposed(let act): note(act)
+        case .merged(let act): note(act)
         case .committed(let commit):
             let folded = (commit.folded ?? []).flatMap(numbers(in:))
             for number in commit.writes.flatMap(numbers(in:)) + folded
@@ -72,7 +72,7 @@ package final class MergeChecker: Checker {
 
     // MARK: - The outcome of each act
 
-    private func note(_ act: AppProposal) {
+    private func note(_ act: AppOperation) {
         if let part = act.part { runs[act.key.part(part), default: []].append(act.number) }
         acts[act.number] = act
         ledger.note(act.number, by: act.process, on: act.disk)
@@ -91,15 +91,15 @@ package final class MergeChecker: Checker {
 
     private func numbers(in record: Key, _ value: PropertyListValue) -> [Int] {
         guard let policy = policies[record.whole] else { return [] }
-        guard record.isPart else { return list(AppProposal.number(inPlain: value, policy)) }
+        guard record.isPart else { return list(AppOperation.number(inPlain: value, policy)) }
         switch policy {
         case .counter:
-            let times = AppProposal.count(in: value)?.times ?? 0
+            let times = AppOperation.count(in: value)?.times ?? 0
             return record.isOfFold
                 ? folds.numbers(record, times, numbers(in:)) : counted(record, times)
         case .maximum, .minimum:
-            return offered(record, AppProposal.integer(in: value), policy)
-        case .array, .dictionary, .register: return list(AppProposal.number(in: value))
+            return offered(record, AppOperation.integer(in: value), policy)
+        case .array, .dictionary, .register: return list(AppOperation.number(in: value))
         }
     }
 
@@ -125,7 +125,7 @@ package final class MergeChecker: Checker {
 
     /// Excuses refused acts: those in these records, and those under way there that none of them
     /// mentions.
-    private func excuse(_ records: [Record], on disk: DiskName) {
+    private func excuse(_ records: [Record], on disk: DiskReference) {
         ledger.excuse(records.flatMap { numbers(in: $0) })
         excuse(Set(records.map(\.key)), on: disk) { act in
             switch act.act {
@@ -140,13 +140,14 @@ package final class MergeChecker: Checker {
 
     /// Acts under way there under these keys are lost.
     private func excuse(
-        _ keys: Set<Key>, on disk: DiskName, where isMeant: (AppProposal) -> Bool = { _ in true }
+        _ keys: Set<Key>, on disk: DiskReference,
+        where isMeant: (AppOperation) -> Bool = { _ in true }
     ) {
         let wholes = Set(keys.map(\.whole))
         ledger.excuse(unsent(on: disk) { wholes.contains($0.key) && isMeant($0) })
     }
 
-    private func unsent(on disk: DiskName, where isMeant: (AppProposal) -> Bool) -> [Int] {
+    private func unsent(on disk: DiskReference, where isMeant: (AppOperation) -> Bool) -> [Int] {
         ledger.numbers(on: disk).filter { number in
             !ledger.isCommitted(number) && acts[number].map(isMeant) ?? false
         }
@@ -184,7 +185,7 @@ package final class MergeChecker: Checker {
         return nil
     }
 
-    private func hasGoneBack(_ store: StoreName, _ history: History) -> Bool {
+    private func hasGoneBack(_ store: StoreReference, _ history: History) -> Bool {
         hasServerGoneBack
             || history.owners.contains { folder, account in
                 account == store.account && copies.contains(folder.device)
@@ -193,7 +194,7 @@ package final class MergeChecker: Checker {
 
     private func text(_ value: PropertyListValue?) -> String { value.map { "\($0)" } ?? "nothing" }
 
-    private func made(_ key: Key, _ store: StoreName, _ history: History) -> Outcome.Made {
+    private func made(_ key: Key, _ store: StoreReference, _ history: History) -> Outcome.Made {
         let mine = acts.values.filter { act in
             act.key == key && act.disk.store == store.store
                 && history.owners(ofWritesOn: act.disk).contains(store.account)
@@ -211,7 +212,7 @@ package final class MergeChecker: Checker {
     }
 }
 
-extension AppProposal {
+extension AppOperation {
     /// The part that contains the count or offer.
     fileprivate var part: PartID? {
         switch act {

@@ -31,12 +31,12 @@ package final class NoticeChecker: Checker {
         case .resumed(let process, _, let original): apps[process] = apps[original]
         case .ended(let process): apps[process] = nil
         case .wrote(let process, let writes): note(writes, of: process)
-        case .proposed(let act): apps[act.process]?.known[act.key] = act.seen
+        case .merged(let act): apps[act.process]?.known[act.key] = act.seen
         case .refused(let process, let keys): note(keys, [.quotaViolation], of: process)
         case .changed(let process, let keys, let cause):
             note(keys, cause.reasons, of: process)
-        case .told(let process, let notice, let values):
-            return told(process, notice, values)
+        case .notified(let process, let notice, let values):
+            return notified(process, notice, values)
         case .rested(let process, let values): return rested(process, values)
         default: break
         }
@@ -55,7 +55,7 @@ package final class NoticeChecker: Checker {
         }
     }
 
-    private func told(
+    private func notified(
         _ process: Int, _ notice: Notice, _ values: [Key: PropertyListValue?]
     ) -> String? {
         for key in notice.keys.sorted() {
@@ -67,10 +67,10 @@ package final class NoticeChecker: Checker {
             apps[process]?.known[key] = value
             apps[process]?.causes[key]?[notice.reason] = count - 1
         }
-        return notice.reason == .quotaViolation ? toldOfRefusals(process) : nil
+        return notice.reason == .quotaViolation ? notifiedOfRefusals(process) : nil
     }
 
-    private func toldOfRefusals(_ process: Int) -> String? {
+    private func notifiedOfRefusals(_ process: Int) -> String? {
         let count = apps[process]?.refusals.note(at: now(), within: Self.windowMilliseconds)
         guard let count, count > Self.refusalsMax else { return nil }
         return "process \(process) was told \(count) times of refused writes in "

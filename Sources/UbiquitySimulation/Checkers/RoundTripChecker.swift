@@ -11,21 +11,21 @@ package final class RoundTripChecker: Checker {
     }
 
     private struct Asked {
-        var store: StoreName
+        var store: StoreReference
         /// The marks of the waiting writes.
         var waiting: [Key: Int]
         var revision: Int64
         var branch: Int
     }
 
-    private var logs: [StoreName: ServerLog] = [:]
+    private var logs: [StoreReference: ServerLog] = [:]
     private var trips: [Trip: Asked] = [:]
     /// All writes that the server ever accepted.
     private var committed: Set<Int> = []
     /// The writes that it refused and never accepted, and its current records.
     private var refused: [Int: Stamp] = [:]
     private var taken: Set<Int> = []
-    private var stored: [StoreName: [Key: Record]] = [:]
+    private var stored: [StoreReference: [Key: Record]] = [:]
     /// The last write of each process under each key that it still shows. If a refused write has
     /// given way to the one before, that one waits.
     private var last: [Int: [Key: Int]] = [:]
@@ -62,7 +62,7 @@ package final class RoundTripChecker: Checker {
         guard let disk = history.disks[trip.process], let owner = history.owner(of: disk) else {
             return
         }
-        let store = StoreName(account: owner, store: disk.store)
+        let store = StoreReference(account: owner, store: disk.store)
         let log = logs[store] ?? ServerLog()
         let marks = (last[trip.process] ?? [:]).filter { waiting.contains($0.key) }
         trips[trip] = Asked(
@@ -80,7 +80,7 @@ package final class RoundTripChecker: Checker {
             for (write, result) in zip(transaction.writes, results) {
                 guard let number = Mark(write.content.value)?.number else { continue }
                 switch result {
-                case nil, .olderThanForgotten: refused[number] = write.stamp
+                case nil, .olderThanCompacted: refused[number] = write.stamp
                 case .applied, .superseded: taken.insert(number)
                 }
             }

@@ -16,21 +16,21 @@ struct SendingLedger {
     }
 
     /// For each disk, the stamps under which writes of a key were sent, with their numbers.
-    private var forms: [DiskName: [Key: [Stamp: Int]]] = [:]
+    private var forms: [DiskReference: [Key: [Stamp: Int]]] = [:]
     private var stamps: [Int: Stamp] = [:]
     /// The forms that are stale if they arrive now.
     private var stale: [Form: Int] = [:]
     private(set) var late: Set<Int> = []
 
     /// - Returns: Whether the write was sent with another stamp before.
-    mutating func note(_ record: Record, of number: Int, on disk: DiskName?) -> Bool {
+    mutating func note(_ record: Record, of number: Int, on disk: DiskReference?) -> Bool {
         if let disk { forms[disk, default: [:]][record.key, default: [:]][record.stamp] = number }
         let before = stamps.updateValue(record.stamp, forKey: number)
         return before != nil && before != record.stamp
     }
 
     /// Records the entries that now wait on a disk.
-    mutating func note(_ entries: [StoredEntry], on disk: DiskName) {
+    mutating func note(_ entries: [StoredEntry], on disk: DiskReference) {
         guard let forms = forms[disk] else { return }
         for entry in entries {
             guard let pending = entry.pending, pending.provisional == nil else { continue }

@@ -18,12 +18,12 @@ extension SurvivalChecker {
     }
 
     /// The store that the write belongs to; nil if nobody signed in while its folder was in use.
-    private func home(of write: AppWrite, _ history: History) -> StoreName? {
-        history.owner(of: write.disk).map { StoreName(account: $0, store: write.disk.store) }
+    private func home(of write: AppWrite, _ history: History) -> StoreReference? {
+        history.owner(of: write.disk).map { StoreReference(account: $0, store: write.disk.store) }
     }
 
     private func compare(
-        _ write: AppWrite, with present: PropertyListValue?, in store: StoreName,
+        _ write: AppWrite, with present: PropertyListValue?, in store: StoreReference,
         _ history: History
     ) -> String? {
         let name = "write \(write.number) of \(write.key) by process \(write.process)"
@@ -36,7 +36,7 @@ extension SurvivalChecker {
         guard let mark = Mark(present), mark.number != write.number,
             let winner = history.writes[mark.number], isCertainlyLater(write, than: winner, history)
         else { return nil }
-        if forgotten[store]?.contains(write.key) ?? false,
+        if compacted[store]?.contains(write.key) ?? false,
             mayHaveBeenDeleted(write, in: store, history)
         {
             return nil
@@ -46,7 +46,7 @@ extension SurvivalChecker {
 
     /// Whether somebody deleted the key, possibly later.
     private func mayHaveBeenDeleted(
-        _ write: AppWrite, in store: StoreName, _ history: History
+        _ write: AppWrite, in store: StoreReference, _ history: History
     ) -> Bool {
         deletions[write.key, default: []].contains { deletion in
             deletion.disk.store == store.store

@@ -29,7 +29,7 @@ package final class SurvivalChecker: Checker {
     private var copied: [Int: Set<Int>] = [:]
     /// The keys whose tombstone a server has dropped. It accepts writes that it never had there,
     /// however old.
-    private(set) var forgotten: [StoreName: Set<Key>] = [:]
+    private(set) var compacted: [StoreReference: Set<Key>] = [:]
     /// At the end, the deletions of each key.
     var deletions: [Key: [AppWrite]] = [:]
 
@@ -63,8 +63,8 @@ package final class SurvivalChecker: Checker {
         case .lost(let disk):
             doubled.formUnion(unsent(on: disk.device, history).union(copied[disk.device] ?? []))
             excuseUnsent(on: disk, history) { [self] in !ledger.isKept($0.number) }
-        case .forgot(let store, let deletions, _, _):
-            forgotten[store, default: []].formUnion(deletions.map(\.key))
+        case .compacted(let store, let deletions, _, _):
+            compacted[store, default: []].formUnion(deletions.map(\.key))
         case .wiped(let disk): excuseUnsent(on: disk, history)
         case .settled(let settlement): return judge(settlement, history)
         default: break
@@ -81,7 +81,7 @@ package final class SurvivalChecker: Checker {
         }
     }
 
-    private func note(_ push: Push, on disk: DiskName?, _ history: History) {
+    private func note(_ push: Push, on disk: DiskReference?, _ history: History) {
         for write in push.transactions.flatMap(\.writes) {
             guard let number = number(of: write, on: disk, history) else { continue }
             if sendings.note(write, of: number, on: disk) { doubled.insert(number) }
@@ -89,7 +89,7 @@ package final class SurvivalChecker: Checker {
     }
 
     /// A deletion has no mark: it is the last one under its key.
-    private func number(of record: Record, on disk: DiskName?, _ history: History) -> Int? {
+    private func number(of record: Record, on disk: DiskReference?, _ history: History) -> Int? {
         if let mark = Mark(record.content.value) { return mark.number }
         guard let disk, record.content == .deleted else { return nil }
         return writes(on: disk, history) { $0.key == record.key && $0.value == nil }.last
@@ -133,9 +133,10 @@ package final class SurvivalChecker: Checker {
     }
 
     private func excuseUnsent(
-        on disk: DiskName, _ history: History, where isMeant: (AppWrite) -> Bool = { _ in true }
+        on disk: DiskReference, _ history: History,
+        where isMeant: (AppWrite) -> Bool = { _ in true }
     ) {
-        let store = history.owner(of: disk).map { StoreName(account: $0, store: disk.store) }
+        let store = history.owner(of: disk).map { StoreReference(account: $0, store: disk.store) }
         ledger.excuse(
             writes(on: disk, history) { write in
                 let isSent = store.map { ledger.isCommitted(write.number, to: $0) } ?? false
@@ -144,13 +145,13 @@ package final class SurvivalChecker: Checker {
     }
 
     private func writes(
-        on disk: DiskName, _ history: History, where isMeant: (AppWrite) -> Bool
+        on disk: DiskReference, _ history: History, where isMeant: (AppWrite) -> Bool
     ) -> [Int] {
         ledger.numbers(on: disk).filter { history.writes[$0].map(isMeant) ?? false }
     }
 
     /// Whatever the withdrawn write had replaced there before it was sent is lost too.
-    private func withdraw(_ records: [Record], on disk: DiskName, _ history: History) {
+    private func withdraw(_ records: [Record], on disk: DiskReference, _ history: History) {
         for record in records {
             let last = number(of: record, on: disk, history).flatMap { history.writes[$0] }
             guard let last else { continue }

@@ -3,7 +3,7 @@
 package import UbiquityCore
 
 /// The file of one store in one folder of a device.
-package struct DiskName: Hashable, Sendable, CustomStringConvertible {
+package struct DiskReference: Hashable, Sendable, CustomStringConvertible {
     package var device: Int
     /// Each account has a folder of its own on a device.
     package var folder: String
@@ -23,7 +23,7 @@ package struct AppWrite: Sendable {
     /// Equal for the keys of one transaction.
     package var batch: Int
     package var process: Int
-    package var disk: DiskName
+    package var disk: DiskReference
     package var key: Key
     /// Nil for a deletion.
     package var value: PropertyListValue?
@@ -34,7 +34,7 @@ package struct AppWrite: Sendable {
     package var over: Int?
 
     package init(
-        number: Int, batch: Int, process: Int, disk: DiskName, key: Key,
+        number: Int, batch: Int, process: Int, disk: DiskReference, key: Key,
         value: PropertyListValue?, time: Int64, over: Int?
     ) {
         self.number = number

@@ -24,11 +24,11 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .wrote(let process, let writes):
             combine(4, process)
             for write in writes { combine(Int64(write.number)) }
-        case .proposed(let act): combine(25, act.process, act.number)
+        case .merged(let act): combine(25, act.process, act.number)
         case .refused(let process, let keys): combine(5, process, keys.count)
         case .synchronized(let process): combine(6, process)
         case .changed(let process, let keys, _): combine(7, process, keys.count)
-        case .told(let process, let notice, _): combine(8, process, notice.keys.count)
+        case .notified(let process, let notice, _): combine(8, process, notice.keys.count)
         case .rested(let process, let values): combine(9, process, values)
         case .withdrawn(_, let records): combine(10, records.count)
         case .discarded(_, let keys): combine(11, keys.count)
@@ -59,7 +59,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .clock(let device, _, _, _), .paused(let device, _), .keptBack(let device, _):
             combine(27, device)
         case .serverClock(let error): combine(28, Int(error))
-        case .forgot(_, let records, let left, _): combine(26, records.count, left)
+        case .compacted(_, let records, let left, _): combine(26, records.count, left)
         case .settled(let settlement): combine(22, settlement.processes.count)
         }
     }

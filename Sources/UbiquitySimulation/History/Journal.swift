@@ -77,13 +77,13 @@ package struct History {
     }
 
     /// The disk that each process has open.
-    package private(set) var disks: [Int: DiskName] = [:]
+    package private(set) var disks: [Int: DiskReference] = [:]
 
     package init() {}
 
     /// The accounts that may have writes made there: a clone may have taken them along before
     /// anybody signed in.
-    package func owners(ofWritesOn disk: DiskName) -> Set<Int> {
+    package func owners(ofWritesOn disk: DiskReference) -> Set<Int> {
         let devices = [disk.device] + clones(of: disk.device)
         return Set(devices.compactMap { owners[Folder($0, disk.folder)] })
     }
@@ -101,7 +101,7 @@ package struct History {
         return parent == original || isClone(parent, of: original)
     }
 
-    package func owner(of disk: DiskName) -> Int? { owners[Folder(disk.device, disk.folder)] }
+    package func owner(of disk: DiskReference) -> Int? { owners[Folder(disk.device, disk.folder)] }
 
     mutating func note(_ observation: Observation) {
         switch observation {

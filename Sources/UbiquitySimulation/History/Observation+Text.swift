@@ -16,7 +16,7 @@ extension Observation: CustomStringConvertible {
             "process \(process) writes "
                 + writes.map { "\($0.key)=\($0.value == nil ? "-" : "")\($0.number)" }
                 .joined(separator: " ")
-        case .proposed(let act):
+        case .merged(let act):
             "process \(act.process) does \(act.number) to \(act.key): \(act.act), and sees "
                 + "\(act.seen.map { "\($0)" } ?? "nothing")"
         case .refused(let process, let keys): "process \(process) is refused \(text(keys))"
@@ -26,7 +26,7 @@ extension Observation: CustomStringConvertible {
         case .synchronized(let process): "process \(process) has synchronized"
         case .changed(let process, let keys, let cause):
             "process \(process) sees \(text(keys)) change: \(cause)"
-        case .told(let process, let notice, _):
+        case .notified(let process, let notice, _):
             "process \(process) is told of \(text(notice.keys)): \(notice.reason)"
         case .rested(let process, let values): "process \(process) rests: \(text(values))"
         case .withdrawn(let disk, let records):
@@ -47,7 +47,7 @@ extension Observation: CustomStringConvertible {
         case .committed(let commit):
             "\(commit.store) has committed \(commit.position.cursor): "
                 + commit.writes.map { text($0) }.joined(separator: " ")
-        case .forgot(let store, let records, let left, _):
+        case .compacted(let store, let records, let left, _):
             "\(store) has forgotten \(records.map { text($0) }.joined(separator: " ")), and "
                 + "remembers \(left)"
         case .serverRestored: "the server is an older copy of itself"

@@ -3,7 +3,7 @@
 package import UbiquityCore
 
 /// A store of an account on the server.
-package struct StoreName: Hashable, Sendable, CustomStringConvertible {
+package struct StoreReference: Hashable, Sendable, CustomStringConvertible {
     package var account: Int
     package var store: Int
 
@@ -15,16 +15,16 @@ package struct StoreName: Hashable, Sendable, CustomStringConvertible {
 /// An event of apps or of the server's storage. Checkers know nothing else.
 package enum Observation {
     /// A process opened a store, or switched to another account's, and shows these values.
-    case opened(process: Int, disk: DiskName, values: [Key: PropertyListValue])
+    case opened(process: Int, disk: DiskReference, values: [Key: PropertyListValue])
     /// A process continues elsewhere with everything that another one has in memory.
-    case resumed(process: Int, disk: DiskName, from: Int)
+    case resumed(process: Int, disk: DiskReference, from: Int)
     /// The process switched to another account's disk.
-    case moved(process: Int, DiskName)
+    case moved(process: Int, DiskReference)
     /// The process ended, normally or abruptly.
     case ended(process: Int)
     case wrote(process: Int, [AppWrite])
     /// An app changed a key whose writes merge.
-    case proposed(AppProposal)
+    case merged(AppOperation)
     /// The store refused the app's write at once.
     case refused(process: Int, Set<Key>)
     /// The process is about to write these to its disk, beside this cursor.
@@ -35,13 +35,13 @@ package enum Observation {
     /// refused.
     case changed(process: Int, Set<Key>, Cause)
     /// The app was notified, and read the values.
-    case told(process: Int, Notice, [Key: PropertyListValue?])
+    case notified(process: Int, Notice, [Key: PropertyListValue?])
     /// A process has nothing more to do for now, and shows these values.
     case rested(process: Int, values: [Key: PropertyListValue])
     /// Writes that the server refused, kept for the app.
-    case withdrawn(disk: DiskName, [Record])
+    case withdrawn(disk: DiskReference, [Record])
     /// Writes from before the first sync that the server's values replace.
-    case discarded(disk: DiskName, Set<Key>)
+    case discarded(disk: DiskReference, Set<Key>)
 
     case askedRoundTrip(process: Int, id: Int, waiting: Set<Key>)
     case finishedRoundTrip(
@@ -54,12 +54,12 @@ package enum Observation {
     /// The connected process has everything up to this position, except for keys with visible
     /// writes of its own.
     case received(
-        process: Int, StoreName, Position, values: [Key: PropertyListValue], own: Set<Key>)
+        process: Int, StoreReference, Position, values: [Key: PropertyListValue], own: Set<Key>)
 
     case committed(Commit)
     /// The server compacted these tombstones by its rule. `left` is the number that remains.
-    case forgot(StoreName, [Record], left: Int, ForgettingRule)
-    case serverRestored([StoreName: Position])
+    case compacted(StoreReference, [Record], left: Int, CompactionRule)
+    case serverRestored([StoreReference: Position])
 
     /// The device signed in: the folder belongs to the account from now on.
     case signedIn(device: Int, folder: String, account: Int)
@@ -67,9 +67,9 @@ package enum Observation {
     /// The device's disks were copied, to be restored later.
     case copied(device: Int)
     /// The disk was replaced by an older copy.
-    case lost(DiskName)
+    case lost(DiskReference)
     /// The disk was removed for good, with anything still written there.
-    case wiped(DiskName)
+    case wiped(DiskReference)
 
     /// The new state of a device's clocks: the error of the wall clock, and the millionths by which
     /// the uptime runs too fast.
@@ -97,13 +97,13 @@ package enum Observation {
 
 /// The complete state at the time when everything should agree.
 package struct Settlement {
-    package var server: [StoreName: [Key: Record]]
+    package var server: [StoreReference: [Key: Record]]
     /// All increments that the server has ever folded.
-    package var folded: [StoreName: [FoldedIncrement]]
+    package var folded: [StoreReference: [FoldedIncrement]]
     package var processes: [Process]
 
     package init(
-        server: [StoreName: [Key: Record]], folded: [StoreName: [FoldedIncrement]] = [:],
+        server: [StoreReference: [Key: Record]], folded: [StoreReference: [FoldedIncrement]] = [:],
         processes: [Process]
     ) {
         self.server = server
@@ -113,7 +113,7 @@ package struct Settlement {
 
     package struct Process {
         package var number: Int
-        package var disk: DiskName
+        package var disk: DiskReference
         /// The account that the device is signed in to.
         package var account: Int?
         /// By record; parts have their own keys.
@@ -129,7 +129,7 @@ package struct Settlement {
         package var wakes: Int
 
         package init(
-            number: Int, disk: DiskName, account: Int?, values: [Key: PropertyListValue],
+            number: Int, disk: DiskReference, account: Int?, values: [Key: PropertyListValue],
             waiting: Set<Key>, isConnected: Bool, onDisk: [Key: PropertyListValue],
             merged: [Key: PropertyListValue] = [:], diskFailure: String? = nil, wakes: Int = 0
         ) {
@@ -149,7 +149,7 @@ package struct Settlement {
 
 /// A push that the server made durable.
 package struct Commit {
-    package var store: StoreName
+    package var store: StoreReference
     package var before: [Key: Record]
     package var after: [Key: Record]
     package var position: Position
@@ -158,7 +158,7 @@ package struct Commit {
     package var writes: [Record]
     package var limits: StoreLimits
     package var serverMilliseconds: Int64
-    package var newestForgotten: HybridTimestamp
+    package var newestCompacted: HybridTimestamp
     /// The sender: the device's ID at the server.
     package var device: DeviceID
     /// The increments that were folded, or were already folded and have changed; nil if the observer does
@@ -168,9 +168,9 @@ package struct Commit {
     package var partsMax: Int
 
     package init(
-        store: StoreName, before: [Key: Record], after: [Key: Record], position: Position,
+        store: StoreReference, before: [Key: Record], after: [Key: Record], position: Position,
         push: Push, results: [TransactionResult], writes: [Record], limits: StoreLimits,
-        serverMilliseconds: Int64, newestForgotten: HybridTimestamp,
+        serverMilliseconds: Int64, newestCompacted: HybridTimestamp,
         device: DeviceID, folded: [FoldedIncrement]? = [],
         partsMax: Int = 60
     ) {
@@ -183,7 +183,7 @@ package struct Commit {
         self.writes = writes
         self.limits = limits
         self.serverMilliseconds = serverMilliseconds
-        self.newestForgotten = newestForgotten
+        self.newestCompacted = newestCompacted
         self.device = device
         self.folded = folded
         self.partsMax = partsMax

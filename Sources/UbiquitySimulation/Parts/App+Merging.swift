@@ -33,20 +33,20 @@ extension App {
     }
 
     private func merge(_ key: Key, _ policy: MergePolicy, _ process: VirtualProcess) {
-        var kept: KeptCount?
+        var kept: ExternalCount?
         let move = MergeMove(
             key, policy, number: world.newWriteNumber(), remembered: remembered[key],
             in: process.engine, world.chance
         ) { amount in
             // A run that repeats a kept count must be remembered, see decision 0024.
             if world.chance.perMille(300), world.scenario.foldedMax == nil {
-                kept = keptCount(amount, key, process)
+                kept = externalCount(amount, key, process)
             }
             return kept
         }
         guard perform(move, process) else { return }
         remembered[key] = process.engine[key]
-        if let kept { world.keptCounts[process.disk.name, default: [:]][key] = kept }
+        if let kept { world.externalCounts[process.disk.name, default: [:]][key] = kept }
     }
 
     /// Sets a field of a dictionary that others may have set as well, and removes it at once.
@@ -78,8 +78,8 @@ extension App {
         do throws(LimitViolation) {
             guard let act = try process.perform(move) else { return true }
             world.journal.note(
-                .proposed(
-                    AppProposal(
+                .merged(
+                    AppOperation(
                         number: move.number, process: process.number, disk: process.disk.name,
                         key: move.key, act: act, seen: process.engine[move.key], time: world.now)))
             return true
@@ -92,22 +92,25 @@ extension App {
     // MARK: - Counting
 
     /// The next count of a mirror of preferences, which keeps its counts beside the store.
-    private func keptCount(
+    private func externalCount(
         _ amount: PropertyListValue, _ key: Key, _ process: VirtualProcess
-    ) -> KeptCount? {
-        let next = world.keptCounts[process.disk.name]?[key]?.adding(from: .integer(0), to: amount)
+    ) -> ExternalCount? {
+        let next = world.externalCounts[process.disk.name]?[key]?.adding(
+            from: .integer(0), to: amount)
         if let next, !process.engine.hasCounted(moreThan: next, under: key) { return next }
-        return KeptCount(run: world.chance.number()).adding(from: .integer(0), to: amount)
+        return ExternalCount(run: world.chance.number()).adding(from: .integer(0), to: amount)
     }
 
     /// A starting process repeats kept counts, which may not have reached the disk.
     /// - Returns: The keys for which the store refused it.
     func takeUpCounts(_ process: VirtualProcess) -> Set<Key> {
-        guard let counts = world.keptCounts[process.disk.name] else { return [] }
+        guard let counts = world.externalCounts[process.disk.name] else { return [] }
         var refused: Set<Key> = []
         for (key, count) in counts.sorted(by: { $0.key < $1.key })
         where !process.engine.hasCounted(moreThan: count, under: key) {
-            do { try process.propose(Proposal(count: count), key) } catch { refused.insert(key) }
+            do { try process.apply(MergeOperation(count: count), key) } catch {
+                refused.insert(key)
+            }
         }
         return refused
     }

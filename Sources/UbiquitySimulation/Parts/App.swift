@@ -145,7 +145,7 @@ final class App {
     }
 
     /// The app's notification handler.
-    func told(_ notice: Notice, _ process: VirtualProcess) {
+    func notified(_ notice: Notice, _ process: VirtualProcess) {
         guard isStubborn, notice.reason == .quotaViolation, !world.isPeaceful else { return }
         let plain = notice.keys.intersection(world.scenario.plainKeys).sorted()
         for key in plain {

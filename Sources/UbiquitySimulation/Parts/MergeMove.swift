@@ -7,7 +7,7 @@ package struct MergeMove {
     private enum Write {
         /// Like an app that declares no policy for the key.
         case plain(Content)
-        case proposal(Proposal)
+        case operation(MergeOperation)
     }
 
     private struct Change {
@@ -19,16 +19,16 @@ package struct MergeMove {
     package let number: Int
     private var write: Write
     /// Makes the act from the parts that it changed.
-    private var act: ([Change]) -> AppProposal.Act
+    private var act: ([Change]) -> AppOperation.Act
 
     private static let fields = ["f0", "f1", "f2"]
 
     private init(
-        _ key: Key, _ number: Int, _ proposal: Proposal,
-        _ act: @escaping ([Change]) -> AppProposal.Act
+        _ key: Key, _ number: Int, _ operation: MergeOperation,
+        _ act: @escaping ([Change]) -> AppOperation.Act
     ) {
         (self.key, self.number) = (key, number)
-        (write, self.act) = (.proposal(proposal), act)
+        (write, self.act) = (.operation(operation), act)
     }
 
     // MARK: - Under the policy
@@ -40,7 +40,7 @@ package struct MergeMove {
     package init(
         _ key: Key, _ policy: MergePolicy, number: Int, remembered: PropertyListValue?,
         in engine: borrowing SyncEngine, _ chance: Chance,
-        kept: (PropertyListValue) -> KeptCount? = { _ in nil }
+        kept: (PropertyListValue) -> ExternalCount? = { _ in nil }
     ) {
         // An app may start from what it saw when it last wrote, as a mirror of preferences does.
         let known = engine[key]
@@ -48,36 +48,37 @@ package struct MergeMove {
         switch policy {
         case .counter: self = .count(key, number, chance, kept)
         case .maximum, .minimum:
-            let offer = AppProposal.offer(chance.int(1...1_000), number: number)
-            self.init(key, number, Proposal(policy, from: seen, to: .integer(offer))) { changes in
+            let offer = AppOperation.offer(chance.int(1...1_000), number: number)
+            self.init(key, number, MergeOperation(policy, from: seen, to: .integer(offer))) {
+                changes in
                 .offer(part: changes.first { $0.after == .integer(offer) }!.part, offer)
             }
         case .array: self = .changeArray(key, number, seen, chance)
         case .dictionary: self = .changeDictionary(key, number, seen, chance)
         case .register:
             let replaced = engine.records(of: key).values.filter { seen == known || seen == $0 }
-                .compactMap { AppProposal.number(in: $0) }.sorted()
-            let value = AppProposal.value(number)
-            self.init(key, number, Proposal(policy, from: seen, to: value)) { _ in
+                .compactMap { AppOperation.number(in: $0) }.sorted()
+            let value = AppOperation.value(number)
+            self.init(key, number, MergeOperation(policy, from: seen, to: value)) { _ in
                 .replace(replaced)
             }
         }
     }
 
     private static func count(
-        _ key: Key, _ number: Int, _ chance: Chance, _ kept: (PropertyListValue) -> KeptCount?
+        _ key: Key, _ number: Int, _ chance: Chance, _ kept: (PropertyListValue) -> ExternalCount?
     ) -> Self {
         // A multiple of a quarter, so that every order of adding gives the same sum.
         let amount: PropertyListValue =
             chance.perMille(200)
             ? .real(Double(chance.int64(1...9)) / 4) : .integer(chance.int64(1...9))
-        let proposal =
-            kept(amount).map { Proposal(count: $0) }
-            ?? Proposal(.counter, from: .integer(0), to: amount)
-        return Self(key, number, proposal) { changes in
-            let runs = changes.filter { AppProposal.count(in: $0.after) != nil }
+        let operation =
+            kept(amount).map { MergeOperation(count: $0) }
+            ?? MergeOperation(.counter, from: .integer(0), to: amount)
+        return Self(key, number, operation) { changes in
+            let runs = changes.filter { AppOperation.count(in: $0.after) != nil }
             let own = runs.min { $0.part.text.string.utf8.count < $1.part.text.string.utf8.count }
-            guard let own, let times = AppProposal.count(in: own.after)?.times else {
+            guard let own, let times = AppOperation.count(in: own.after)?.times else {
                 preconditionFailure("A counter was counted and did not change.")
             }
             return .count(part: own.part, times: times, amount: amount.amount ?? 0)
@@ -91,12 +92,12 @@ package struct MergeMove {
         if !elements.isEmpty, chance.perMille(400) {
             let removed = chance.pick(elements)
             let rest = elements.filter { $0 != removed }
-            return Self(key, number, Proposal(.array, from: seen, to: .array(rest))) { _ in
-                .remove(AppProposal.number(in: removed) ?? 0)
+            return Self(key, number, MergeOperation(.array, from: seen, to: .array(rest))) { _ in
+                .remove(AppOperation.number(in: removed) ?? 0)
             }
         }
-        let all = elements + [AppProposal.value(number)]
-        return Self(key, number, Proposal(.array, from: seen, to: .array(all))) { _ in .add }
+        let all = elements + [AppOperation.value(number)]
+        return Self(key, number, MergeOperation(.array, from: seen, to: .array(all))) { _ in .add }
     }
 
     private static func changeDictionary(
@@ -112,10 +113,10 @@ package struct MergeMove {
     ) -> Self {
         var entries = seen?.entries ?? [:]
         let old = entries[ExactString(field)]
-        entries[ExactString(field)] = isClearing ? nil : AppProposal.value(number)
-        let proposal = Proposal(.dictionary, from: seen, to: .dictionary(entries))
-        return Self(key, number, proposal) { _ in
-            isClearing ? .clear(field) : .put(field, over: AppProposal.number(in: old))
+        entries[ExactString(field)] = isClearing ? nil : AppOperation.value(number)
+        let operation = MergeOperation(.dictionary, from: seen, to: .dictionary(entries))
+        return Self(key, number, operation) { _ in
+            isClearing ? .clear(field) : .put(field, over: AppOperation.number(in: old))
         }
     }
 
@@ -136,7 +137,7 @@ package struct MergeMove {
         _ chance: Chance
     ) {
         let seen = engine.records(of: key)
-        self.init(key, number, Proposal(policy, from: engine[key], to: nil)) { _ in
+        self.init(key, number, MergeOperation(policy, from: engine[key], to: nil)) { _ in
             .erase(seen: seen)
         }
         if !chance.coin() { write = .plain(.deleted) }
@@ -147,8 +148,10 @@ package struct MergeMove {
         plainly key: Key, _ policy: MergePolicy, number: Int, in engine: borrowing SyncEngine
     ) {
         let seen = engine.records(of: key)
-        let value = AppProposal.plain(number, policy)
-        self.init(key, number, Proposal(policy, from: nil, to: value)) { _ in .write(seen: seen) }
+        let value = AppOperation.plain(number, policy)
+        self.init(key, number, MergeOperation(policy, from: nil, to: value)) { _ in
+            .write(seen: seen)
+        }
         write = .plain(.value(value))
     }
 
@@ -158,13 +161,13 @@ package struct MergeMove {
     ///   nothing.
     package func perform(
         in engine: inout SyncEngine, at now: ClockReading
-    ) throws(LimitViolation) -> AppProposal.Act? {
+    ) throws(LimitViolation) -> AppOperation.Act? {
         let before = engine.records(of: key)
         switch write {
         case .plain(let content): try engine.write([key: content], at: now)
-        case .proposal(let proposal):
-            try engine.write([:], merging: [key: proposal], at: now)
-            guard proposal.value != nil else { break }
+        case .operation(let operation):
+            try engine.write([:], merging: [key: operation], at: now)
+            guard operation.value != nil else { break }
             let after = engine.records(of: key)
             guard after != before else { return nil }
             return act(changes(from: before, to: after))

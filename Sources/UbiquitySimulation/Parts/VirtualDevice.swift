@@ -12,7 +12,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     package var clock: VirtualClock
     package private(set) var isOnline = true
     package private(set) var isRunning = true
-    private var disks: [DiskName: VirtualDisk] = [:]
+    private var disks: [DiskReference: VirtualDisk] = [:]
     package private(set) var processes: [Program] = []
     /// The IDs that servers gave this device. A clone has those of its original.
     private var names: [Int: DeviceID] = [:]
@@ -20,7 +20,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     private var paused: (clock: VirtualClock, since: Int64)?
     var isPaused: Bool { paused != nil }
     /// Older copies of the disks, to be restored.
-    private var backup: [DiskName: VirtualDisk.Content] = [:]
+    private var backup: [DiskReference: VirtualDisk.Content] = [:]
 
     /// - Parameter clockError: How far its wall clock is ahead, in milliseconds.
     package init(number: Int, clockError: Int64, world: any VirtualWorld) {
@@ -32,7 +32,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     package var reading: ClockReading { clock.reading(at: world.now) }
 
     package func disk(_ store: Int, folder: String) -> VirtualDisk {
-        let name = DiskName(device: number, folder: folder, store: store)
+        let name = DiskReference(device: number, folder: folder, store: store)
         if let disk = disks[name] { return disk }
         let disk = VirtualDisk(name: name)
         disks[name] = disk
@@ -99,7 +99,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
                 server: "", account: "\(account)", accountName: accountName ?? "\(account)",
                 device: "\(name)", deviceName: "\(number)", credential: ""))
         world.note(.signedIn(device: number, folder: state.folder, account: account))
-        tellProcesses()
+        notifyProcesses()
     }
 
     /// The account that was signed in last.
@@ -113,11 +113,11 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         } else {
             state.signOut()
         }
-        tellProcesses()
+        notifyProcesses()
     }
 
     /// Each process reads the device's state when it hears of a change.
-    private func tellProcesses() {
+    private func notifyProcesses() {
         for process in processes {
             world.after(world.chance.int64(0...50)) { process.followDevice() }
         }

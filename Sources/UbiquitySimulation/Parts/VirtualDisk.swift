@@ -17,7 +17,7 @@ package final class VirtualDisk {
         var everWaited: Set<Record> = []
     }
 
-    package let name: DiskName
+    package let name: DiskReference
     package var content = Content()
     package var isFull = false
     /// Temporarily unreadable.
@@ -27,7 +27,7 @@ package final class VirtualDisk {
     /// The processes that have it open, in order of arrival. The first one leads.
     package private(set) var processes: [any VirtualDiskUser] = []
 
-    package init(name: DiskName) { self.name = name }
+    package init(name: DiskReference) { self.name = name }
 
     package var version: Int64 { content.version }
 
@@ -66,23 +66,23 @@ package final class VirtualDisk {
     /// Opens the disk. The first process gets the lead.
     package func open(by process: any VirtualDiskUser) {
         processes.append(process)
-        if processes.count == 1 { process.getLead(of: self) }
+        if processes.count == 1 { process.becomeLeader(of: self) }
     }
 
     /// Closes the disk and passes the lead on.
     package func close(by process: any VirtualDiskUser) {
         let led = processes.first === process
-        forget(process)
-        if led { processes.first?.getLead(of: self) }
+        detach(process)
+        if led { processes.first?.becomeLeader(of: self) }
     }
 
-    package func forget(_ process: any VirtualDiskUser) { processes.removeAll { $0 === process } }
+    package func detach(_ process: any VirtualDiskUser) { processes.removeAll { $0 === process } }
 }
 
 /// A process that has a disk open.
 package protocol VirtualDiskUser: AnyObject {
     /// This process holds the connection to the server from now on.
-    func getLead(of disk: VirtualDisk)
+    func becomeLeader(of disk: VirtualDisk)
 
     /// Another process saved.
     func lookAtDisk()

@@ -82,11 +82,11 @@ package final class VirtualNetwork {
     private func transfer(
         milliseconds: Int64, giveUp: @escaping () -> Void, done: @escaping () -> Void
     ) {
-        var patience = TransferPatience(now: world.now)
+        var idleTimeout = IdleTimeout(now: world.now)
         var now = world.now
-        while now < world.now + milliseconds, now < patience.end {
+        while now < world.now + milliseconds, now < idleTimeout.end {
             now = min(now + 1_000, world.now + milliseconds)
-            patience.moved(at: now)
+            idleTimeout.moved(at: now)
         }
         world.at(now, now < world.now + milliseconds ? giveUp : done)
     }

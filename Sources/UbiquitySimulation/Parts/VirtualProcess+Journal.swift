@@ -15,10 +15,10 @@ extension VirtualProcess {
     private func post(_ notice: Notice) {
         var values: [Key: PropertyListValue?] = [:]
         for key in notice.keys { values[key] = .some(engine[key]) }
-        world.journal.note(.told(process: number, notice, values))
-        app.told(notice, self)
+        world.journal.note(.notified(process: number, notice, values))
+        app.notified(notice, self)
         posting = nil
-        tell(.engine(.notified))
+        receive(.engine(.notified))
     }
 
     /// Passes an event to the engine and reports changes that are visible to the app.

@@ -33,7 +33,7 @@ extension VirtualProcess: VirtualListener {
     func streamEnded(_ stream: Int, _ failure: LinkFailure?) {
         whenRunning { [self] in
             streams[stream] = nil
-            tell(.engine(.streamEnded(stream, failure)))
+            receive(.engine(.streamEnded(stream, failure)))
         }
     }
 

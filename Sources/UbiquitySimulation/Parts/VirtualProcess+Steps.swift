@@ -14,9 +14,11 @@ extension VirtualProcess {
                 device.isAccountUnreadable
                     ? .accountUnreadable("it cannot be read") : .accountRead(device.state))
         case .connect(let account, let device):
-            address = Int(account.account).map { (StoreName(account: $0, store: store), device) }
+            address = Int(account.account).map {
+                (StoreReference(account: $0, store: store), device)
+            }
         case .open(let folder): open(folder)
-        case .letGo: opened = nil
+        case .release: opened = nil
         case .use: turn(before)
         case .synchronized(let isSaved):
             let waiting = synchronizing
@@ -94,7 +96,7 @@ extension VirtualProcess {
             if !batch.refused.isEmpty {
                 world.journal.note(.withdrawn(disk: disk.name, batch.refused.map(\.record)))
             }
-            ringBell()
+            signalCommit()
             let isLost = losesSaveAnswer
             losesSaveAnswer = false
             handle(.engine(isLost ? .saveFailed("the flush failed") : .saved(version: version)))
@@ -119,7 +121,7 @@ extension VirtualProcess {
         return disk.writer.map { _ in "the file is locked" }
     }
 
-    func ringBell() {
+    func signalCommit() {
         for process in disk.processes where process !== self {
             world.after(world.chance.int64(0...5)) { process.lookAtDisk() }
         }

@@ -28,7 +28,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     private(set) var wakesInPeace = 0
     var streams: [Int: VirtualStream] = [:]
     /// The destination of the link.
-    var address: (store: StoreName, device: DeviceID)?
+    var address: (store: StoreReference, device: DeviceID)?
     /// The events for requests under way, and for broken streams, if there is no answer.
     var requests: [Int: SyncEngine.Event] = [:]
     var isChanged = true
@@ -87,8 +87,8 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
             world.after(world.chance.int64(0...50_000)) { [self] in answered(request, event) }
         }
         if let notice = original.posting { notify(notice) }
-        tell(.fileSignalled)
-        tell(.accountSignalled)
+        receive(.fileSignalled)
+        receive(.accountSignalled)
         whenRunning { [self] in run() }
         app.start(self)
     }
@@ -106,12 +106,12 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         try driver.engine.write(changes, at: device.reading)
     }
 
-    func propose(_ proposal: Proposal, _ key: Key) throws(LimitViolation) {
+    func apply(_ operation: MergeOperation, _ key: Key) throws(LimitViolation) {
         defer { schedule() }
-        try driver.engine.write([:], merging: [key: proposal], at: device.reading)
+        try driver.engine.write([:], merging: [key: operation], at: device.reading)
     }
 
-    func perform(_ move: MergeMove) throws(LimitViolation) -> AppProposal.Act? {
+    func perform(_ move: MergeMove) throws(LimitViolation) -> AppOperation.Act? {
         defer { schedule() }
         return try move.perform(in: &driver.engine, at: device.reading)
     }
@@ -119,7 +119,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     /// `synchronize()`: calls back when it returns.
     func synchronize(_ done: @escaping (Bool) -> Void) {
         synchronizing.append(done)
-        tell(.synchronize)
+        receive(.synchronize)
     }
 
     func requestSync() -> Int {
@@ -129,15 +129,15 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
 
     // MARK: - For the parts around it
 
-    func getLead(of disk: VirtualDisk) {
+    func becomeLeader(of disk: VirtualDisk) {
         whenRunning { [self] in
-            if disk === self.disk, isOpen { tell(.leading(file: driver.file, true)) }
+            if disk === self.disk, isOpen { receive(.leading(file: driver.file, true)) }
         }
     }
 
-    func lookAtDisk() { tell(.fileSignalled) }
+    func lookAtDisk() { receive(.fileSignalled) }
 
-    func followDevice() { tell(.accountSignalled) }
+    func followDevice() { receive(.accountSignalled) }
 
     /// With a stream, or without one if none is possible.
     var isConnected: Bool {
@@ -162,7 +162,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     /// Ends abruptly. The save under way is on disk, or is not.
     func kill() {
         if let saving, world.chance.coin(), !disk.isFull, isOpen {
-            if case .saved = keep(saving) { ringBell() }
+            if case .saved = keep(saving) { signalCommit() }
         }
         isAlive = false
         unlock()
@@ -173,9 +173,9 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     }
 
     /// Breaks the reference cycles with its streams and its disk.
-    func letGo() {
+    func release() {
         streams = [:]
-        disk.forget(self)
+        disk.detach(self)
         (duringSave, missed) = (nil, nil)
     }
 
@@ -209,7 +209,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
 
     // MARK: - The driver's queue
 
-    func tell(_ event: Driver.Event) {
+    func receive(_ event: Driver.Event) {
         whenRunning { [self] in
             handle(event)
             schedule()

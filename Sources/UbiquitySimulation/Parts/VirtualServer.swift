@@ -7,7 +7,7 @@ package import UbiquityCore
 package final class VirtualServer {
     private unowned let world: any VirtualWorld
     /// The content of stable storage. A value, so that a copy is a backup.
-    package private(set) var stores: [StoreName: VirtualStore] = [:]
+    package private(set) var stores: [StoreReference: VirtualStore] = [:]
     package private(set) var isRunning = true
     /// The number of starts. Pending actions of an earlier run are dropped.
     private var run = 1
@@ -25,7 +25,7 @@ package final class VirtualServer {
     /// See ``PushAdmission/partsMax``.
     package var partsMax = 60
     /// The rule for dropping folded increments of counters.
-    package var foldsForgetting = ForgettingRule.folded
+    package var foldsCompaction = CompactionRule.folded
     /// The longest time of a flush, in milliseconds.
     private let flushMax: Int64
     /// The additional time of each commit, in milliseconds.
@@ -38,21 +38,21 @@ package final class VirtualServer {
     private var waiting: [Waiting] = []
     private var isCommitting = false
     private var group: [Waiting] = []
-    private var streams: [StoreName: [Subscriber]] = [:]
+    private var streams: [StoreReference: [Subscriber]] = [:]
     /// Last-seen information, which is lost if the server ends before it is stored.
-    private var sightings: [Passage: Int64] = [:]
+    private var passedRevisions: [DeviceStore: Int64] = [:]
     private var seen: [Client: Int64] = [:]
     /// The disk refuses the next commit.
     private var refusesCommit = false
-    private var backup: [StoreName: VirtualStore] = [:]
+    private var backup: [StoreReference: VirtualStore] = [:]
 
     private struct Client: Hashable {
         var account: Int
         var device: DeviceID
     }
 
-    private struct Passage: Hashable {
-        var store: StoreName
+    private struct DeviceStore: Hashable {
+        var store: StoreReference
         var device: DeviceID
     }
 
@@ -79,15 +79,15 @@ package final class VirtualServer {
     }
 
     private struct Waiting {
-        var store: StoreName
+        var store: StoreReference
         var device: DeviceID
         var push: Push
         var reply: (Result<PushAnswer, LinkFailure>) -> Void
     }
 
     /// Short enough to take effect in runs of some minutes.
-    private static let forgetting = ForgettingRule(
-        rememberedMilliseconds: 20_000, liveMilliseconds: 60_000, deletionsMax: 3)
+    private static let compaction = CompactionRule(
+        retentionMilliseconds: 20_000, liveMilliseconds: 60_000, tombstonesMax: 3)
 
     package init(
         world: any VirtualWorld, limits: StoreLimits, allowance: Allowance, flushMax: Int64
@@ -110,7 +110,7 @@ package final class VirtualServer {
     // MARK: - Requests
 
     package func push(
-        _ push: Push, to store: StoreName, by device: DeviceID,
+        _ push: Push, to store: StoreReference, by device: DeviceID,
         reply: @escaping (Result<PushAnswer, LinkFailure>) -> Void
     ) {
         do throws(LinkFailure) {
@@ -138,7 +138,7 @@ package final class VirtualServer {
     }
 
     package func pull(
-        _ store: StoreName, since cursor: Cursor?, withConfig: Bool, by device: DeviceID
+        _ store: StoreReference, since cursor: Cursor?, withConfig: Bool, by device: DeviceID
     ) -> Result<ChangeSet, LinkFailure> {
         do throws(LinkFailure) {
             try admit()
@@ -149,11 +149,11 @@ package final class VirtualServer {
     }
 
     private func read(
-        _ name: StoreName, since cursor: Cursor?, by device: DeviceID
+        _ name: StoreReference, since cursor: Cursor?, by device: DeviceID
     ) throws(LinkFailure) -> ChangeSet {
         let changes = try (stores[name] ?? VirtualStore()).changes(since: cursor, now: now)
         if let passed = Position(cursor ?? changes.cursor)?.revision {
-            sightings[Passage(store: name, device: device)] = passed
+            passedRevisions[DeviceStore(store: name, device: device)] = passed
         }
         seen[Client(account: name.account, device: device)] = now
         return changes
@@ -184,7 +184,7 @@ package final class VirtualServer {
             subscriber.begin(
                 with: StreamStart(changes, isResumed: cursor != nil, config))
         } catch {
-            forget(stream)
+            unsubscribe(stream)
             stream.breakOff(error)
         }
     }
@@ -201,10 +201,10 @@ package final class VirtualServer {
     private var config: ServerConfig {
         ServerConfig(
             serverMilliseconds: now, limits: limits, allowance: allowance,
-            deletionsRememberedSeconds: Self.forgetting.rememberedMilliseconds / 1_000)
+            deletionsRememberedSeconds: Self.compaction.retentionMilliseconds / 1_000)
     }
 
-    package func forget(_ stream: VirtualStream) {
+    package func unsubscribe(_ stream: VirtualStream) {
         streams[stream.store]?.removeAll { $0.stream === stream }
     }
 
@@ -254,7 +254,7 @@ package final class VirtualServer {
                             store: waiting.store, before: before, after: store.records,
                             position: admitted.position, push: waiting.push,
                             results: admitted.results, writes: admitted.writes, limits: limits,
-                            serverMilliseconds: now, newestForgotten: store.state.newestForgotten,
+                            serverMilliseconds: now, newestCompacted: store.state.newestCompacted,
                             device: waiting.device, folded: admitted.folded,
                             partsMax: partsMax)))
                 let horizon = store.state.horizon
@@ -291,7 +291,7 @@ package final class VirtualServer {
         isCommitting = false
         let unanswered = group + waiting
         (group, waiting) = ([], [])
-        (buckets, sightings) = ([:], [:])
+        (buckets, passedRevisions) = ([:], [:])
         for push in unanswered { push.reply(.failure(LinkFailure(.unreachable, "reset"))) }
         let all = streams.keys.sorted { ($0.account, $0.store) < ($1.account, $1.store) }
             .flatMap { streams[$0] ?? [] }.map(\.stream)
@@ -306,7 +306,7 @@ package final class VirtualServer {
         run += 1
     }
 
-    private func epoch(of store: StoreName) -> UInt64 {
+    private func epoch(of store: StoreReference) -> UInt64 {
         Position.epoch(ofRun: UInt64(run), store: "\(store)")
     }
 
@@ -315,7 +315,7 @@ package final class VirtualServer {
     /// Replaces its storage by an older copy, and starts with it.
     func restore() { restore(backup) }
 
-    package func restore(_ backup: [StoreName: VirtualStore]) {
+    package func restore(_ backup: [StoreReference: VirtualStore]) {
         crash()
         stores = backup
         world.note(.serverRestored(stores.mapValues { $0.state.lineage.position }))
@@ -325,31 +325,31 @@ package final class VirtualServer {
         for stream in streams.values.flatMap(\.self).map(\.stream).sorted(by: { $0.id < $1.id })
         where world.chance.coin() {
             stream.send(.resync)
-            forget(stream)
+            unsubscribe(stream)
         }
     }
 
-    func forgetDeletions() { forgetDeletions(by: Self.forgetting) }
+    func compactTombstones() { compactTombstones(by: Self.compaction) }
 
-    package func forgetDeletions(by rule: ForgettingRule) {
-        for (passage, revision) in sightings {
-            stores[passage.store]?.pass(revision, by: passage.device)
+    package func compactTombstones(by rule: CompactionRule) {
+        for (deviceStore, revision) in passedRevisions {
+            stores[deviceStore.store]?.pass(revision, by: deviceStore.device)
         }
-        sightings = [:]
+        passedRevisions = [:]
         for name in stores.keys.sorted(by: { ($0.account, $0.store) < ($1.account, $1.store) }) {
-            let forgotten = stores[name]?.forget(rule, running: running) { device in
+            let compacted = stores[name]?.compact(rule, running: running) { device in
                 let seen = seen[Client(account: name.account, device: device)]
                 return seen.map { $0 >= now - rule.liveMilliseconds } ?? false
             }
-            guard let forgotten, !forgotten.isEmpty else { continue }
+            guard let compacted, !compacted.isEmpty else { continue }
             let left = stores[name]?.state.deletions ?? 0
-            world.note(.forgot(name, forgotten, left: left, rule))
+            world.note(.compacted(name, compacted, left: left, rule))
         }
-        forgetFolded(by: foldsForgetting)
+        compactFolded(by: foldsCompaction)
     }
 
-    func forgetFolded(by rule: ForgettingRule) {
-        for name in stores.keys { stores[name]?.forgetFolded(rule, running: running) }
+    func compactFolded(by rule: CompactionRule) {
+        for name in stores.keys { stores[name]?.compactFolded(rule, running: running) }
     }
 
     /// Sets its clock to the time without any set-backs, so that nobody has to wait for it.

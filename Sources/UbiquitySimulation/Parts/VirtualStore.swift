@@ -14,7 +14,7 @@ package struct VirtualStore {
     private struct KeptIncrement {
         var increment: FoldedIncrement
         var committed: Int64
-        var isForgotten = false
+        var isCompacted = false
     }
 
     package private(set) var state = StoreState()
@@ -33,7 +33,7 @@ package struct VirtualStore {
     ) throws(ClockAhead) -> StoreState.Admitted {
         let queries = push.foldedQueries(records)
         let known = folded.values.lazy.filter { kept in
-            !kept.isForgotten && queries.contains { $0.matches(kept.increment) }
+            !kept.isCompacted && queries.contains { $0.matches(kept.increment) }
         }
         let admitted = try state.admit(
             push, records: records, folded: known.map(\.increment), by: admission, in: epoch)
@@ -54,7 +54,7 @@ package struct VirtualStore {
             case .after(let revision): after = revision
             case .otherHistory:
                 throw LinkFailure(.cursorGone(isOtherHistory: true), "another history")
-            case .forgotten:
+            case .compacted:
                 throw LinkFailure(.cursorGone(isOtherHistory: false), "forgotten deletions")
             }
         }
@@ -73,40 +73,40 @@ package struct VirtualStore {
     mutating func pass(_ revision: Int64, by device: DeviceID) { passed[device] = revision }
 
     /// - Parameter isLive: Whether a device was seen recently.
-    mutating func forget(
-        _ rule: ForgettingRule, running: Int64, isLive: (DeviceID) -> Bool
+    mutating func compact(
+        _ rule: CompactionRule, running: Int64, isLive: (DeviceID) -> Bool
     ) -> [Record] {
         let deletions = kept.values.filter { $0.record.content == .deleted }
             .sorted { $0.revision < $1.revision }
         let live = passed.filter { isLive($0.key) }
         let known = deletions.map {
-            ForgettingRule.Deletion(
+            CompactionRule.Tombstone(
                 revision: $0.revision, committed: $0.committed,
                 timestamp: $0.record.stamp.timestamp,
-                weight: ForgettingRule.Deletion.weight(of: $0.record.key))
+                weight: CompactionRule.Tombstone.weight(of: $0.record.key))
         }
         let horizon = rule.horizon(
             of: known, passed: live.values.min(), running: running, newest: state.newest)
         guard let horizon else { return [] }
-        let forgotten = deletions.filter { $0.revision <= horizon }
-        for entry in forgotten { kept[entry.record.key] = nil }
-        state.forget(through: horizon, of: known)
-        return forgotten.map(\.record)
+        let compacted = deletions.filter { $0.revision <= horizon }
+        for entry in compacted { kept[entry.record.key] = nil }
+        state.compact(through: horizon, of: known)
+        return compacted.map(\.record)
     }
 
     /// Drops increments that were folded long ago.
-    mutating func forgetFolded(_ rule: ForgettingRule, running: Int64) {
-        let known = folded.values.filter { !$0.isForgotten }
+    mutating func compactFolded(_ rule: CompactionRule, running: Int64) {
+        let known = folded.values.filter { !$0.isCompacted }
             .sorted { $0.increment.mark < $1.increment.mark }
         let horizon = rule.horizon(
             of: known.map { kept in
-                ForgettingRule.Deletion(
+                CompactionRule.Tombstone(
                     revision: kept.increment.mark.revision, committed: kept.committed,
                     timestamp: kept.increment.timestamp)
             }, passed: nil, running: running, newest: state.newest)
         guard let horizon else { return }
-        let forgotten = known.map(\.increment).filter { $0.mark.revision <= horizon }
-        for increment in forgotten { folded[increment.id]?.isForgotten = true }
-        state.forgetFolded(forgotten.map(\.timestamp), through: horizon)
+        let compacted = known.map(\.increment).filter { $0.mark.revision <= horizon }
+        for increment in compacted { folded[increment.id]?.isCompacted = true }
+        state.compactFolded(compacted.map(\.timestamp), through: horizon)
     }
 }

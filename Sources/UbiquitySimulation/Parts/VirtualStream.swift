@@ -6,7 +6,7 @@ package import UbiquityCore
 package final class VirtualStream {
     /// Numbers the streams of all processes in the order in which they were opened.
     package let id: Int
-    let store: StoreName
+    let store: StoreReference
     let device: DeviceID
     private unowned let world: any VirtualWorld
     private let listener: any VirtualListener
@@ -21,10 +21,10 @@ package final class VirtualStream {
     private var kept: [StreamMessage] = []
 
     /// How long a client waits in silence. The server sends keep-alives more often.
-    private static let silenceMax = TransferPatience.streamMilliseconds(keepAliveSeconds: 0)
+    private static let silenceMax = IdleTimeout.streamMilliseconds(keepAliveSeconds: 0)
 
     package init(
-        number: Int, listener: any VirtualListener, store: StoreName, device: DeviceID,
+        number: Int, listener: any VirtualListener, store: StoreReference, device: DeviceID,
         world: any VirtualWorld
     ) {
         id = world.newStreamID()
@@ -70,7 +70,7 @@ package final class VirtualStream {
     private func waitInVain() {
         world.after(Self.silenceMax) { [self] in
             guard isOpen else { return }
-            world.server.forget(self)
+            world.server.unsubscribe(self)
             end(LinkFailure(.timedOut, "silence"))
         }
     }
@@ -104,7 +104,7 @@ package final class VirtualStream {
     /// Breaks in the middle: messages under way are lost.
     package func cut() {
         guard isOpen else { return }
-        world.server.forget(self)
+        world.server.unsubscribe(self)
         isHalfOpen = true
         world.after(listener.line.delay(.back)) { [self] in
             end(LinkFailure(.unreachable, "cut"))
@@ -116,7 +116,7 @@ package final class VirtualStream {
         guard isOpen, !isHalfOpen else { return }
         isHalfOpen = true
         world.after(Self.silenceMax) { [self] in
-            world.server.forget(self)
+            world.server.unsubscribe(self)
             end(LinkFailure(.timedOut, "silence"))
         }
     }
@@ -125,7 +125,7 @@ package final class VirtualStream {
 
     package func hangUp() {
         isOpen = false
-        world.server.forget(self)
+        world.server.unsubscribe(self)
     }
 
     private func end(_ failure: LinkFailure?) {

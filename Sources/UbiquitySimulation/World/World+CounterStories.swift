@@ -9,7 +9,7 @@ extension World {
         var stories: [(SimulatedDevice) -> Void] = []
         if !faults.isEmpty { stories.append(eraseApart) }
         if faults.contains(.serverRestore) { stories.append(restoreUnfolded) }
-        if faults.contains(.forgetDeletions), scenario.foldedMax != nil {
+        if faults.contains(.compactTombstones), scenario.foldedMax != nil {
             stories.append(missFolding)
         }
         return stories
@@ -54,9 +54,9 @@ extension World {
         }
         after(4 * spreading) { [self] in
             if isPeaceful { return }
-            server.forgetFolded(
-                by: ForgettingRule(
-                    rememberedMilliseconds: 20_000, liveMilliseconds: 0, deletionsMax: 0))
+            server.compactFolded(
+                by: CompactionRule(
+                    retentionMilliseconds: 20_000, liveMilliseconds: 0, tombstonesMax: 0))
             device.goOnline()
         }
     }

@@ -45,7 +45,7 @@ extension World {
         case .clone: if devices.count < 10 { clone(device) } else { return }
         case .serverCrash: crashServer()
         case .serverRestore: restoreServer()
-        case .forgetDeletions: server.forgetDeletions()
+        case .compactTombstones: server.compactTombstones()
         case .serverSlow: slowServer()
         case .serverBusy: server.isBusyUntil = now + absence() % 60_000
         case .overflow: server.overflow()

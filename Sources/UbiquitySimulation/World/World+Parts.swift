@@ -41,7 +41,7 @@ extension World: VirtualWorld {
     /// Declares the rule, as apps do at their start.
     func declareRule(in engine: inout SyncEngine) {
         for (key, policy) in mergedKeys where policy == .register {
-            engine.setPolicy(policy, resolver: AppProposal.resolver, for: key)
+            engine.setPolicy(policy, resolver: AppOperation.resolver, for: key)
         }
     }
 

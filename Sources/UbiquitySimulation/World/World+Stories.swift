@@ -19,9 +19,9 @@ extension World {
         var stories: [(SimulatedDevice) -> Void] = []
         let faults = scenario.faults
         if !faults.isEmpty { stories.append(beginAnew) }
-        if faults.contains(.forgetDeletions) { stories.append(missRemovals) }
-        if faults.contains(.forgetDeletions), faults.contains(.duplicate) {
-            stories.append(repeatForgotten)
+        if faults.contains(.compactTombstones) { stories.append(missRemovals) }
+        if faults.contains(.compactTombstones), faults.contains(.duplicate) {
+            stories.append(repeatCompacted)
         }
         if mergedKeys.values.contains(.counter) { stories += storiesOfCounters }
         if faults.contains(.limitsChange) { stories.append(lowerLimitsUnheard) }
@@ -32,7 +32,7 @@ extension World {
         if faults.contains(.diskUnreadable), scenario.accounts > 1 {
             stories.append(signInUnreadable)
         }
-        if faults.contains(.serverClockWeeks) { stories.append(forgetAfterJump) }
+        if faults.contains(.serverClockWeeks) { stories.append(compactAfterJump) }
         if scenario.slowest != nil { stories.append(writeAll) }
         if scenario.qualities.contains(where: \.isBuffering) { stories.append(endBuffered) }
         return stories
@@ -69,16 +69,16 @@ extension World {
         }
         after(4 * spreading) { [self] in
             if isPeaceful { return }
-            server.forgetDeletions(
-                by: ForgettingRule(
-                    rememberedMilliseconds: 20_000, liveMilliseconds: 0, deletionsMax: 0))
+            server.compactTombstones(
+                by: CompactionRule(
+                    retentionMilliseconds: 20_000, liveMilliseconds: 0, tombstonesMax: 0))
             after(chance.coin() ? 0 : absence()) { device.goOnline() }
         }
     }
 
     /// The network repeats a push after others have removed all of it and the server has dropped
     /// the tombstones.
-    private func repeatForgotten(_ device: SimulatedDevice) {
+    private func repeatCompacted(_ device: SimulatedDevice) {
         let keys = [plainKey(), plainKey()]
         certain[.duplicate, default: [:]][device.number] = now + spreading
         for process in running(device) { process.app.write(each: keys, process) }
@@ -87,14 +87,14 @@ extension World {
         }
         after(2 * spreading) { [self] in
             if isPeaceful { return }
-            server.forgetDeletions(
-                by: ForgettingRule(
-                    rememberedMilliseconds: 20_000, liveMilliseconds: 0, deletionsMax: 0))
+            server.compactTombstones(
+                by: CompactionRule(
+                    retentionMilliseconds: 20_000, liveMilliseconds: 0, tombstonesMax: 0))
         }
     }
 
     /// The server's clock is set wrong by weeks just after a removal.
-    private func forgetAfterJump(_ device: SimulatedDevice) {
+    private func compactAfterJump(_ device: SimulatedDevice) {
         let key = plainKey()
         for process in running(device) { process.app.write(each: [key], process) }
         for process in running(device) { process.app.remove(each: [key], process) }
@@ -104,7 +104,7 @@ extension World {
             noteClocks()
             for process in running(device) { process.app.write(each: [key], process) }
         }
-        after(2 * spreading) { [self] in server.forgetDeletions() }
+        after(2 * spreading) { [self] in server.compactTombstones() }
     }
 
     // MARK: - News that a device has missed
@@ -187,7 +187,7 @@ extension World {
             if isPeaceful { return }
             for stream in streams(of: device) {
                 stream.breakOff(nil)
-                server.forget(stream)
+                server.unsubscribe(stream)
             }
         }
     }

@@ -8,7 +8,7 @@ final class World {
     let chance: Chance
     let journal: Journal
     private let clock: TrueTime
-    private var agenda = Agenda()
+    private var eventQueue = EventQueue()
     private(set) var steps = 0
     /// Whether the faults have ended, so that everything must settle.
     private(set) var isPeaceful = false
@@ -25,7 +25,7 @@ final class World {
     private var knownClocks: [Int: VirtualClock] = [:]
     private var knownServerError: Int64?
     /// The counts that mirrors of preferences keep beside the stores.
-    var keptCounts: [DiskName: [Key: KeptCount]] = [:]
+    var externalCounts: [DiskReference: [Key: ExternalCount]] = [:]
     /// The times until which a fault strikes everything that a device sends or receives.
     var certain: [Fault: [Int: Int64]] = [:]
     private var lastProcess = 0
@@ -46,7 +46,7 @@ final class World {
     private func populate() {
         server.streamsMax = scenario.streamsMax
         server.partsMax = scenario.partsMax
-        if let max = scenario.foldedMax { server.foldsForgetting.deletionsMax = max }
+        if let max = scenario.foldedMax { server.foldsCompaction.tombstonesMax = max }
         if scenario.faults.contains(.serverClockJump) {
             server.clockError = chance.int64(-86_400_000...86_400_000)
         }
@@ -128,12 +128,12 @@ final class World {
 
     var now: Int64 { clock.now }
 
-    func at(_ time: Int64, _ body: @escaping () -> Void) { agenda.add(at: time, body) }
+    func at(_ time: Int64, _ body: @escaping () -> Void) { eventQueue.add(at: time, body) }
 
     /// Runs the next event.
     /// - Returns: False if there is none before that time.
     private func step(before end: Int64 = .max) -> Bool {
-        guard let next = agenda.nextTime, next <= end, let item = agenda.removeNext() else {
+        guard let next = eventQueue.nextTime, next <= end, let item = eventQueue.removeNext() else {
             return false
         }
         clock.now = item.time
@@ -157,8 +157,8 @@ final class World {
 
     /// Ends everything under way, which would otherwise keep itself in memory.
     func end() {
-        agenda = Agenda()
-        for process in devices.flatMap(\.processes) { process.letGo() }
+        eventQueue = EventQueue()
+        for process in devices.flatMap(\.processes) { process.release() }
     }
 
     // MARK: - Names

@@ -6,7 +6,7 @@ internal import UbiquitySimulation
 
 /// A person's device in the virtual world.
 ///
-/// Shared state, for `@unchecked Sendable`: `clock` and `told` are guarded by mutexes, because an
+/// Shared state, for `@unchecked Sendable`: `clock` and `posted` are guarded by mutexes, because an
 /// app reads the time and is notified on any thread; everything else by the world's turn.
 final class TestMachine: @unchecked Sendable {
     let name: String
@@ -17,7 +17,7 @@ final class TestMachine: @unchecked Sendable {
     }
     var isDiskFull = false
     private let clock: Mutex<VirtualClock>
-    private let told = Mutex<[TestNotification]>([])
+    private let posted = Mutex<[TestNotification]>([])
 
     init(name: String, number: Int, world: TestWorld) {
         self.name = name
@@ -84,11 +84,11 @@ final class TestMachine: @unchecked Sendable {
 
     // MARK: - Notifications
 
-    var notifications: [TestNotification] { told.withLock(\.self) }
+    var notifications: [TestNotification] { posted.withLock(\.self) }
 
-    func note(_ notification: TestNotification) { told.withLock { $0.append(notification) } }
+    func note(_ notification: TestNotification) { posted.withLock { $0.append(notification) } }
 
     func forgetNotifications(of process: String? = nil) {
-        told.withLock { told in told.removeAll { process == nil || $0.process == process } }
+        posted.withLock { posted in posted.removeAll { process == nil || $0.process == process } }
     }
 }

@@ -80,7 +80,7 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
         accountChanged = nil
         for queue in queues { queue.end(isTest: world.isOver) }
         for link in links { link.end() }
-        for file in files { file.letGo() }
+        for file in files { file.release() }
         (links, files) = ([], [])
         if let observer { NotificationCenter.default.removeObserver(observer) }
         observer = nil
@@ -134,7 +134,7 @@ extension TestProgram: StoreDevice {
     func link(
         to store: StoreIdentifier, of account: SignedInAccount, as device: DeviceID
     ) -> any StoreLink {
-        let name = StoreName(
+        let name = StoreReference(
             account: Int(account.account) ?? 0, store: world.number(ofStore: identifier))
         let link = VirtualLink(to: name, as: device, of: machine)
         links.append(link)

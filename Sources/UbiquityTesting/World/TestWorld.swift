@@ -8,17 +8,17 @@ internal import UbiquitySimulation
 ///
 /// Shared state, for `@unchecked Sendable`:
 ///
-/// * `agenda`, `time` and `workCount`, guarded by `timeLock`, which is only held for a moment: an
-///   app's write schedules its save on any thread.
+/// * `eventQueue`, `time` and `workCount`, guarded by `timeLock`, which is only held for a moment:
+///   an app's write schedules its save on any thread.
 /// * Everything else, and the state of the machines and the server, guarded by `turn`. It is held
 ///   for one step of the agenda, and while a test changes something. The app is not notified
 ///   meanwhile, because an observer may wait for a thread that calls the store.
 final class TestWorld: VirtualWorld, @unchecked Sendable {
     private let turn = NSRecursiveLock()
-    let name = CloudName()
+    let name = CloudID()
     let chance: Chance
     private let timeLock = NSLock()
-    private var agenda = Agenda()
+    private var eventQueue = EventQueue()
     private var time: Int64
     /// The number of scheduled events that certainly happen. The others are attempts that wait for
     /// their time.
@@ -73,7 +73,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         turn.withLock {
             isOver = true
             for machine in machines { machine.end() }
-            timeLock.withLock { (agenda, workCount) = (Agenda(), 0) }
+            timeLock.withLock { (eventQueue, workCount) = (EventQueue(), 0) }
             machines = []
         }
     }
@@ -105,7 +105,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     func at(_ time: Int64, _ body: @escaping () -> Void) {
         timeLock.withLock {
             workCount += 1
-            agenda.add(at: time) { [self] in
+            eventQueue.add(at: time) { [self] in
                 body()
                 timeLock.withLock { workCount -= 1 }
             }
@@ -114,7 +114,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
 
     /// Schedules an event that nobody has to wait for: an attempt whose time has not come.
     func wake(after milliseconds: Int64, _ body: @escaping () -> Void) {
-        timeLock.withLock { agenda.add(at: time + milliseconds, body) }
+        timeLock.withLock { eventQueue.add(at: time + milliseconds, body) }
     }
 
     /// Runs a closure at the end of the current step, without ``turn``.
@@ -135,7 +135,8 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
 
     private func takeNext(before end: Int64) -> (() -> Void)? {
         timeLock.withLock {
-            guard let next = agenda.nextTime, next <= end, let item = agenda.removeNext() else {
+            guard let next = eventQueue.nextTime, next <= end, let item = eventQueue.removeNext()
+            else {
                 return nil
             }
             time = max(time, item.time)

@@ -32,12 +32,12 @@ final class VirtualFile: StoreFile, LocalStorage, VirtualDiskUser, @unchecked Se
         disk.open(by: self)
     }
 
-    func letGo() {
+    func release() {
         (changed, lead) = (nil, nil)
         disk.close(by: self)
     }
 
-    func getLead(of disk: VirtualDisk) { lead?() }
+    func becomeLeader(of disk: VirtualDisk) { lead?() }
 
     func lookAtDisk() { changed?() }
 
@@ -54,11 +54,11 @@ final class VirtualFile: StoreFile, LocalStorage, VirtualDiskUser, @unchecked Se
             throw LocalStorageError(.diskFull, path: "\(disk.name)", cause: "the test says so")
         }
         let outcome = disk.save(batch)
-        if case .saved = outcome { ringBell() }
+        if case .saved = outcome { signalCommit() }
         return outcome
     }
 
-    private func ringBell() {
+    private func signalCommit() {
         for user in disk.processes where user !== self {
             machine.world.after(machine.world.chance.int64(0...5)) { user.lookAtDisk() }
         }

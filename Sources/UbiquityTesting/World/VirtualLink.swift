@@ -15,14 +15,14 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         var ended: @Sendable (LinkFailure?) -> Void
     }
 
-    private let store: StoreName
+    private let store: StoreReference
     private let device: DeviceID
     private let machine: TestMachine
     private var listeners: [Int: Listener] = [:]
     private var lastNumber = 0
     private var hasEnded = false
 
-    init(to store: StoreName, as device: DeviceID, of machine: TestMachine) {
+    init(to store: StoreReference, as device: DeviceID, of machine: TestMachine) {
         self.store = store
         self.device = device
         self.machine = machine

@@ -30,9 +30,9 @@ extension EndToEndTests.ContractTests {
                 try await agreement(a, b) { $0.count == Self.keys.count }
             }
             #expect(torn.found.isEmpty, "seed \(seed)")
-            let told = observers.flatMap(\.all)
-            #expect(!told.isEmpty)
-            #expect(told.allSatisfy { $0.keys == Self.keys }, "seed \(seed)")
+            let posted = observers.flatMap(\.all)
+            #expect(!posted.isEmpty)
+            #expect(posted.allSatisfy { $0.keys == Self.keys }, "seed \(seed)")
         }
     }
 

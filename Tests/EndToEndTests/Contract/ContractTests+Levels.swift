@@ -45,18 +45,19 @@ extension EndToEndTests.ContractTests {
             try await until("that a was told of level 1") { !observerA.all.isEmpty }
             try await agreement(a, b) { $0.values.contains(.integer(13)) }
             #expect(
-                try await told(observerA, by: b) == [.init(0, ["level"], ["level": .integer(1)])])
+                try await posted(observerA, by: b) == [.init(0, ["level"], ["level": .integer(1)])])
             #expect(
-                try await told(observerB, by: a) == [.init(0, ["level"], ["level": .integer(13)])])
+                try await posted(observerB, by: a) == [.init(0, ["level"], ["level": .integer(13)])]
+            )
             #expect([a.integer("level"), b.integer("level")] == [13, 13])
         }
     }
 
     /// As apps do it: what the store has is compared with what the app knows of its own.
     private static func keepLevel(
-        _ own: Int64, in store: UbiquitousKeyValueStore, _ told: Observer.Told
+        _ own: Int64, in store: UbiquitousKeyValueStore, _ posted: Observer.Posted
     ) {
-        guard told.keys?.contains("level") == true, store.longLong(forKey: "level") < own else {
+        guard posted.keys?.contains("level") == true, store.longLong(forKey: "level") < own else {
             return
         }
         store.set(own, forKey: "level")

@@ -37,7 +37,7 @@ extension EndToEndTests {
         }
 
         /// All that an app was told, once what is under way has come to its end.
-        func told(_ observer: Observer, by peer: Device) async throws -> [Observer.Told] {
+        func posted(_ observer: Observer, by peer: Device) async throws -> [Observer.Posted] {
             peer.store.set(UUID().uuidString, forKey: Self.lastKey)
             try await until("the last of the news") { observer.all.last?.keys == [Self.lastKey] }
             return observer.all.dropLast()

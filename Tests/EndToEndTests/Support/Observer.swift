@@ -10,7 +10,7 @@ internal import UbiquityCore
 /// It observes the store as the notification's object: what another object posts it does not get.
 /// `@unchecked Sendable`: the token is only ever handed back to the centre.
 final class Observer: @unchecked Sendable {
-    struct Told: Equatable {
+    struct Posted: Equatable {
         /// As existing code casts it, to one or the other.
         var reason: Int?
         var reasonNumber: NSNumber?
@@ -19,29 +19,29 @@ final class Observer: @unchecked Sendable {
         var values: [String: PropertyListValue]
     }
 
-    private let told = Mutex<[Told]>([])
+    private let posted = Mutex<[Posted]>([])
     private var token: (any NSObjectProtocol)?
 
     /// - Parameter react: What the app does then.
     init(
-        _ store: UbiquitousKeyValueStore, react: @escaping @Sendable (Told) -> Void = { _ in }
+        _ store: UbiquitousKeyValueStore, react: @escaping @Sendable (Posted) -> Void = { _ in }
     ) {
         token = NotificationCenter.default.addObserver(
             forName: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
             queue: nil
         ) { [weak self] notification in
-            let told = Told(notification, store)
-            self?.told.withLock { $0.append(told) }
-            react(told)
+            let posted = Posted(notification, store)
+            self?.posted.withLock { $0.append(posted) }
+            react(posted)
         }
     }
 
     deinit { if let token { NotificationCenter.default.removeObserver(token) } }
 
-    var all: [Told] { told.withLock(\.self) }
+    var all: [Posted] { posted.withLock(\.self) }
 }
 
-extension Observer.Told {
+extension Observer.Posted {
     fileprivate init(_ notification: Notification, _ store: UbiquitousKeyValueStore) {
         let info = notification.userInfo
         reason = info?[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int

@@ -41,7 +41,7 @@ struct Peace {
 
     private func look() async throws -> Settlement {
         let views = try await views()
-        var server: [StoreName: [Key: Record]] = [:]
+        var server: [StoreReference: [Key: Record]] = [:]
         for listener in run.listeners {
             server[listener.store] = try await listener.pull()
         }

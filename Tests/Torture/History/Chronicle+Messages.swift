@@ -27,8 +27,8 @@ extension Chronicle.State {
             tally[.merges] += 1
             if MergedKeys.policies[key] == .counter { tally[.counts] += 1 }
             return [
-                .proposed(
-                    AppProposal(
+                .merged(
+                    AppOperation(
                         number: number, process: process, disk: disk, key: key, act: act,
                         seen: nil, time: Chronicle.milliseconds(time)))
             ]
@@ -48,7 +48,8 @@ extension Chronicle.State {
             return [
                 .finishedRoundTrip(process: process, id: number, values: [:], waiting: [])
             ]
-        case .told(let reason, let keys, let values): return told(process, reason, keys, values)
+        case .notified(let reason, let keys, let values):
+            return notified(process, reason, keys, values)
         case .shows(let view):
             return [.rested(process: process, values: view.values)]
         }
@@ -90,7 +91,7 @@ extension Chronicle.State {
     }
 
     /// - Parameter texts: All values, of the moment when the observer was called.
-    private mutating func told(
+    private mutating func notified(
         _ process: Int, _ reason: Int?, _ names: [String], _ texts: [String: String]
     ) -> [Observation] {
         tally[.notifications] += 1
@@ -99,7 +100,7 @@ extension Chronicle.State {
         var values: [Key: PropertyListValue?] = [:]
         for key in keys { values[key] = .some(all[key]) }
         return [
-            .told(process: process, Notice(Self.reason(reason), keys), values),
+            .notified(process: process, Notice(Self.reason(reason), keys), values),
             .rested(process: process, values: all),
         ]
     }

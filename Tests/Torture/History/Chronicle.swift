@@ -20,7 +20,7 @@ final class Chronicle: Sendable {
         var tally = Tally()
         /// The first of them counts.
         var complaint: String?
-        var disks: [Int: DiskName] = [:]
+        var disks: [Int: DiskReference] = [:]
         /// The deletions of each process that it still sees: absent keys have no mark.
         var deletions: [Int: [Key: Int]] = [:]
     }
@@ -87,7 +87,7 @@ final class Chronicle: Sendable {
         }
     }
 
-    func began(_ process: Int, on disk: DiskName, name: String) {
+    func began(_ process: Int, on disk: DiskReference, name: String) {
         with { state in
             state.disks[process] = disk
             write(Line(process: process, event: "\(name) is started on \(disk)"), &state)
@@ -130,8 +130,8 @@ final class Chronicle: Sendable {
 extension TortureMessage {
     /// A notification without the values that it did not tell of.
     fileprivate var abridged: TortureMessage {
-        guard case .told(let reason, let keys, let values) = self else { return self }
-        return .told(
+        guard case .notified(let reason, let keys, let values) = self else { return self }
+        return .notified(
             reason: reason, keys: keys, values: values.filter { keys.contains($0.key) })
     }
 }

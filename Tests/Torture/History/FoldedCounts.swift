@@ -9,7 +9,7 @@ import UbiquitySimulation
 enum FoldedCounts {
     static func read(
         _ folder: String, of listeners: [ServerListener]
-    ) throws -> [StoreName: [FoldedIncrement]] {
+    ) throws -> [StoreReference: [FoldedIncrement]] {
         var configuration = Configuration()
         configuration.readonly = true
         configuration.busyMode = .timeout(10)
@@ -17,7 +17,7 @@ enum FoldedCounts {
             path: folder + "/ubiquity.sqlite", configuration: configuration)
         defer { try? queue.close() }
         return try queue.read { db in
-            var folded: [StoreName: [FoldedIncrement]] = [:]
+            var folded: [StoreReference: [FoldedIncrement]] = [:]
             for listener in listeners {
                 let rows = try Row.fetchAll(
                     db,

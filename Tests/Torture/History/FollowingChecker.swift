@@ -28,7 +28,8 @@ final class FollowingChecker: Checker {
             for write in writes { note(write, of: process) }
         case .cloned(let device, let original): copies.formUnion([device, original])
         case .lost(let disk): copies.insert(disk.device)
-        case .told(let process, let notice, let values): return told(process, notice, values)
+        case .notified(let process, let notice, let values):
+            return notified(process, notice, values)
         case .settled(let settlement):
             return settlement.processes.lazy.compactMap { [self] in complaint(about: $0) }.first
         default: break
@@ -41,7 +42,7 @@ final class FollowingChecker: Checker {
         if isOwn(write.key), !copies.contains(write.disk.device) { ownKeys[process] = write.key }
     }
 
-    private func told(
+    private func notified(
         _ process: Int, _ notice: Notice, _ values: [Key: PropertyListValue?]
     ) -> String? {
         for (key, value) in values { known[process]?[key] = value }

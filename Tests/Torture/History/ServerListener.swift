@@ -17,7 +17,7 @@ final class ServerListener: Sendable {
         var cursor: Cursor?
     }
 
-    let store: StoreName
+    let store: StoreReference
     /// The account's name at the server.
     let account: String
     private let transport: HTTPTransport
@@ -26,7 +26,7 @@ final class ServerListener: Sendable {
     private let known = Mutex(Known())
 
     init(
-        _ store: StoreName, server: String, code: String, _ chronicle: Chronicle
+        _ store: StoreReference, server: String, code: String, _ chronicle: Chronicle
     ) async throws {
         self.store = store
         self.chronicle = chronicle
@@ -95,7 +95,7 @@ final class ServerListener: Sendable {
             results: [.committed(changes.records.map { _ in .applied })], writes: changes.records,
             // An event does not contain the server's time, which is that of this machine.
             limits: StoreLimits(), serverMilliseconds: Int64(Date().timeIntervalSince1970 * 1_000),
-            newestForgotten: .zero,
+            newestCompacted: .zero,
             device: device, folded: nil)
     }
 }

@@ -126,7 +126,7 @@ final class AppProcess: Sendable {
                 state.roundTrips[number] = .some(failure)
             case .reopened, .writing, .merged, .passedOver, .declared, .roundTripBegun:
                 state.unanswered -= 1
-            case .refused, .told: break
+            case .refused, .notified: break
             }
         }
     }

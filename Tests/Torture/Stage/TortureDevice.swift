@@ -39,7 +39,7 @@ struct TortureDevice: Sendable {
     var original: TortureDevice? { originals.first }
 
     /// A device is signed in to one account for good.
-    var disk: DiskName { DiskName(device: number, folder: "1", store: 0) }
+    var disk: DiskReference { DiskReference(device: number, folder: "1", store: 0) }
 
     /// What the file has, read without the app's process.
     func readDisk() throws -> [Key: PropertyListValue] {

@@ -14,8 +14,8 @@ struct AccessRuleTests {
     private static func credential(
         _ stores: Set<StoreIdentifier>? = nil, expires: Int64? = nil
     ) -> Caller {
-        let name = DeviceName(account: AccountID("a"), id: own)
-        return .device(DeviceRights(name: name, stores: stores, expires: expires))
+        let name = DeviceReference(account: AccountID("a"), id: own)
+        return .device(DeviceRights(reference: name, stores: stores, expires: expires))
     }
 
     enum Who: CaseIterable {

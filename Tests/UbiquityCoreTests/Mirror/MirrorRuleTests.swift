@@ -8,21 +8,21 @@ import UbiquityCore
     private static let states: [String?] = [nil, "a", "b"]
 
     struct Case: Sendable, CustomStringConvertible {
-        var agreed, local, remote: String?
+        var baseline, local, remote: String?
 
         var description: String {
-            "agreed \(agreed ?? "-"), local \(local ?? "-"), remote \(remote ?? "-")"
+            "agreed \(baseline ?? "-"), local \(local ?? "-"), remote \(remote ?? "-")"
         }
 
-        func step(_ course: MirrorCourse, merges: Bool = false) -> MirrorStep {
+        func step(_ mode: MirrorMode, merges: Bool = false) -> MirrorStep {
             MirrorRule.step(
-                agreed: agreed, local: local, remote: remote, course: course, merges: merges)
+                baseline: baseline, local: local, remote: remote, mode: mode, merges: merges)
         }
     }
 
-    static let cases = states.flatMap { agreed in
+    static let cases = states.flatMap { baseline in
         states.flatMap { local in
-            states.map { Case(agreed: agreed, local: local, remote: $0) }
+            states.map { Case(baseline: baseline, local: local, remote: $0) }
         }
     }
 
@@ -32,11 +32,11 @@ import UbiquityCore
         #expect(now.step(.wait, merges: true) == .rest)
     }
 
-    @Test(arguments: cases, [MirrorCourse.begin, .compare, .replace])
-    func `only takes note where both have the same`(_ now: Case, _ course: MirrorCourse) {
-        let step = now.step(course)
-        #expect((step == .rest || step == .agree) == (now.local == now.remote))
-        #expect((step == .rest) == (now.local == now.remote && now.agreed == now.local))
+    @Test(arguments: cases, [MirrorMode.begin, .compare, .replace])
+    func `only takes note where both have the same`(_ now: Case, _ mode: MirrorMode) {
+        let step = now.step(mode)
+        #expect((step == .rest || step == .rebase) == (now.local == now.remote))
+        #expect((step == .rest) == (now.local == now.remote && now.baseline == now.local))
     }
 
     @Test(arguments: cases.filter { $0.local != $0.remote })
@@ -45,19 +45,19 @@ import UbiquityCore
         #expect(now.step(.replace, merges: true) == .take)
     }
 
-    @Test(arguments: cases.filter { $0.agreed != nil && $0.local != $0.remote })
+    @Test(arguments: cases.filter { $0.baseline != nil && $0.local != $0.remote })
     func `proposes what changed in the preferences, and takes what changed in the store only`(
         _ now: Case
     ) {
-        #expect(now.step(.compare) == (now.local == now.agreed ? .take : .propose))
+        #expect(now.step(.compare) == (now.local == now.baseline ? .take : .write))
         #expect(now.step(.compare, merges: true) == now.step(.compare))
     }
 
-    @Test(arguments: cases.filter { $0.agreed == nil && $0.local != $0.remote })
+    @Test(arguments: cases.filter { $0.baseline == nil && $0.local != $0.remote })
     func `lets the store win where nothing was agreed on, and uploads what it does not have`(
         _ now: Case
     ) {
-        #expect(now.step(.compare) == (now.remote == nil ? .propose : .take))
+        #expect(now.step(.compare) == (now.remote == nil ? .write : .take))
         #expect(now.step(.begin) == now.step(.compare))
     }
 
@@ -65,20 +65,20 @@ import UbiquityCore
     func `forgets what was agreed on with another store, but no merging counts a value twice`(
         _ now: Case
     ) {
-        let fresh = Case(agreed: nil, local: now.local, remote: now.remote)
+        let fresh = Case(baseline: nil, local: now.local, remote: now.remote)
         #expect(now.step(.begin) == fresh.step(.compare))
-        let isKnown = now.local == now.agreed
+        let isKnown = now.local == now.baseline
         let merges = now.local != nil && now.remote != nil && !isKnown
-        #expect(now.step(.begin, merges: true) == (merges ? .propose : now.step(.begin)))
+        #expect(now.step(.begin, merges: true) == (merges ? .write : now.step(.begin)))
     }
 
     @Test(arguments: cases)
     func `proposes a change of what was agreed on, and all of a value that the store lost`(
         _ now: Case
     ) {
-        let compared = MirrorRule.base(agreed: now.agreed, remote: now.remote, course: .compare)
-        #expect(compared == now.agreed)
-        let begun = MirrorRule.base(agreed: now.agreed, remote: now.remote, course: .begin)
-        #expect(begun == (now.remote == nil ? nil : now.agreed))
+        let compared = MirrorRule.base(baseline: now.baseline, remote: now.remote, mode: .compare)
+        #expect(compared == now.baseline)
+        let begun = MirrorRule.base(baseline: now.baseline, remote: now.remote, mode: .begin)
+        #expect(begun == (now.remote == nil ? nil : now.baseline))
     }
 }

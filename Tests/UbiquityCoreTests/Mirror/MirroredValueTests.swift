@@ -65,11 +65,11 @@ import UbiquityCore
 
     @Test func `never mirrors what is the system's or its own`() {
         for name in ["AppleLanguages", "NSWindow Frame", "AKLastIDMS", "com.apple.x", ""] {
-            #expect(MirroredName.refusal(of: name) != nil)
+            #expect(MirrorableNames.refusal(of: name) != nil)
         }
-        #expect(MirroredName.refusal(of: MirroredName.bookkeeping + "theme") != nil)
+        #expect(MirrorableNames.refusal(of: MirrorableNames.bookkeeping + "theme") != nil)
         for name in ["theme", "apple", "level", "com.example.apple"] {
-            #expect(MirroredName.refusal(of: name) == nil)
+            #expect(MirrorableNames.refusal(of: name) == nil)
         }
     }
 }

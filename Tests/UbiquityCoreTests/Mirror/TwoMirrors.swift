@@ -7,7 +7,7 @@ import UbiquityCore
 struct TwoMirrors: Hashable {
     struct Device: Hashable {
         var local: String?
-        var agreed: String?
+        var baseline: String?
         var store: String?
         /// Made at this time, and not sent yet.
         var unsent: Int?
@@ -41,20 +41,20 @@ struct TwoMirrors: Hashable {
     private mutating func mirrored(_ device: Device) -> Device {
         var device = device
         let step = MirrorRule.step(
-            agreed: device.agreed, local: device.local, remote: device.store, course: .compare)
+            baseline: device.baseline, local: device.local, remote: device.store, mode: .compare)
         switch step {
         case .rest: return device
-        case .agree: break
+        case .rebase: break
         case .take:
             device.local = device.store
             copies += 1
-        case .propose:
+        case .write:
             clock += 1
             device.unsent = clock
             device.store = device.local
             copies += 1
         }
-        device.agreed = device.local
+        device.baseline = device.local
         return device
     }
 
@@ -84,7 +84,7 @@ struct TwoMirrors: Hashable {
 
     /// The one value that all have.
     var agreement: String?? {
-        let all = Set(devices.flatMap { [$0.local, $0.store, $0.agreed] } + [server])
+        let all = Set(devices.flatMap { [$0.local, $0.store, $0.baseline] } + [server])
         return all.count == 1 ? all.first : nil
     }
 }

@@ -11,11 +11,11 @@ extension AccountSuites {
     /// The content of the audit log, and that nobody can flood it.
     @Suite struct AuditTests {
         private func entries(
-            _ server: TestServer, of deed: String
+            _ server: TestServer, of action: String
         ) async throws -> [WireAuditTrail.Entry] {
             try await server.send(
                 "GET", "/v1/audit?limit=1000", credential: server.operatorCredential
-            ).message(WireAuditTrail.self).entries.filter { $0.deed == deed }
+            ).message(WireAuditTrail.self).entries.filter { $0.deed == action }
         }
 
         @Test func `a confined device that renames itself without end is one entry, and is slowed`()

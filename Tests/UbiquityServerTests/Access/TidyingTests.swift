@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityServer
@@ -38,10 +39,9 @@ extension AccountSuites {
             }
             clock.advance(milliseconds: 61_000)
             try await withServer(in: folder, configure) { server in
-                for _ in 0..<200 where try await devices(server) != expected {
-                    try await Task.sleep(for: .milliseconds(20))
+                try await until("the end of the other device") {
+                    try await devices(server) == expected
                 }
-                #expect(try await devices(server) == expected)
                 let last = try #require(try await audit(server).first)
                 #expect(last.deed == "device-removed" && last.actor == "housekeeping")
             }
@@ -56,9 +56,7 @@ extension AccountSuites {
                 #expect(try await audit(server).count == 10)
             }
             try await withServer(in: folder, { $0.auditEntriesMax = 3 }) { server in
-                for _ in 0..<200 where try await audit(server).count != 3 {
-                    try await Task.sleep(for: .milliseconds(20))
-                }
+                try await until("a log of three entries") { try await audit(server).count == 3 }
                 let left = try await audit(server)
                 #expect(left.dropFirst().map(\.number) == newest)
                 #expect(left.first?.deed == "limit-changed")

@@ -51,9 +51,9 @@ struct HealthTests {
     @Test func `that it is not ready is in the log once a minute, however often it is asked`() {
         let moved = MovedClock()
         let readiness = Readiness(clock: moved.clock)
-        #expect((0..<100).count { _ in readiness.shouldTell() } == 1)
+        #expect((0..<100).count { _ in readiness.shouldLog() } == 1)
         moved.ahead.withLock { $0 = 61_000 }
-        #expect((0..<100).count { _ in readiness.shouldTell() } == 1)
+        #expect((0..<100).count { _ in readiness.shouldLog() } == 1)
         #expect(!Problem.notReady.isLogged && Problem.answersInMemory.isLogged)
     }
 

@@ -143,31 +143,31 @@ struct CensusTests {
     private let proxy = IPAddress("10.0.0.1")
     private let stranger = IPAddress("192.0.2.1")
 
-    private func census(max: Int, perAddressMax: Int) throws -> ConnectionCensus {
-        ConnectionCensus(
+    private func counter(max: Int, perAddressMax: Int) throws -> ConnectionCounter {
+        ConnectionCounter(
             max: max, perAddressMax: perAddressMax,
             proxies: TrustedProxies([try #require(AddressRange("10.0.0.0/8"))]))
     }
 
     @Test func `each address has its number, and a proxy that of all`() throws {
-        let census = try census(max: 6, perAddressMax: 2)
-        #expect(census.enter(stranger) == .welcome)
-        #expect(census.enter(stranger) == .welcome)
-        #expect(census.enter(stranger) == .tooManyFromThere)
-        census.leave(stranger)
-        census.leave(stranger)
-        #expect(census.enter(stranger) == .welcome)
-        for _ in 0..<4 { #expect(census.enter(proxy) == .welcome) }
-        #expect(census.enter(proxy) == .tooMany)
-        #expect(census.enter(nil) == .tooMany)
-        #expect(census.count == 8)
+        let counter = try counter(max: 6, perAddressMax: 2)
+        #expect(counter.enter(stranger) == .welcome)
+        #expect(counter.enter(stranger) == .welcome)
+        #expect(counter.enter(stranger) == .tooManyFromThere)
+        counter.leave(stranger)
+        counter.leave(stranger)
+        #expect(counter.enter(stranger) == .welcome)
+        for _ in 0..<4 { #expect(counter.enter(proxy) == .welcome) }
+        #expect(counter.enter(proxy) == .tooMany)
+        #expect(counter.enter(nil) == .tooMany)
+        #expect(counter.count == 8)
     }
 
     @Test func `neighbours of one IPv6 line count together`() throws {
-        let census = try census(max: 100, perAddressMax: 1)
-        #expect(census.enter(IPAddress("2001:db8::1")) == .welcome)
-        #expect(census.enter(IPAddress("2001:db8::2")) == .tooManyFromThere)
-        #expect(census.enter(IPAddress("2001:db8:0:1::2")) == .welcome)
+        let counter = try counter(max: 100, perAddressMax: 1)
+        #expect(counter.enter(IPAddress("2001:db8::1")) == .welcome)
+        #expect(counter.enter(IPAddress("2001:db8::2")) == .tooManyFromThere)
+        #expect(counter.enter(IPAddress("2001:db8:0:1::2")) == .welcome)
     }
 
     @Test func `a budget is never overdrawn by who asks`() {

@@ -48,12 +48,12 @@ internal import UbiquityCore
     @Test(arguments: Backend.allCases)
     func `a device is renamed, and an unknown one is not`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
-        let device = try signIn(storage).name
-        #expect(try storage.rename(device, title: "desk", now: 1, by: .device(device.id)))
-        #expect(try storage.devices(of: ada.id).map(\.title) == ["desk"])
-        let unknown = DeviceName(account: AccountID("other"), id: device.id)
-        #expect(try !storage.rename(unknown, title: "x", now: 1, by: .operatorLocally))
-        #expect(try storage.devices(of: ada.id).map(\.title) == ["desk"])
+        let device = try signIn(storage).reference
+        #expect(try storage.rename(device, displayName: "desk", now: 1, by: .device(device.id)))
+        #expect(try storage.devices(of: ada.id).map(\.displayName) == ["desk"])
+        let unknown = DeviceReference(account: AccountID("other"), id: device.id)
+        #expect(try !storage.rename(unknown, displayName: "x", now: 1, by: .operatorLocally))
+        #expect(try storage.devices(of: ada.id).map(\.displayName) == ["desk"])
     }
 
     @Test(arguments: Backend.allCases)
@@ -114,17 +114,20 @@ internal import UbiquityCore
         let bob = try storage.signIn(
             identity, preferredName: AccountName("bob"), accountsMax: 9,
             by: Sample.newDevice("bob's"), now: 5)
-        let bobs = StoreKey(account: bob.account.id, identifier: Sample.store.identifier)
+        let bobs = StoreReference(account: bob.account.id, identifier: Sample.store.identifier)
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500), to: bobs))
         let device = try signIn(storage)
         try storage.addCode("unused")
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
-        #expect(try storage.erase(ada.id, now: 9, by: .device(device.name.id)))
+        #expect(try storage.erase(ada.id, now: 9, by: .device(device.reference.id)))
         try storage.scrub(pacedAt: nil)
         #expect(try !storage.erase(ada.id, now: 9, by: .operatorLocally))
         #expect(try storage.accounts() == [bob.account])
         #expect(try storage.device(credential: SecretHash(of: "credential")) == nil)
-        #expect(try storage.live(among: [device.name, bob.device.name]) == [bob.device.name])
+        #expect(
+            try storage.live(among: [device.reference, bob.device.reference]) == [
+                bob.device.reference
+            ])
         #expect(try storage.stores(of: ada.id).isEmpty)
         #expect(try storage.keys(since: nil) == [])
         #expect(throws: StorageError.codeInvalid) {
@@ -136,7 +139,7 @@ internal import UbiquityCore
         let last = try #require(storage.auditEntries(before: nil, max: 1).first)
         #expect(
             last.event.action == .accountErased && last.event.account == ada.id && last.time == 9)
-        #expect(last.event.actor == .device(device.name.id))
+        #expect(last.event.actor == .device(device.reference.id))
     }
 
     @Test(arguments: Backend.allCases)
@@ -183,7 +186,7 @@ internal import UbiquityCore
         let accounts = try subjects.map { subject in
             try storage.signIn(
                 Identity(issuer: "i\0\(subject)", subject: subject), preferredName: nil,
-                accountsMax: 9, by: Sample.newDevice("of \(subject)", title: "a\0\(subject)"),
+                accountsMax: 9, by: Sample.newDevice("of \(subject)", displayName: "a\0\(subject)"),
                 now: 5
             ).account.id
         }
@@ -193,10 +196,11 @@ internal import UbiquityCore
             #expect(try storage.account(of: identity)?.id == account)
             #expect(try storage.identities(of: account) == [identity])
             let devices = try storage.devices(of: account)
-            #expect(devices.map(\.title) == ["a\0\(subject)"])
+            #expect(devices.map(\.displayName) == ["a\0\(subject)"])
             #expect(
-                try storage.rename(devices[0].name, title: "b\0c", now: 6, by: .operatorLocally))
-            #expect(try storage.devices(of: account).map(\.title) == ["b\0c"])
+                try storage.rename(
+                    devices[0].reference, displayName: "b\0c", now: 6, by: .operatorLocally))
+            #expect(try storage.devices(of: account).map(\.displayName) == ["b\0c"])
         }
     }
 
@@ -260,8 +264,8 @@ internal import UbiquityCore
         backend: Backend
     ) throws {
         let storage = try backend.open(in: folder)
-        let device = try signIn(storage).name
-        #expect(try storage.rename(device, title: "x", now: 7, by: .operatorByCredential))
+        let device = try signIn(storage).reference
+        #expect(try storage.rename(device, displayName: "x", now: 7, by: .operatorByCredential))
         #expect(try storage.revoke(device, now: 8, by: .device(device.id)))
         #expect(try !storage.revoke(device, now: 9, by: .operatorLocally))
         #expect(
@@ -286,10 +290,10 @@ internal import UbiquityCore
         backend: Backend
     ) throws {
         let storage = try backend.open(in: folder)
-        let device = try signIn(storage).name
+        let device = try signIn(storage).reference
         for time in 0..<500 {
             _ = try storage.rename(
-                device, title: "\(time)", now: 20_000 * Int64(time), by: .device(device.id))
+                device, displayName: "\(time)", now: 20_000 * Int64(time), by: .device(device.id))
         }
         let entries = try storage.auditEntries(before: nil, max: 99)
         #expect(

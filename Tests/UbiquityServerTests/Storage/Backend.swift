@@ -26,7 +26,8 @@ enum Sample {
     static let account = Account(
         id: AccountID("00000000000000aa"), name: AccountName("ada")!, created: 1)
     static let device = DeviceID(rawValue: 0xFFFF_FFFF_FFFF_FFFE)
-    static let store = StoreKey(account: account.id, identifier: try! StoreIdentifier("notes"))
+    static let store = StoreReference(
+        account: account.id, identifier: try! StoreIdentifier("notes"))
 
     static func rules(now: Int64 = 1_000, epoch: UInt64 = 7) -> CommitRules {
         CommitRules(
@@ -36,10 +37,10 @@ enum Sample {
 
     /// - Parameter credential: Its text.
     static func newDevice(
-        _ credential: String = "credential", title: String = "laptop", devicesMax: Int = 9
+        _ credential: String = "credential", displayName: String = "laptop", devicesMax: Int = 9
     ) -> NewDevice {
         NewDevice(
-            title: title, credential: SecretHash(of: credential),
+            displayName: displayName, credential: SecretHash(of: credential),
             devicesPerAccountMax: devicesMax)
     }
 
@@ -57,8 +58,8 @@ enum Sample {
         Position(epoch: rules(epoch: run).epoch(of: store), revision: revision)
     }
 
-    static func push(_ writes: Record..., to store: StoreKey = store) -> WaitingPush {
-        WaitingPush(store: store, push: Push([try! Transaction(writes)]))
+    static func push(_ writes: Record..., to store: StoreReference = store) -> PendingPush {
+        PendingPush(store: store, push: Push([try! Transaction(writes)]))
     }
 }
 
@@ -81,7 +82,7 @@ extension ServerStorage {
     /// Commits one push and gives what it did; nil if it was not committed.
     @discardableResult
     func commit(
-        _ push: WaitingPush, now: Int64 = 1_000, epoch: UInt64 = 7
+        _ push: PendingPush, now: Int64 = 1_000, epoch: UInt64 = 7
     ) throws(StorageError) -> CommittedPush? {
         let outcomes = try commit([push], rules: Sample.rules(now: now, epoch: epoch))
         guard case .committed(let commit) = outcomes.first else { return nil }

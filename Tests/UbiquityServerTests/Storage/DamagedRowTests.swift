@@ -11,7 +11,7 @@ internal import UbiquityCore
 struct DamagedRowTests {
     private static let other = Account(
         id: AccountID("00000000000000bb"), name: AccountName("bob")!, created: 1)
-    private static let otherStore = StoreKey(
+    private static let otherStore = StoreReference(
         account: other.id, identifier: Sample.store.identifier)
 
     /// Opens a database that has rows in every table.
@@ -33,13 +33,13 @@ struct DamagedRowTests {
         try commitAll(to: Sample.store, in: storage)
         try storage.commit(
             Sample.push(Sample.record("a", .integer(1), at: 1), to: Self.otherStore))
-        let passage = Sightings.Passage(device: device.name, store: Sample.store)
-        try storage.note(Sightings(seen: [device.name: 2_000], passed: [passage: 1]))
+        let deviceStore = LastSeenUpdate.DeviceStore(device: device.reference, store: Sample.store)
+        try storage.note(LastSeenUpdate(seen: [device.reference: 2_000], passed: [deviceStore: 1]))
         _ = try storage.erase(AccountID("nobody"), now: 1, by: .operatorLocally)
         return storage
     }
 
-    private func commitAll(to store: StoreKey, in storage: any ServerStorage) throws {
+    private func commitAll(to store: StoreReference, in storage: any ServerStorage) throws {
         try storage.commit(
             Sample.push(
                 Sample.record("a", .integer(1), at: 1), Sample.record("b", nil, at: 1), to: store))
@@ -61,7 +61,7 @@ struct DamagedRowTests {
             _ = try? storage.devices(of: account.id)
             _ = try? storage.identities(of: account.id)
             for summary in (try? storage.stores(of: account.id)) ?? [] {
-                let key = StoreKey(account: account.id, identifier: summary.identifier)
+                let key = StoreReference(account: account.id, identifier: summary.identifier)
                 _ = try? storage.read(key, since: summary.position)
             }
         }
@@ -83,11 +83,11 @@ struct DamagedRowTests {
         _ = try storage.removeDevices(expiredBy: 10_000, now: 10_000)
         try storage.removeAuditEntries(
             try storage.auditSurplus(by: AuditRule(entriesMax: 0)))
-        let rule = ForgettingRule(
-            rememberedMilliseconds: 0, liveMilliseconds: 0, deletionsMax: 0)
+        let rule = CompactionRule(
+            retentionMilliseconds: 0, liveMilliseconds: 0, tombstonesMax: 0)
         for store in try storage.storesWithDeletions() {
-            _ = try? storage.forget(rule, in: store, now: 10_000)
-            _ = try? storage.forgetFolded(rule, in: store)
+            _ = try? storage.compact(rule, in: store, now: 10_000)
+            _ = try? storage.compactFolded(rule, in: store)
         }
     }
 

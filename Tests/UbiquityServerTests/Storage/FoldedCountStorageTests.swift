@@ -85,12 +85,12 @@ struct FoldedCountStorageTests {
     ) throws {
         let storage = try backend.open(in: folder)
         try countRuns(1...100, in: storage)
-        let rule = ForgettingRule(
-            rememberedMilliseconds: 1_000, liveMilliseconds: 0, deletionsMax: 0)
-        #expect(try storage.forgetFolded(rule, in: Sample.store) > 30)
-        #expect(try storage.forgetFolded(rule, in: Sample.store) == 0)
+        let rule = CompactionRule(
+            retentionMilliseconds: 1_000, liveMilliseconds: 0, tombstonesMax: 0)
+        #expect(try storage.compactFolded(rule, in: Sample.store) > 30)
+        #expect(try storage.compactFolded(rule, in: Sample.store) == 0)
         let commit = try storage.commit(Sample.push(count(3, 1, .integer(1), at: 3)))
-        #expect(commit?.results == [.refused(.olderThanForgotten)])
+        #expect(commit?.results == [.refused(.olderThanCompacted)])
         #expect(try total(in: storage) == 100)
     }
 

@@ -34,8 +34,8 @@ final class MemoryServerStorage: ServerStorage {
         var audit: [AuditEntry] = []
         var lastAudit: Int64 = 0
         var limits: [String: String] = [:]
-        var devices: [DeviceName: SignedIn] = [:]
-        var stores: [StoreKey: Store] = [:]
+        var devices: [DeviceReference: SignedIn] = [:]
+        var stores: [StoreReference: Store] = [:]
         var running: Int64 = 0
 
         func has(_ name: AccountName) -> Bool {
@@ -88,22 +88,23 @@ final class MemoryServerStorage: ServerStorage {
             _ device: NewDevice, _ id: DeviceID, of account: AccountID, _ now: Int64
         ) throws(StorageError) -> Device {
             let count = devices.values.count {
-                !$0.device.rights.hasExpired(at: now) && $0.device.name.account == account
+                !$0.device.rights.hasExpired(at: now) && $0.device.reference.account == account
             }
             guard count < device.devicesPerAccountMax else {
                 throw .tooMany("devices in this account")
             }
             let rights = DeviceRights(
-                name: DeviceName(account: account, id: id), stores: device.stores,
+                reference: DeviceReference(account: account, id: id), stores: device.stores,
                 expires: device.expires)
-            let new = Device(rights: rights, title: device.title, created: now, seen: now)
-            devices[rights.name] = SignedIn(device: new, credential: device.credential)
+            let new = Device(
+                rights: rights, displayName: device.displayName, created: now, seen: now)
+            devices[rights.reference] = SignedIn(device: new, credential: device.credential)
             record(.deviceSignedIn, account, id, now, .device(id))
             return new
         }
 
         mutating func remove(
-            _ device: DeviceName, _ action: AuditAction, _ now: Int64, _ actor: AuditActor
+            _ device: DeviceReference, _ action: AuditAction, _ now: Int64, _ actor: AuditActor
         ) -> Bool {
             guard devices.removeValue(forKey: device) != nil else { return false }
             record(action, device.account, device.id, now, actor)
@@ -115,7 +116,7 @@ final class MemoryServerStorage: ServerStorage {
     /// What commits fail with.
     let failure = Mutex<StorageError?>(nil)
     /// What was committed at once, by the stores.
-    let groups = Mutex<[[StoreKey]]>([])
+    let groups = Mutex<[[StoreReference]]>([])
 
     func operatorHash() -> SecretHash? { state.withLock { $0.operatorHash } }
     func setOperatorHash(_ hash: SecretHash) { state.withLock { $0.operatorHash = hash } }
@@ -239,23 +240,23 @@ final class MemoryServerStorage: ServerStorage {
 
     func devices(of account: AccountID) -> [Device] {
         state.withLock { state in
-            state.devices.values.filter { $0.device.name.account == account }
+            state.devices.values.filter { $0.device.reference.account == account }
                 .map(\.device).sorted { $0.created < $1.created }
         }
     }
 
     func rename(
-        _ device: DeviceName, title: String, now: Int64, by actor: AuditActor
+        _ device: DeviceReference, displayName: String, now: Int64, by actor: AuditActor
     ) -> Bool {
         state.withLock { state in
             guard state.devices[device] != nil else { return false }
-            state.devices[device]?.device.title = title
+            state.devices[device]?.device.displayName = displayName
             state.record(.deviceRenamed, device.account, device.id, now, actor)
             return true
         }
     }
 
-    func revoke(_ device: DeviceName, now: Int64, by actor: AuditActor) -> Bool {
+    func revoke(_ device: DeviceReference, now: Int64, by actor: AuditActor) -> Bool {
         state.withLock { $0.remove(device, .deviceRevoked, now, actor) }
     }
 
@@ -265,13 +266,13 @@ final class MemoryServerStorage: ServerStorage {
                 $0.hasExpired(at: time)
             }
             for rights in expired {
-                _ = state.remove(rights.name, .deviceRemoved, now, .housekeeping)
+                _ = state.remove(rights.reference, .deviceRemoved, now, .housekeeping)
             }
             return expired.count
         }
     }
 
-    func live(among devices: Set<DeviceName>) -> Set<DeviceName> {
+    func live(among devices: Set<DeviceReference>) -> Set<DeviceReference> {
         state.withLock { state in devices.filter { state.devices[$0] != nil } }
     }
 
@@ -340,15 +341,15 @@ final class MemoryServerStorage: ServerStorage {
         state.withLock { state in state.audit.removeAll { numbers.contains($0.number) } }
     }
 
-    func note(_ sightings: Sightings) {
+    func note(_ lastSeen: LastSeenUpdate) {
         state.withLock { state in
-            for (device, time) in sightings.seen {
+            for (device, time) in lastSeen.seen {
                 let seen = state.devices[device]?.device.seen ?? time
                 state.devices[device]?.device.seen = max(seen, time)
             }
-            for (passage, revision) in sightings.passed {
-                guard state.devices[passage.device] != nil else { continue }
-                state.stores[passage.store]?.passed[passage.device.id] = revision
+            for (deviceStore, revision) in lastSeen.passed {
+                guard state.devices[deviceStore.device] != nil else { continue }
+                state.stores[deviceStore.store]?.passed[deviceStore.device.id] = revision
             }
         }
     }
@@ -365,7 +366,7 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
-    func read(_ store: StoreKey, since: Position?) -> StoreRead {
+    func read(_ store: StoreReference, since: Position?) -> StoreRead {
         state.withLock { state in
             let store = state.stores[store] ?? Store()
             let lineage = store.state.lineage
@@ -377,7 +378,7 @@ final class MemoryServerStorage: ServerStorage {
             }
             switch lineage.resumption(from: since) {
             case .otherHistory: return .otherHistory
-            case .forgotten: return .forgotten
+            case .compacted: return .compacted
             case .after(let revision):
                 let records = store.records.values.filter { $0.revision > revision }
                 return .changes(
@@ -389,7 +390,7 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func commit(
-        _ pushes: [WaitingPush], rules: CommitRules
+        _ pushes: [PendingPush], rules: CommitRules
     ) throws(StorageError) -> [PushOutcome] {
         if let failure = failure.withLock({ $0 }) { throw failure }
         groups.withLock { $0.append(pushes.map(\.store)) }
@@ -399,13 +400,13 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     private static func commit(
-        _ waiting: WaitingPush, rules: CommitRules, _ state: inout State
+        _ waiting: PendingPush, rules: CommitRules, _ state: inout State
     ) -> PushOutcome {
         if let rights = waiting.rights {
             if rights.hasExpired(at: rules.admission.now) {
                 return .notAllowed(.credentialExpired)
             }
-            if state.devices[rights.name] == nil { return .notAllowed(.credentialInvalid) }
+            if state.devices[rights.reference] == nil { return .notAllowed(.credentialInvalid) }
         }
         let isNew = state.stores[waiting.store] == nil
         var store = state.stores[waiting.store] ?? Store()
@@ -452,65 +453,65 @@ final class MemoryServerStorage: ServerStorage {
     func findRoom() -> Bool { false }
     func emptyLog(pacedAt uptime: Int64) {}
 
-    func storesWithDeletions() -> [StoreKey] {
+    func storesWithDeletions() -> [StoreReference] {
         state.withLock { state in
             state.stores.filter { $0.value.state.deletions > 0 || $0.value.state.folded > 0 }.map(
                 \.key)
         }
     }
 
-    func forget(_ rule: ForgettingRule, in store: StoreKey, now: Int64) -> Int {
-        state.withLock { Self.forget(rule, in: store, now: now, &$0) }
+    func compact(_ rule: CompactionRule, in store: StoreReference, now: Int64) -> Int {
+        state.withLock { Self.compact(rule, in: store, now: now, &$0) }
     }
 
-    func forgetFolded(_ rule: ForgettingRule, in store: StoreKey) -> Int {
-        state.withLock { Self.forgetFolded(rule, in: store, &$0) }
+    func compactFolded(_ rule: CompactionRule, in store: StoreReference) -> Int {
+        state.withLock { Self.compactFolded(rule, in: store, &$0) }
     }
 
-    private static func forgetFolded(
-        _ rule: ForgettingRule, in key: StoreKey, _ state: inout State
+    private static func compactFolded(
+        _ rule: CompactionRule, in key: StoreReference, _ state: inout State
     ) -> Int {
         guard var store = state.stores[key] else { return 0 }
         let known = store.folded.values.sorted { $0.increment.mark < $1.increment.mark }
         let horizon = rule.horizon(
             of: known.map {
-                ForgettingRule.Deletion(
+                CompactionRule.Tombstone(
                     revision: $0.increment.mark.revision, committed: $0.committed,
                     timestamp: $0.increment.timestamp)
             }, passed: nil, running: state.running, newest: store.state.newest)
         guard let horizon else { return 0 }
-        let forgotten = known.map(\.increment).filter { $0.mark.revision <= horizon }
-        for increment in forgotten { store.folded[increment.id] = nil }
-        store.state.forgetFolded(forgotten.map(\.timestamp), through: horizon)
+        let compacted = known.map(\.increment).filter { $0.mark.revision <= horizon }
+        for increment in compacted { store.folded[increment.id] = nil }
+        store.state.compactFolded(compacted.map(\.timestamp), through: horizon)
         state.stores[key] = store
-        return forgotten.count
+        return compacted.count
     }
 
-    private static func forget(
-        _ rule: ForgettingRule, in key: StoreKey, now: Int64, _ state: inout State
+    private static func compact(
+        _ rule: CompactionRule, in key: StoreReference, now: Int64, _ state: inout State
     ) -> Int {
         guard var store = state.stores[key] else { return 0 }
         let deletions = store.records.values.filter { $0.record.content == .deleted }
             .sorted { $0.revision < $1.revision }
         let passed = store.passed.filter { device, _ in
-            let signedIn = state.devices[DeviceName(account: key.account, id: device)]
+            let signedIn = state.devices[DeviceReference(account: key.account, id: device)]
             guard let signedIn else { return false }
             return signedIn.device.seen >= now - rule.liveMilliseconds
         }
         let known = deletions.map {
-            ForgettingRule.Deletion(
+            CompactionRule.Tombstone(
                 revision: $0.revision, committed: $0.committed,
                 timestamp: $0.record.stamp.timestamp,
-                weight: ForgettingRule.Deletion.weight(of: $0.record.key))
+                weight: CompactionRule.Tombstone.weight(of: $0.record.key))
         }
         let horizon = rule.horizon(
             of: known, passed: passed.values.min(), running: state.running,
             newest: store.state.newest)
         guard let horizon else { return 0 }
-        let forgotten = deletions.filter { $0.revision <= horizon }
-        for entry in forgotten { store.records[entry.record.key] = nil }
-        store.state.forget(through: horizon, of: known)
+        let compacted = deletions.filter { $0.revision <= horizon }
+        for entry in compacted { store.records[entry.record.key] = nil }
+        store.state.compact(through: horizon, of: known)
         state.stores[key] = store
-        return forgotten.count
+        return compacted.count
     }
 }

@@ -91,7 +91,7 @@ struct OlderFormatTests {
             #expect(account == Sample.account)
             let found = try storage.device(credential: SecretHash(of: "device5"))
             let device = try #require(found)
-            #expect(device.rights == DeviceRights(name: device.name))
+            #expect(device.rights == DeviceRights(reference: device.reference))
             #expect(try storage.devices(of: account.id) == [device])
             #expect(try storage.device(credential: SecretHash(of: "device6")) == nil)
             #expect(try storage.keys(since: nil) == ["a"])

@@ -81,7 +81,7 @@ struct SQLiteServerStorageTests {
             ".ubiquity.sqlite.0123ABCD.old", ".ubiquity.sqlite.0123ABCG", "ubiquity.sqlite",
         ]
         for name in drafts + others { try Data().write(to: URL(filePath: folder.file(name))) }
-        FileDraft.removeLeftovers(of: folder.file("ubiquity.sqlite"))
+        AtomicFile.removeLeftovers(of: folder.file("ubiquity.sqlite"))
         let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
         #expect(Set(left) == Set(others))
     }

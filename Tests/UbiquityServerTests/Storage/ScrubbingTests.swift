@@ -21,15 +21,15 @@ extension AccountSuites {
                 created: 1)
         }
 
-        private func store(_ number: Int) throws -> StoreKey {
-            StoreKey(
+        private func store(_ number: Int) throws -> StoreReference {
+            StoreReference(
                 account: account(number).id,
                 identifier: try StoreIdentifier("secret-\(number)-store"))
         }
 
         /// Writes of all accounts in turn, of all sizes and in any order, so that pages of the file
         /// split and merge; the same each time.
-        private func pushes() throws -> [WaitingPush] {
+        private func pushes() throws -> [PendingPush] {
             var state: UInt64 = 42
             func draw(_ count: Int) -> Int {
                 state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
@@ -173,7 +173,7 @@ extension AccountSuites {
                 let rules = CommitRules(
                     admission: PushAdmission(limits: largeLimits, now: 60_000), run: 7,
                     storesPerAccountMax: 9)
-                _ = try storage.commit([WaitingPush(store: store(1), push: push)], rules: rules)
+                _ = try storage.commit([PendingPush(store: store(1), push: push)], rules: rules)
             }
             #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
             #expect(try storage.stores(of: account(1).id).isEmpty)

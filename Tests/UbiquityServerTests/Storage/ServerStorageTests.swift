@@ -20,7 +20,7 @@ internal import UbiquityCore
             Sample.record("\u{E9}", .array([.dictionary(["": .data([0])])]), at: 502),
         ]
         try storage.commit(
-            WaitingPush(store: Sample.store, push: Push([try Transaction(records)])))
+            PendingPush(store: Sample.store, push: Push([try Transaction(records)])))
         guard case .changes(let read, _, true, _) = try storage.read(Sample.store, since: nil)
         else {
             Issue.record("no changes")
@@ -58,7 +58,7 @@ internal import UbiquityCore
         ).device.rights
         func outcome(_ value: Int64) throws -> PushOutcome? {
             let write = Sample.record("a", .integer(value), at: 500 + value)
-            let push = WaitingPush(
+            let push = PendingPush(
                 store: Sample.store, push: Push([try Transaction([write])]), by: rights)
             return try storage.commit([push], rules: Sample.rules(now: 1_000)).first
         }
@@ -66,7 +66,7 @@ internal import UbiquityCore
         rights.expires = 1_000
         #expect(try outcome(2) == .notAllowed(.credentialExpired))
         rights.expires = nil
-        #expect(try storage.revoke(rights.name, now: 1_000, by: .operatorLocally))
+        #expect(try storage.revoke(rights.reference, now: 1_000, by: .operatorLocally))
         #expect(try outcome(3) == .notAllowed(.credentialInvalid))
         guard case .changes(let records, _, _, _) = try storage.read(Sample.store, since: nil)
         else { return #expect(Bool(false)) }
@@ -87,8 +87,8 @@ internal import UbiquityCore
     @Test(arguments: Backend.allCases)
     func `an account has so many stores`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
-        func store(_ name: String) throws -> StoreKey {
-            StoreKey(account: Sample.account.id, identifier: try StoreIdentifier(name))
+        func store(_ name: String) throws -> StoreReference {
+            StoreReference(account: Sample.account.id, identifier: try StoreIdentifier(name))
         }
         let write = Sample.record("a", .integer(1), at: 500)
         for name in ["one", "two"] {
@@ -112,30 +112,30 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
-    func `forgotten deletions make older positions gone, and older changes refused`(
+    func `compacted tombstones make older positions gone, and older changes refused`(
         backend: Backend
     ) throws {
         let storage = try backend.open(in: folder)
-        let rule = ForgettingRule(
-            rememberedMilliseconds: 100, liveMilliseconds: 1_000, deletionsMax: 10)
+        let rule = CompactionRule(
+            retentionMilliseconds: 100, liveMilliseconds: 1_000, tombstonesMax: 10)
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
         try storage.commit(Sample.push(Sample.record("a", nil, at: 600)))
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 700)))
         try storage.addRunningTime(99)
-        #expect(try storage.forget(rule, in: Sample.store, now: 9_000_000) == 0)
+        #expect(try storage.compact(rule, in: Sample.store, now: 9_000_000) == 0)
         try storage.addRunningTime(1)
-        #expect(try storage.forget(rule, in: Sample.store, now: 0) == 1)
-        #expect(try storage.read(Sample.store, since: Sample.position(1)) == .forgotten)
+        #expect(try storage.compact(rule, in: Sample.store, now: 0) == 1)
+        #expect(try storage.read(Sample.store, since: Sample.position(1)) == .compacted)
         #expect(try storage.keys(since: Sample.position(2)) == ["b"])
         let late = try storage.commit(Sample.push(Sample.record("a", .integer(2), at: 599)))
-        #expect(late?.results == [.refused(.olderThanForgotten)])
+        #expect(late?.results == [.refused(.olderThanCompacted)])
         #expect(late?.deletions == 0)
         let other = DeviceID(rawValue: 3)
         let own = try storage.commit(
             Sample.push(Sample.record("a", .integer(2), at: 599, by: other)))
         #expect(own?.results == [.committed([.applied])])
         #expect(own?.horizon.milliseconds == 600)
-        #expect(try storage.forget(rule, in: Sample.store, now: 9_000) == 0)
+        #expect(try storage.compact(rule, in: Sample.store, now: 9_000) == 0)
         guard case .changes(_, _, _, let horizon) = try storage.read(Sample.store, since: nil)
         else { return #expect(Bool(false)) }
         #expect(horizon.milliseconds == 600)
@@ -144,25 +144,26 @@ internal import UbiquityCore
     @Test(arguments: Backend.allCases)
     func `deletions wait for live devices that have not passed them`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
-        let device = try signIn(storage, now: 1_000).device.name
-        let rule = ForgettingRule(
-            rememberedMilliseconds: 100, liveMilliseconds: 1_000, deletionsMax: 10)
+        let device = try signIn(storage, now: 1_000).device.reference
+        let rule = CompactionRule(
+            retentionMilliseconds: 100, liveMilliseconds: 1_000, tombstonesMax: 10)
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
         try storage.commit(Sample.push(Sample.record("a", nil, at: 600)))
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 900)))
         try storage.addRunningTime(500)
-        let passage = Sightings.Passage(device: device, store: Sample.store)
-        try storage.note(Sightings(passed: [passage: 1]))
-        #expect(try storage.forget(rule, in: Sample.store, now: 1_500) == 0)
-        try storage.note(Sightings(seen: [device: 1_200]))
-        #expect(try storage.forget(rule, in: Sample.store, now: 2_150) == 0)
-        #expect(try storage.forget(rule, in: Sample.store, now: 2_201) == 1)
+        let deviceStore = LastSeenUpdate.DeviceStore(device: device, store: Sample.store)
+        try storage.note(LastSeenUpdate(passed: [deviceStore: 1]))
+        #expect(try storage.compact(rule, in: Sample.store, now: 1_500) == 0)
+        try storage.note(LastSeenUpdate(seen: [device: 1_200]))
+        #expect(try storage.compact(rule, in: Sample.store, now: 2_150) == 0)
+        #expect(try storage.compact(rule, in: Sample.store, now: 2_201) == 1)
     }
 
     @Test(arguments: Backend.allCases)
     func `a cursor of one store holds in no other of the same run`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
-        let other = StoreKey(account: Sample.account.id, identifier: try StoreIdentifier("other"))
+        let other = StoreReference(
+            account: Sample.account.id, identifier: try StoreIdentifier("other"))
         let write = Sample.record("a", .integer(1), at: 500)
         let first = try storage.commit(Sample.push(write))
         try storage.commit(Sample.push(write, to: other))
@@ -205,13 +206,14 @@ internal import UbiquityCore
         let storage = try backend.open(in: folder)
         _ = try signIn(storage, now: 1_000)
         try storage.addCode("next")
-        var device = Sample.newDevice("c2", title: "x", devicesMax: 1)
+        var device = Sample.newDevice("c2", displayName: "x", devicesMax: 1)
         #expect(throws: StorageError.tooMany("devices in this account")) {
             try storage.redeem(SecretHash(of: "next"), by: device, now: 1_000)
         }
         device.devicesPerAccountMax = 2
         #expect(
-            try storage.redeem(SecretHash(of: "next"), by: device, now: 1_000).device.title == "x")
+            try storage.redeem(SecretHash(of: "next"), by: device, now: 1_000).device.displayName
+                == "x")
     }
 
     @Test(arguments: Backend.allCases)
@@ -219,11 +221,11 @@ internal import UbiquityCore
         let storage = try backend.open(in: folder)
         let device = try signIn(storage, now: 1_000).device
         #expect(try storage.device(credential: SecretHash(of: "credential")) == device)
-        #expect(try storage.live(among: [device.name]) == [device.name])
-        #expect(try storage.revoke(device.name, now: 1_001, by: .operatorLocally))
-        #expect(try !storage.revoke(device.name, now: 1_002, by: .operatorLocally))
+        #expect(try storage.live(among: [device.reference]) == [device.reference])
+        #expect(try storage.revoke(device.reference, now: 1_001, by: .operatorLocally))
+        #expect(try !storage.revoke(device.reference, now: 1_002, by: .operatorLocally))
         #expect(try storage.device(credential: SecretHash(of: "credential")) == nil)
-        #expect(try storage.live(among: [device.name]).isEmpty)
+        #expect(try storage.live(among: [device.reference]).isEmpty)
         #expect(try storage.devices(of: Sample.account.id).isEmpty)
     }
 

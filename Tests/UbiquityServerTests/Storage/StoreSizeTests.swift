@@ -61,7 +61,7 @@ struct StoreSizeTests {
         try storage.commit(Sample.push(Sample.record("first", nil, at: 1)))
         for slice in filling.records.chunks(of: 8_192) {
             let push = Push(try slice.map { try Transaction([$0]) })
-            let commit = try storage.commit(WaitingPush(store: Sample.store, push: push))
+            let commit = try storage.commit(PendingPush(store: Sample.store, push: push))
             #expect(
                 try #require(commit).results.allSatisfy {
                     if case .committed = $0 { true } else { false }

@@ -46,31 +46,31 @@ import UbiquityCore
             let (direct, onMain) = (IdentityObserver(queue: nil), IdentityObserver(queue: .main))
             #expect(FileManager.default.ubiquityIdentityToken == nil)
             try device.home.update { $0.signIn(.unreachable("ann")) }
-            try await until("ann") { onMain.told.count == 1 }
+            try await until("ann") { onMain.posted.count == 1 }
             // The same account by another credential is no other identity.
             try device.home.update { $0.signIn(.unreachable("ann", device: "00000000000000a2")) }
             try device.home.update { $0.signIn(.unreachable("bob")) }
-            try await until("bob") { onMain.told.count == 2 }
+            try await until("bob") { onMain.posted.count == 2 }
             try device.home.update { $0.signOut() }
-            try await until("nobody") { onMain.told.count == 3 && direct.told.count == 3 }
-            #expect(onMain.told.map(\.account) == ["ann", "bob", nil])
-            #expect(onMain.told.map(\.isOnMain) == [true, true, true])
-            #expect(direct.told.map(\.account) == ["ann", "bob", nil])
-            #expect(direct.told.map(\.isOnMain) == [false, false, false])
+            try await until("nobody") { onMain.posted.count == 3 && direct.posted.count == 3 }
+            #expect(onMain.posted.map(\.account) == ["ann", "bob", nil])
+            #expect(onMain.posted.map(\.isOnMain) == [true, true, true])
+            #expect(direct.posted.map(\.account) == ["ann", "bob", nil])
+            #expect(direct.posted.map(\.isOnMain) == [false, false, false])
         }
     }
 }
 
 /// Who is signed in each time that a change of identity is posted, for as long as the process lives.
 private final class IdentityObserver: Sendable {
-    struct Told: Sendable {
+    struct Posted: Sendable {
         var account: String?
         var isOnMain: Bool
     }
 
-    private let all = Mutex<[Told]>([])
+    private let all = Mutex<[Posted]>([])
 
-    var told: [Told] { all.withLock(\.self) }
+    var posted: [Posted] { all.withLock(\.self) }
 
     init(queue: OperationQueue?) {
         _ = NotificationCenter.default.addObserver(
@@ -78,7 +78,7 @@ private final class IdentityObserver: Sendable {
         ) { _ in
             let token = FileManager.default.ubiquityIdentityToken as? NSData
             let account = token.map { String(decoding: $0 as Data, as: UTF8.self) }
-            self.all.withLock { $0.append(Told(account: account, isOnMain: MainQueue.isCurrent)) }
+            self.all.withLock { $0.append(Posted(account: account, isOnMain: MainQueue.isCurrent)) }
         }
     }
 }

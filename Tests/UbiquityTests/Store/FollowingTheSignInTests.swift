@@ -122,7 +122,7 @@ import UbiquityCore
         try await until("the notification") { !notifications.all.isEmpty }
         #expect(
             notifications.all == [
-                Notifications.Told(
+                Notifications.Posted(
                     reason: NSUbiquitousKeyValueStoreAccountChange, keys: ["a"], values: [nil])
             ])
     }

@@ -19,11 +19,11 @@ import Testing
     {
         let local = try LocalStore()
         let hasReturned = DispatchSemaphore(value: 0)
-        let told = Mutex<[(isOnMain: Bool, waited: DispatchTimeoutResult)]>([])
+        let posted = Mutex<[(isOnMain: Bool, waited: DispatchTimeoutResult)]>([])
         let observer = Observation(of: local.store) {
             // In the middle of the call, it would wait for itself.
             let waited = hasReturned.wait(timeout: .now() + 5)
-            told.withLock { $0.append((MainQueue.isCurrent, waited)) }
+            posted.withLock { $0.append((MainQueue.isCurrent, waited)) }
         }
         await MainActor.run {
             #expect(MainQueue.isCurrent)
@@ -31,24 +31,24 @@ import Testing
             local.store.synchronize()
         }
         hasReturned.signal()
-        try await until("the notification") { told.withLock { !$0.isEmpty } }
-        #expect(told.withLock { $0.map(\.isOnMain) } == [false])
-        #expect(told.withLock { $0.map(\.waited) } == [.success])
+        try await until("the notification") { posted.withLock { !$0.isEmpty } }
+        #expect(posted.withLock { $0.map(\.isOnMain) } == [false])
+        #expect(posted.withLock { $0.map(\.waited) } == [.success])
         withExtendedLifetime(observer) {}
     }
 
     @Test func `is told one after the other, in the order of what happened`() async throws {
         let local = try LocalStore()
-        let told = Mutex<(keys: [String], isInside: Bool, overlaps: Int)>(([], false, 0))
+        let posted = Mutex<(keys: [String], isInside: Bool, overlaps: Int)>(([], false, 0))
         let observer = Observation(of: local.store) { keys in
-            told.withLock { told in
-                if told.isInside { told.overlaps += 1 }
-                told.isInside = true
+            posted.withLock { posted in
+                if posted.isInside { posted.overlaps += 1 }
+                posted.isInside = true
             }
             Thread.sleep(forTimeInterval: 0.001)
-            told.withLock { told in
-                told.keys += keys
-                told.isInside = false
+            posted.withLock { posted in
+                posted.keys += keys
+                posted.isInside = false
             }
         }
         let expected = (10...30).map { "key \($0)" }
@@ -57,9 +57,9 @@ import Testing
             // What waits to be told is told together.
             local.store.synchronize()
         }
-        try await until("all notifications") { told.withLock { $0.keys.count >= expected.count } }
-        #expect(told.withLock(\.keys) == expected)
-        #expect(told.withLock(\.overlaps) == 0)
+        try await until("all notifications") { posted.withLock { $0.keys.count >= expected.count } }
+        #expect(posted.withLock(\.keys) == expected)
+        #expect(posted.withLock(\.overlaps) == 0)
         withExtendedLifetime(observer) {}
     }
 
@@ -90,16 +90,16 @@ import Testing
     /// this observer for ever, on Linux.
     @Test func `reaches an observer on the main queue, whoever caused it`() async throws {
         let local = try LocalStore()
-        let told = Mutex<[Bool]>([])
+        let posted = Mutex<[Bool]>([])
         let observer = Observation(of: local.store, queue: .main) {
             let value = local.store.object(forKey: "large")
-            told.withLock { $0.append(MainQueue.isCurrent && value == nil) }
+            posted.withLock { $0.append(MainQueue.isCurrent && value == nil) }
         }
         await MainActor.run { local.store.set(Self.tooLarge, forKey: "large") }
-        try await until("the notification") { told.withLock { !$0.isEmpty } }
+        try await until("the notification") { posted.withLock { !$0.isEmpty } }
         Thread.detachNewThread { local.store.set(Self.tooLarge, forKey: "large") }
-        try await until("the other one") { told.withLock { $0.count == 2 } }
-        #expect(told.withLock(\.self) == [true, true])
+        try await until("the other one") { posted.withLock { $0.count == 2 } }
+        #expect(posted.withLock(\.self) == [true, true])
         withExtendedLifetime(observer) {}
     }
 

@@ -41,12 +41,12 @@ import Testing
         local.store.report(storage)
         #expect(log.lines.last?.text == storage.description)
         queue.resume()
-        var told: [UbiquityError] = []
+        var posted: [UbiquityError] = []
         for await error in errors {
-            told.append(error)
+            posted.append(error)
             if error == storage { break }
         }
-        #expect(told.count <= Audience.errorsMax)
+        #expect(posted.count <= NotificationPoster.errorsMax)
     }
 
     @Test func `ends the program with that sentence where the app is strict`() async throws {

@@ -42,7 +42,7 @@ import UbiquityCore
         ) { _ in isTold.withLock { $0 = true } }
         let key = try Key("k")
         await withCheckedContinuation { continuation in
-            store.backing.audience.tell(Notice(.serverChange, [key])) { continuation.resume() }
+            store.backing.poster.post(Notice(.serverChange, [key])) { continuation.resume() }
         }
         #expect(isTold.withLock { $0 })
         NotificationCenter.default.removeObserver(observer)

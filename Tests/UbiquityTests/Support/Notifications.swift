@@ -8,22 +8,22 @@ import Ubiquity
 ///
 /// `@unchecked Sendable`: the token is only ever handed back to the centre.
 final class Notifications: @unchecked Sendable {
-    struct Told: Equatable {
+    struct Posted: Equatable {
         var reason: Int
         var keys: [String]
         var values: [String?]
     }
 
-    private let told: Box
+    private let posted: Box
     private let token: any NSObjectProtocol
 
     private final class Box: Sendable {
-        let all = Mutex<[Told]>([])
+        let all = Mutex<[Posted]>([])
     }
 
     init(of store: UbiquitousKeyValueStore) {
         let box = Box()
-        told = box
+        posted = box
         token = NotificationCenter.default.addObserver(
             forName: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
             queue: nil
@@ -33,11 +33,11 @@ final class Notifications: @unchecked Sendable {
                 let keys = userInfo[NSUbiquitousKeyValueStoreChangedKeysKey] as? [String]
             else { return }
             let values = keys.map { store.string(forKey: $0) }
-            box.all.withLock { $0.append(Told(reason: reason, keys: keys, values: values)) }
+            box.all.withLock { $0.append(Posted(reason: reason, keys: keys, values: values)) }
         }
     }
 
     deinit { NotificationCenter.default.removeObserver(token) }
 
-    var all: [Told] { told.all.withLock { $0 } }
+    var all: [Posted] { posted.all.withLock { $0 } }
 }

@@ -312,7 +312,7 @@ struct TypedFormTests {
     private func refuses(
         _ value: some Encodable, _ sentence: String, _ location: SourceLocation = #_sourceLocation
     ) {
-        let error = #expect(throws: NotPropertyList.self, sourceLocation: location) {
+        let error = #expect(throws: UnsupportedValue.self, sourceLocation: location) {
             try TypedValue.encode(value)
         }
         #expect(error?.description == sentence, sourceLocation: location)
@@ -367,12 +367,12 @@ struct TypedFormTests {
         let deepest = Chain(depth: PropertyListValue.depthMax)
         let stored = try #require(try TypedValue.encode(deepest))
         #expect(throws: Never.self) { try TypedValue.decode(stored, as: Chain.self) }
-        refuses(Chain(depth: PropertyListValue.depthMax + 1), NotPropertyList.tooDeepText)
-        refuses(Chain(depth: 20_000), NotPropertyList.tooDeepText)
+        refuses(Chain(depth: PropertyListValue.depthMax + 1), UnsupportedValue.tooDeepText)
+        refuses(Chain(depth: 20_000), UnsupportedValue.tooDeepText)
     }
 }
 
-extension NotPropertyList {
+extension UnsupportedValue {
     fileprivate static let tooDeepText =
         "a value nests at most 512 levels: 511 containers, and what is in them"
 }

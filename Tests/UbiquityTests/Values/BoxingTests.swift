@@ -118,7 +118,7 @@ struct BoxingTests {
     }
 
     private func refuses(_ value: Any, _ sentence: String) {
-        let error = #expect(throws: NotPropertyList.self) { try PropertyListValue(value) }
+        let error = #expect(throws: UnsupportedValue.self) { try PropertyListValue(value) }
         #expect(error?.description == sentence)
     }
 
@@ -133,7 +133,7 @@ struct BoxingTests {
             ["a": [0, ["url": url] as [String: Any]] as [Any]],
             ".a[1].url: a URL is no property-list value")
         refuses((1, 2), "a (Int, Int) is no property-list value")
-        let error = NotPropertyList("a URL is no property-list value", path: "[3].url")
+        let error = UnsupportedValue("a URL is no property-list value", path: "[3].url")
         #expect(
             error.description(forKey: "bookmarks")
                 == "bookmarks[3].url: a URL is no property-list value")
@@ -144,7 +144,7 @@ struct BoxingTests {
             (1..<depth).reduce(1 as Any) { value, _ in [value] as [Any] }
         }
         #expect(throws: Never.self) { try PropertyListValue(nested(PropertyListValue.depthMax)) }
-        #expect(throws: NotPropertyList.self) {
+        #expect(throws: UnsupportedValue.self) {
             try PropertyListValue(nested(PropertyListValue.depthMax + 1))
         }
     }

@@ -7,10 +7,10 @@ internal import UbiquityCore
 
 extension SQLiteServerStorage {
     func commit(
-        _ pushes: [WaitingPush], rules: CommitRules
+        _ pushes: [PendingPush], rules: CommitRules
     ) throws(StorageError) -> [PushOutcome] {
         let batch = try writing { db in
-            try forgetStatesAfterForeignWrites(db)
+            try discardStatesAfterForeignWrites(db)
             var batch = SQLiteBatch(db: db, rules: rules, storage: self)
             for push in pushes {
                 let isTaken = !isFull || push.push.onlyTakesAway
@@ -33,15 +33,15 @@ private struct SQLiteBatch {
     let db: Database
     let rules: CommitRules
     let storage: SQLiteServerStorage
-    var touched: [StoreKey: SQLiteStore] = [:]
+    var touched: [StoreReference: SQLiteStore] = [:]
     var outcomes: [PushOutcome] = []
 
-    mutating func commit(_ waiting: WaitingPush) throws -> PushOutcome {
+    mutating func commit(_ waiting: PendingPush) throws -> PushOutcome {
         do { return try decide(waiting) } catch StorageError.unreadable { return .unreadable }
     }
 
     /// - Throws: ``StorageError/unreadable``, before anything is written.
-    private mutating func decide(_ waiting: WaitingPush) throws -> PushOutcome {
+    private mutating func decide(_ waiting: PendingPush) throws -> PushOutcome {
         if let refusal = try refusal(of: waiting) { return .notAllowed(refusal) }
         var store = try known(waiting.store)
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
@@ -53,7 +53,7 @@ private struct SQLiteBatch {
         if let id = store.id, !counted.isEmpty {
             records.merge(try SQLiteRecord.fetchCounts(of: counted, of: id, db)) { $1 }
             let queries = waiting.push.foldedQueries(records)
-            folded = try SQLiteFolded.fetch(queries, of: id, db)
+            folded = try SQLiteFoldedIncrement.fetch(queries, of: id, db)
         }
         let admitted: StoreState.Admitted
         do {
@@ -78,20 +78,21 @@ private struct SQLiteBatch {
     }
 
     /// Checked in the same transaction: a push after a revocation stores nothing.
-    private func refusal(of waiting: WaitingPush) throws -> AccessRefusal? {
+    private func refusal(of waiting: PendingPush) throws -> AccessRefusal? {
         guard let rights = waiting.rights else { return nil }
         guard !rights.hasExpired(at: rules.admission.now) else { return .credentialExpired }
-        let isSignedIn = try SQLiteServerStorage.isSignedIn(rights.name, db)
+        let isSignedIn = try SQLiteServerStorage.isSignedIn(rights.reference, db)
         return isSignedIn ? nil : .credentialInvalid
     }
 
-    private func known(_ store: StoreKey) throws -> SQLiteStore {
+    private func known(_ store: StoreReference) throws -> SQLiteStore {
         try touched[store] ?? storage.states.withLock { $0[store] }
             ?? SQLiteStore.fetch(store, db) ?? SQLiteStore()
     }
 
     /// - Returns: The reason the store still has no row; nil if it has one.
-    private func makeSure(of key: StoreKey, _ store: inout SQLiteStore) throws -> PushOutcome? {
+    private func makeSure(of key: StoreReference, _ store: inout SQLiteStore) throws -> PushOutcome?
+    {
         guard store.id == nil else { return nil }
         let account: StatementArguments = [key.account.string]
         let exists = try Bool.fetchOne(
@@ -111,7 +112,7 @@ private struct SQLiteBatch {
                 running: storage.running, db)
         }
         for increment in admitted.folded {
-            try SQLiteFolded.write(increment, of: store, running: storage.running, db)
+            try SQLiteFoldedIncrement.write(increment, of: store, running: storage.running, db)
         }
         guard let span = admitted.span else { return }
         try db.execute(

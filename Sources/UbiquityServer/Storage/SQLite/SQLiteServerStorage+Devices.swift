@@ -33,14 +33,14 @@ extension SQLiteServerStorage {
     }
 
     func rename(
-        _ device: DeviceName, title: String, now: Int64, by actor: AuditActor
+        _ device: DeviceReference, displayName: String, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
         try writing { db in
             try db.execute(
                 sql: """
                     UPDATE device SET title = \(SQLiteText.bound) WHERE account = ? AND id = ?
                     """,
-                arguments: [SQLiteText.bytes(title), device.account.string, device.id.bits])
+                arguments: [SQLiteText.bytes(displayName), device.account.string, device.id.bits])
             guard db.changesCount == 1 else { return false }
             try record(
                 AuditEvent(.deviceRenamed, of: device.account, device.id, by: actor), at: now, db)
@@ -49,7 +49,7 @@ extension SQLiteServerStorage {
     }
 
     func revoke(
-        _ device: DeviceName, now: Int64, by actor: AuditActor
+        _ device: DeviceReference, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
         try writing { try remove(device, .deviceRevoked, now: now, by: actor, $0) }
     }
@@ -58,7 +58,7 @@ extension SQLiteServerStorage {
         try writing { db in
             let names = try Row.fetchAll(
                 db, sql: "SELECT account, id FROM device WHERE expires <= ?", arguments: [time]
-            ).compactMap { try? DeviceName(account: $0.account(0), id: $0.device(1)) }
+            ).compactMap { try? DeviceReference(account: $0.account(0), id: $0.device(1)) }
             for name in names {
                 _ = try remove(name, .deviceRemoved, now: now, by: .housekeeping, db)
             }
@@ -68,7 +68,7 @@ extension SQLiteServerStorage {
 
     /// - Returns: Whether it was there.
     private func remove(
-        _ device: DeviceName, _ action: AuditAction, now: Int64, by actor: AuditActor,
+        _ device: DeviceReference, _ action: AuditAction, now: Int64, by actor: AuditActor,
         _ db: Database
     ) throws -> Bool {
         let arguments: StatementArguments = [device.account.string, device.id.bits]
@@ -84,31 +84,33 @@ extension SQLiteServerStorage {
         return true
     }
 
-    func live(among devices: Set<DeviceName>) throws(StorageError) -> Set<DeviceName> {
+    func live(among devices: Set<DeviceReference>) throws(StorageError) -> Set<DeviceReference> {
         try reading { db in try devices.filter { try Self.isSignedIn($0, db) } }
     }
 
-    static func isSignedIn(_ device: DeviceName, _ db: Database) throws -> Bool {
+    static func isSignedIn(_ device: DeviceReference, _ db: Database) throws -> Bool {
         let statement = try db.cachedStatement(
             sql: "SELECT 1 FROM device WHERE account = ? AND id = ?")
         let arguments: StatementArguments = [device.account.string, device.id.bits]
         return try Bool.fetchOne(statement, arguments: arguments) ?? false
     }
 
-    func note(_ sightings: Sightings) throws(StorageError) {
+    func note(_ lastSeen: LastSeenUpdate) throws(StorageError) {
         try writing { db in
-            for (device, time) in sightings.seen {
+            for (device, time) in lastSeen.seen {
                 let statement = try db.cachedStatement(
                     sql: "UPDATE device SET seen = max(seen, ?) WHERE account = ? AND id = ?")
                 try statement.execute(
                     arguments: [time, device.account.string, device.id.bits])
             }
-            for (passage, revision) in sightings.passed { try note(passage, revision, db) }
+            for (deviceStore, revision) in lastSeen.passed { try note(deviceStore, revision, db) }
         }
     }
 
     /// Not the maximum of both: a device restored from its own backup has less.
-    private func note(_ passage: Sightings.Passage, _ revision: Int64, _ db: Database) throws {
+    private func note(_ deviceStore: LastSeenUpdate.DeviceStore, _ revision: Int64, _ db: Database)
+        throws
+    {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT OR REPLACE INTO passed (store, device, revision)
@@ -116,8 +118,8 @@ extension SQLiteServerStorage {
                 WHERE account = ? AND identifier = ? AND device.id = ?
                 """)
         try statement.execute(arguments: [
-            revision, passage.store.account.string, passage.store.identifier.string,
-            passage.device.id.bits,
+            revision, deviceStore.store.account.string, deviceStore.store.identifier.string,
+            deviceStore.device.id.bits,
         ])
     }
 
@@ -136,7 +138,7 @@ extension SQLiteServerStorage {
             throw StorageError.tooMany("devices in this account")
         }
         let rights = DeviceRights(
-            name: DeviceName(account: account, id: id), stores: device.stores,
+            reference: DeviceReference(account: account, id: id), stores: device.stores,
             expires: device.expires)
         try db.execute(
             sql: """
@@ -144,12 +146,12 @@ extension SQLiteServerStorage {
                 VALUES (?, ?, \(SQLiteText.bound), ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                account.string, id.bits, SQLiteText.bytes(device.title),
+                account.string, id.bits, SQLiteText.bytes(device.displayName),
                 device.credential.bytes, now, now, rights.stores.map(SQLiteStores.text),
                 rights.expires,
             ])
         try record(AuditEvent(.deviceSignedIn, of: account, id, by: .device(id)), at: now, db)
-        return Device(rights: rights, title: device.title, created: now, seen: now)
+        return Device(rights: rights, displayName: device.displayName, created: now, seen: now)
     }
 }
 
@@ -161,12 +163,12 @@ extension DeviceID {
 extension Device {
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: Row) throws(StorageError) {
-        let name = DeviceName(account: try row.account(0), id: try row.device(1))
+        let name = DeviceReference(account: try row.account(0), id: try row.device(1))
         self.init(
             rights: DeviceRights(
-                name: name, stores: try SQLiteStores.set(row.valueIfAny(5)),
+                reference: name, stores: try SQLiteStores.set(row.valueIfAny(5)),
                 expires: row.hasNull(atIndex: 6) ? nil : try row.time(6)),
-            title: SQLiteText.text(try row.value(2)), created: try row.time(3),
+            displayName: SQLiteText.text(try row.value(2)), created: try row.time(3),
             seen: try row.time(4))
     }
 }

@@ -30,7 +30,7 @@ extension SQLiteServerStorage {
             return true
         }
         // The row number of a store may be reused by another store: see `states`.
-        if isErased { forgetStates() }
+        if isErased { discardStates() }
         return isErased
     }
 

@@ -14,7 +14,7 @@ extension SQLiteServerStorage {
                 arguments: [account.string])
             return try rows.compactMap { row in
                 let identifier = try row.store(0)
-                let key = StoreKey(account: account, identifier: identifier)
+                let key = StoreReference(account: account, identifier: identifier)
                 guard let store = try SQLiteStore.fetch(key, db) else { return nil }
                 return StoreSummary(
                     identifier: identifier, usage: store.state.usage,
@@ -23,7 +23,7 @@ extension SQLiteServerStorage {
         }
     }
 
-    func read(_ store: StoreKey, since: Position?) throws(StorageError) -> StoreRead {
+    func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead {
         try reading { db in
             let stored = try SQLiteStore.fetch(store, db) ?? SQLiteStore()
             let lineage = stored.state.lineage
@@ -32,7 +32,7 @@ extension SQLiteServerStorage {
             case nil: after = nil
             case .after(let revision): after = revision
             case .otherHistory: return .otherHistory
-            case .forgotten: return .forgotten
+            case .compacted: return .compacted
             }
             let records = try stored.id.map { id in
                 try SQLiteRecord.fetch(of: id, after: after, db)
@@ -43,28 +43,28 @@ extension SQLiteServerStorage {
         }
     }
 
-    func storesWithDeletions() throws(StorageError) -> [StoreKey] {
+    func storesWithDeletions() throws(StorageError) -> [StoreReference] {
         try reading { db in
             try Row.fetchAll(
                 db, sql: "SELECT account, identifier FROM store WHERE deletions > 0 OR folded > 0"
             ).compactMap { row in
-                try? StoreKey(account: row.account(0), identifier: row.store(1))
+                try? StoreReference(account: row.account(0), identifier: row.store(1))
             }
         }
     }
 
-    func forget(
-        _ rule: ForgettingRule, in store: StoreKey, now: Int64
+    func compact(
+        _ rule: CompactionRule, in store: StoreReference, now: Int64
     ) throws(StorageError) -> Int {
         let count = try writing { db in
-            try SQLiteStore.fetch(store, db).map { try forget(rule, in: $0, now: now, db) } ?? 0
+            try SQLiteStore.fetch(store, db).map { try compact(rule, in: $0, now: now, db) } ?? 0
         }
         if count > 0 { states.withLock { $0[store] = nil } }
         return count
     }
 
-    private func forget(
-        _ rule: ForgettingRule, in store: SQLiteStore, now: Int64, _ db: Database
+    private func compact(
+        _ rule: CompactionRule, in store: SQLiteStore, now: Int64, _ db: Database
     ) throws -> Int {
         guard let id = store.id else { return 0 }
         let deletions = try Row.fetchAll(
@@ -74,10 +74,10 @@ extension SQLiteServerStorage {
                     WHERE store = ? AND value IS NULL ORDER BY revision
                     """), arguments: [id]
         ).map { row in
-            ForgettingRule.Deletion(
+            CompactionRule.Tombstone(
                 revision: try row.revision(0), committed: try row.time(1),
                 timestamp: try row.timestamp(2),
-                weight: ForgettingRule.Deletion.weight(bytes: (try row.value(3) as Data).count))
+                weight: CompactionRule.Tombstone.weight(bytes: (try row.value(3) as Data).count))
         }
         let passed = try leastPassed(of: id, liveSince: now - rule.liveMilliseconds, db)
         let horizon = rule.horizon(
@@ -87,35 +87,35 @@ extension SQLiteServerStorage {
             sql: "DELETE FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
             arguments: [id, horizon])
         var store = store
-        store.state.forget(through: horizon, of: deletions)
+        store.state.compact(through: horizon, of: deletions)
         try store.update(db)
         return deletions.lazy.filter { $0.revision <= horizon }.count
     }
 
-    func forgetFolded(
-        _ rule: ForgettingRule, in store: StoreKey
+    func compactFolded(
+        _ rule: CompactionRule, in store: StoreReference
     ) throws(StorageError) -> Int {
         let count = try writing { db in
-            try SQLiteStore.fetch(store, db).map { try forgetFolded(rule, in: $0, db) } ?? 0
+            try SQLiteStore.fetch(store, db).map { try compactFolded(rule, in: $0, db) } ?? 0
         }
         if count > 0 { states.withLock { $0[store] = nil } }
         return count
     }
 
-    private func forgetFolded(
-        _ rule: ForgettingRule, in store: SQLiteStore, _ db: Database
+    private func compactFolded(
+        _ rule: CompactionRule, in store: SQLiteStore, _ db: Database
     ) throws -> Int {
         guard let id = store.id else { return 0 }
-        let all = try SQLiteFolded.ages(of: id, db)
+        let all = try SQLiteFoldedIncrement.ages(of: id, db)
         let horizon = rule.horizon(
             of: all, passed: nil, running: running, newest: store.state.newest)
         guard let horizon else { return 0 }
-        let forgotten = all.filter { $0.revision <= horizon }
-        try SQLiteFolded.forget(through: horizon, of: id, db)
+        let compacted = all.filter { $0.revision <= horizon }
+        try SQLiteFoldedIncrement.compact(through: horizon, of: id, db)
         var store = store
-        store.state.forgetFolded(forgotten.map(\.timestamp), through: horizon)
+        store.state.compactFolded(compacted.map(\.timestamp), through: horizon)
         try store.update(db)
-        return forgotten.count
+        return compacted.count
     }
 
     private func leastPassed(of store: Int64, liveSince: Int64, _ db: Database) throws -> Int64? {

@@ -8,13 +8,13 @@ internal import UbiquityCore
 /// The storage in one SQLite file.
 ///
 /// State: the connections are thread-safe. `states` is the writer's cache of stores, so that a push
-/// need not read their rows. Only ``commit(_:rules:)``, ``forget(_:in:now:)`` and
+/// need not read their rows. Only ``commit(_:rules:)``, ``compact(_:in:now:)`` and
 /// ``erase(_:now:by:)`` use it, on one thread, and the lock is for the compiler. The same goes for
 /// `foreignVersion`, for `scrubs`, for `logEmptying`, the uptime of the next emptying, and for
 /// `runningTime`, the time stored in the file.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
-    let states = Mutex<[StoreKey: SQLiteStore]>([:])
+    let states = Mutex<[StoreReference: SQLiteStore]>([:])
     let scrubs = Mutex(Scrubs())
     let logEmptying = Mutex<Int64>(0)
     let runningTime: Mutex<Int64>
@@ -107,16 +107,16 @@ final class SQLiteServerStorage: Sendable {
 
     /// Must be called within a transaction. Another process may have erased an account, and a
     /// store's number may be another's now.
-    func forgetStatesAfterForeignWrites(_ db: Database) throws {
+    func discardStatesAfterForeignWrites(_ db: Database) throws {
         let version = try Self.version(db)
         let isForeign = statesVersion.withLock { known in
             defer { known = version }
             return known != version
         }
-        if isForeign { forgetStates() }
+        if isForeign { discardStates() }
     }
 
-    func forgetStates() { states.withLock { $0.removeAll() } }
+    func discardStates() { states.withLock { $0.removeAll() } }
 
     var isFull: Bool { reserve?.isGivenUp ?? false }
 

@@ -13,7 +13,7 @@ struct SQLiteStore: Sendable {
     private var stored = StoreState()
 
     /// Nil if there is no such store.
-    static func fetch(_ store: StoreKey, _ db: Database) throws -> SQLiteStore? {
+    static func fetch(_ store: StoreReference, _ db: Database) throws -> SQLiteStore? {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT id, revision, bytes, keys, deletions, newest, newest_forgotten,
@@ -34,13 +34,13 @@ struct SQLiteStore: Sendable {
         return StoreState(
             lineage: Lineage(
                 spans: try spans(id, db), revision: try row.revision(1),
-                forgottenRevision: try row.revision(7)),
+                compactedRevision: try row.revision(7)),
             usage: try usage(row, db),
-            newest: try row.timestamp(5), newestForgotten: try row.timestamp(6),
+            newest: try row.timestamp(5), newestCompacted: try row.timestamp(6),
             deletions: try row.count(4),
-            accepted: AcceptedTimes(times: try accepted(id, db), floor: try row.timestamp(8)),
+            accepted: VersionVector(times: try accepted(id, db), floor: try row.timestamp(8)),
             horizon: try row.timestamp(9), folded: try row.count(11),
-            foldsForgotten: FoldHorizon(
+            foldsCompacted: FoldHorizon(
                 timestamp: try row.timestamp(12), revision: try row.revision(13)))
     }
 
@@ -72,7 +72,7 @@ struct SQLiteStore: Sendable {
     }
 
     /// Never reuses the number of a store whose records are still to be removed.
-    static func insert(_ store: StoreKey, _ db: Database) throws -> SQLiteStore {
+    static func insert(_ store: StoreReference, _ db: Database) throws -> SQLiteStore {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO store (id, account, identifier, revision, bytes, keys, deletions, newest,
@@ -99,11 +99,11 @@ struct SQLiteStore: Sendable {
         statement.setUncheckedArguments([
             state.lineage.revision, state.usage.bytes, state.usage.keys, state.deletions,
             Int64(bitPattern: state.newest.rawValue),
-            Int64(bitPattern: state.newestForgotten.rawValue), state.lineage.forgottenRevision,
+            Int64(bitPattern: state.newestCompacted.rawValue), state.lineage.compactedRevision,
             Int64(bitPattern: state.accepted.floor.rawValue),
             Int64(bitPattern: state.horizon.rawValue), state.usage.parts, state.folded,
-            Int64(bitPattern: state.foldsForgotten.timestamp.rawValue),
-            state.foldsForgotten.revision, id,
+            Int64(bitPattern: state.foldsCompacted.timestamp.rawValue),
+            state.foldsCompacted.revision, id,
         ])
         try statement.execute()
     }

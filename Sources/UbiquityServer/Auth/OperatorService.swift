@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// The operator service: everything that an operator may do, in the server's data folder or by a
+/// request. Accounts are identified by name. Blocks.
+///
+/// Every call that names an account may throw ``StorageError/noSuchAccount``.
+struct OperatorService: Sendable {
+    let storage: any ServerStorage
+    let settings: ServerSettings
+    let actor: AuditActor
+
+    private var now: Int64 { settings.clock.now() }
+
+    // MARK: Accounts
+
+    /// - Throws: ``StorageError/accountExists``, ``StorageError/tooMany(_:)``.
+    func createAccount(_ name: AccountName) throws(StorageError) -> Invitation {
+        let account = Account(id: .random(), name: name, created: now)
+        try storage.createAccount(account, accountsMax: settings.accountsMax, by: actor)
+        return try invite(to: account, CredentialTerms())
+    }
+
+    func newCode(
+        _ name: AccountName, _ terms: CredentialTerms
+    ) throws(StorageError) -> Invitation {
+        try invite(to: account(name), terms)
+    }
+
+    private func invite(
+        to account: Account, _ terms: CredentialTerms
+    ) throws(StorageError) -> Invitation {
+        let code = SignInCode.random()
+        let now = now
+        let new = NewCode(
+            hash: code.hash, account: account.id,
+            expires: now + settings.signInCodeSeconds * 1_000, terms: terms)
+        try storage.addCode(new, now: now, by: actor)
+        return Invitation(account: account, code: code.text, expires: new.expires)
+    }
+
+    /// The accounts after this name, or all for nil, in the byte order of their names.
+    func accounts(
+        after name: AccountName?, max: Int
+    ) throws(StorageError) -> [AccountSummary] {
+        var summaries: [AccountSummary] = []
+        for account in try storage.accounts(after: name, max: max) {
+            let devices = try storage.devices(of: account.id)
+            summaries.append(AccountSummary(account: account, devices: devices))
+        }
+        return summaries
+    }
+
+    /// - Throws: ``StorageError/accountExists``.
+    func rename(_ name: AccountName, to newName: AccountName) throws(StorageError) -> Account {
+        var account = try account(name)
+        try storage.rename(account.id, to: newName, now: now, by: actor)
+        account.name = newName
+        return account
+    }
+
+    func exportable(_ name: AccountName) throws(StorageError) -> Account {
+        let account = try account(name)
+        let event = AuditEvent(.accountExported, of: account.id, by: actor)
+        try storage.record([AuditEntry(event, at: now)])
+        return account
+    }
+
+    func erase(_ name: AccountName) throws(StorageError) -> AccountID {
+        let id = try account(name).id
+        guard try storage.erase(id, now: now, by: actor) else { throw .noSuchAccount }
+        return id
+    }
+
+    private func account(_ name: AccountName) throws(StorageError) -> Account {
+        guard let account = try storage.account(named: name) else { throw .noSuchAccount }
+        return account
+    }
+
+    // MARK: Devices
+
+    func devices(of name: AccountName) throws(StorageError) -> [Device] {
+        try storage.devices(of: account(name).id)
+    }
+
+    /// - Throws: ``StorageError/noSuchDevice``.
+    func rename(
+        _ id: DeviceID, of name: AccountName, displayName: String
+    ) throws(StorageError) -> Device {
+        let device = DeviceReference(account: try account(name).id, id: id)
+        let isThere = try storage.rename(
+            device, displayName: DeviceDisplayName.fit(displayName) ?? DeviceDisplayName.unnamed,
+            now: now, by: actor)
+        let renamed = try storage.devices(of: device.account).first { $0.reference == device }
+        guard isThere, let renamed else { throw .noSuchDevice }
+        return renamed
+    }
+
+    /// - Throws: ``StorageError/noSuchDevice``.
+    func revoke(_ id: DeviceID, of name: AccountName) throws(StorageError) -> DeviceReference {
+        let device = DeviceReference(account: try account(name).id, id: id)
+        guard try storage.revoke(device, now: now, by: actor) else { throw .noSuchDevice }
+        return device
+    }
+
+    // MARK: Apps and the audit log
+
+    func apps() throws(StorageError) -> [RegisteredApp] { try storage.apps() }
+
+    /// - Returns: Whether it was not registered before.
+    /// - Throws: ``StorageError/tooMany(_:)``.
+    func register(_ identifier: StoreIdentifier) throws(StorageError) -> Bool {
+        let app = RegisteredApp(identifier: identifier, registered: now)
+        return try storage.register(app, appsMax: settings.appsMax, by: actor)
+    }
+
+    /// - Throws: ``StorageError/noSuchApp``.
+    func removeApp(_ identifier: StoreIdentifier) throws(StorageError) {
+        guard try storage.removeApp(identifier, now: now, by: actor) else { throw .noSuchApp }
+    }
+
+    func audit(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry] {
+        try storage.auditEntries(before: number, max: max)
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+/// A file for its owner only that gets its name only when it is complete.
+///
+/// Until ``finish()`` it has a temporary name in the same folder. If released before that, it is
+/// removed. Not to be used by two threads at once.
+package final class AtomicFile: Sendable {
+    /// The final path.
+    package let path: String
+    /// The temporary path.
+    package let draftPath: String
+    private let replaces: Bool
+    private let file: Int32
+
+    /// - Parameter replaces: Whether ``finish()`` replaces an existing file.
+    /// - Throws: ``AtomicFileError``.
+    package init(path: String, replaces: Bool) throws(AtomicFileError) {
+        let url = URL(fileURLWithPath: (path as NSString).expandingTildeInPath)
+        self.path = url.path
+        self.replaces = replaces
+        draftPath = Self.draftPrefix(of: self.path) + UUID().uuidString.prefix(Self.numberDigits)
+        try Self.checkFolder(of: self.path)
+        if !replaces { try Self.checkFree(self.path) }
+        file = open(draftPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw AtomicFileError(self.path, errno) }
+    }
+
+    deinit {
+        close(file)
+        unlink(draftPath)
+    }
+
+    /// Appends bytes.
+    /// - Throws: ``AtomicFileError``.
+    package func write(_ bytes: [UInt8]) throws(AtomicFileError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }
+            if count >= 0 {
+                rest = rest.dropFirst(count)
+            } else if errno != EINTR {
+                throw AtomicFileError(path, errno)
+            }
+        }
+    }
+
+    /// Flushes the file and then gives it its name.
+    /// - Throws: ``AtomicFileError``; an existing file is unchanged then, and otherwise there is
+    ///   none.
+    package func finish() throws(AtomicFileError) {
+        guard fsync(file) == 0 else { throw AtomicFileError(path, errno) }
+        if replaces {
+            guard rename(draftPath, path) == 0 else { throw AtomicFileError(path, errno) }
+        } else {
+            try nameOnce()
+        }
+        Self.flushFolder(of: path)
+    }
+
+    /// Uses a hard link, which fails if the name is taken by now. Some file systems have no hard
+    /// links.
+    private func nameOnce() throws(AtomicFileError) {
+        if link(draftPath, path) == 0 { return }
+        guard [EPERM, ENOTSUP, ENOSYS].contains(errno) else { throw AtomicFileError(path, errno) }
+        try Self.checkFree(path)
+        guard rename(draftPath, path) == 0 else { throw AtomicFileError(path, errno) }
+    }
+
+    /// Removes unfinished drafts and SQLite's files beside them. Nobody may be writing one
+    /// meanwhile.
+    static func removeLeftovers(of path: String) {
+        let prefix = draftPrefix(of: path) as NSString
+        let folder = prefix.deletingLastPathComponent
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for name in names where isDraft(name, prefix: prefix.lastPathComponent) {
+            unlink((folder as NSString).appendingPathComponent(name))
+        }
+    }
+
+    /// Whether a name is that of a draft, or of SQLite's file beside one. Other files are never
+    /// removed.
+    private static func isDraft(_ name: String, prefix: String) -> Bool {
+        guard name.hasPrefix(prefix) else { return false }
+        let rest = name.dropFirst(prefix.count)
+        let number = rest.prefix(numberDigits)
+        return number.count == numberDigits
+            && number.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x46).contains($0) }
+            && ["", "-wal", "-shm", "-journal"].contains(rest.dropFirst(numberDigits))
+    }
+
+    /// The length of the part of a UUID after the prefix, in upper-case hexadecimal.
+    private static let numberDigits = 8
+
+    /// The prefix of the names of a file's drafts.
+    private static func draftPrefix(of path: String) -> String {
+        let path = path as NSString
+        return (path.deletingLastPathComponent as NSString)
+            .appendingPathComponent(".\(path.lastPathComponent).")
+    }
+
+    /// Root only writes where nobody else can replace its file by a link.
+    private static func checkFolder(of path: String) throws(AtomicFileError) {
+        let folder = (path as NSString).deletingLastPathComponent
+        guard geteuid() == 0, let status = FileStatus(path: folder) else { return }
+        guard status.isForeign || status.isWritableForOthers && !status.isSticky else { return }
+        throw AtomicFileError(path, sharedFolder: folder)
+    }
+
+    private static func checkFree(_ path: String) throws(AtomicFileError) {
+        if FileManager.default.fileExists(atPath: path) { throw AtomicFileError(path, EEXIST) }
+    }
+
+    /// Some file systems cannot flush a folder; they have nothing to flush.
+    static func flushFolder(of path: String) {
+        let folder = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { return }
+        fsync(folder)
+        close(folder)
+    }
+}
+
+/// The reason a file cannot be made, as a sentence for people.
+package struct AtomicFileError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let path: String
+    package let description: String
+
+    init(_ path: String, sharedFolder folder: String) {
+        self.path = path
+        description =
+            "\(path) is not written by root: another user could put a link there, for the folder "
+            + "\(folder) is that user's, or open to others; run the command as that user, or choose "
+            + "another folder"
+    }
+
+    init(_ path: String, _ code: Int32) {
+        self.path = path
+        description =
+            switch code {
+            case EEXIST: "there is a file \(path) already; give --force to replace it"
+            case ENOENT:
+                "\(path) cannot be made: there is no folder "
+                    + (path as NSString).deletingLastPathComponent
+            case ENOSPC, EDQUOT: "\(path) cannot be written: there is no room on its disk"
+            default: "\(path) cannot be written: \(DataFolder.systemReason(code))"
+            }
+    }
+}

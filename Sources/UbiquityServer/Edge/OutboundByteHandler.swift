@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import NIOCore
+
+/// Watches the output of a connection: ends it if the other side does not read, and counts the
+/// waiting bytes.
+///
+/// The outermost handler. State: confined to the connection's event loop.
+final class OutboundByteHandler: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    typealias OutboundIn = IOData
+    typealias OutboundOut = IOData
+
+    private let edge: Edge
+    /// Whether the first byte must be TLS.
+    private var expectsTLS: Bool
+    private var written = 0
+    private var pending = 0
+    /// Nil if nothing waits.
+    private var pace: TrafficPace?
+    private var timer: Scheduled<Void>?
+
+    init(_ edge: Edge) {
+        self.edge = edge
+        expectsTLS = edge.tls != nil
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        written += unwrapOutboundIn(data).readableBytes
+        context.write(data, promise: promise)
+    }
+
+    func flush(context: ChannelHandlerContext) {
+        context.flush()
+        look(context)
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        look(context)
+        context.fireChannelWritabilityChanged()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if expectsTLS, let first = unwrapInboundIn(data).readableBytesView.first {
+            expectsTLS = false
+            if first != Self.handshakeRecord { return refusePlain(context) }
+        }
+        context.fireChannelRead(data)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        timer?.cancel()
+        edge.answers.give(pending)
+        pending = 0
+    }
+
+    /// Answers a client that uses HTTP on a TLS port, usually a person with a wrong address.
+    private func refusePlain(_ context: ChannelHandlerContext) {
+        edge.note(.handshake)
+        context.writeAndFlush(NIOAny(IOData.byteBuffer(Self.plainAnswer)), promise: nil)
+        context.close(mode: .all, promise: nil)
+    }
+
+    private static let handshakeRecord: UInt8 = 0x16
+
+    /// Written by hand, because there is no HTTP handler here.
+    private static let plainAnswer: ByteBuffer = {
+        let problem = Problem.malformed("This port speaks TLS. Begin the address with https.")
+        var answer = ByteBuffer(string: "HTTP/1.1 \(problem.status)\r\nConnection: close\r\n")
+        answer.writeString("Content-Length: \(problem.body.readableBytes)\r\n")
+        for field in problem.headers { answer.writeString("\(field.name): \(field.value)\r\n") }
+        answer.writeString("\r\n")
+        answer.writeImmutableBuffer(problem.body)
+        return answer
+    }()
+
+    private func look(_ context: ChannelHandlerContext) {
+        let waiting = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+        let now = context.eventLoop.milliseconds
+        edge.answers.note(waiting - pending)
+        pace?.move(written - waiting - gone)
+        (gone, pending) = (written - waiting, waiting)
+        guard waiting > 0 else {
+            pace = nil
+            return
+        }
+        if pace == nil { pace = TrafficPace(edge.answerPace, now: now) }
+        if timer == nil { check(context, now) }
+    }
+
+    /// The bytes sent by the time of the last check.
+    private var gone = 0
+
+    private func check(_ context: ChannelHandlerContext, _ now: Int64) {
+        switch pace?.check(now: now) {
+        case nil: break
+        case .fine(let until):
+            timer = context.after(until - now) { [self] in
+                timer = nil
+                look(context)
+            }
+        case .tooSlow:
+            edge.note(.slowReader)
+            context.close(mode: .all, promise: nil)
+        }
+    }
+}
+
+extension EventLoop {
+    /// Milliseconds of a monotonic clock.
+    var milliseconds: Int64 { Int64(now.uptimeNanoseconds / 1_000_000) }
+}
+
+extension ChannelHandlerContext {
+    /// Schedules on this event loop.
+    func after(_ milliseconds: Int64, _ body: @escaping () -> Void) -> Scheduled<Void> {
+        eventLoop.assumeIsolated().scheduleTask(
+            in: .milliseconds(max(1, milliseconds)), body)
+    }
+}

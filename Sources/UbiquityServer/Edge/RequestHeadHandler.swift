@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+internal import NIOHTTP1
+internal import UbiquityCore
+
+/// Handles what a request's head says about the connection, which the routes do not see. A request
+/// that names no server, two, or a different one is refused. HTTP/1.0 and `Connection: close` end
+/// the connection.
+///
+/// Placed next to the HTTP decoder. State: confined to the connection's event loop.
+final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    enum HostError: Error {
+        /// The header `Host` is missing or repeated.
+        case notOne
+        case foreign
+    }
+
+    private let hosts: HostRule
+    private var heads = 0
+    private var answers = 0
+    /// The number, from 1, of the request after whose answer the connection ends; nil if there is
+    /// none yet.
+    private var last: Int?
+    private var lastVersion = HTTPVersion.http1_1
+    /// Whether further input is no longer part of a request.
+    private var isOver = false
+
+    /// How long the other side may take to close the connection too.
+    private static let lingerMilliseconds: Int64 = 2_000
+
+    init(_ hosts: HostRule) { self.hosts = hosts }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isOver else { return }
+        switch unwrapInboundIn(data) {
+        case .head(var head):
+            heads += 1
+            let isOld = head.version != .http1_1
+            if let error = hostError(head.headers["host"], isOld: isOld) {
+                isOver = true
+                return context.fireErrorCaught(error)
+            }
+            // HTTP/1.0 does not have this header.
+            if isOld { head.headers.remove(name: "expect") }
+            if isOld || !head.isKeepAlive {
+                (last, lastVersion) = (heads, isOld ? .http1_0 : .http1_1)
+                // In the form that the routes know.
+                head.headers.replaceOrAdd(name: "connection", value: "close")
+            }
+            context.fireChannelRead(wrapInboundOut(.head(head)))
+        case .body: context.fireChannelRead(data)
+        case .end:
+            isOver = last != nil
+            context.fireChannelRead(data)
+        }
+    }
+
+    private func hostError(_ hosts: [String], isOld: Bool) -> HostError? {
+        guard (isOld ? 0...1 : 1...1).contains(hosts.count) else { return .notOne }
+        return hosts.allSatisfy(self.hosts.admits) ? nil : .foreign
+    }
+
+    /// Input after the last request is neither a request nor an error: the answer is still due.
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard isOver, error is HTTPParserError else { return context.fireErrorCaught(error) }
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        switch unwrapOutboundIn(data) {
+        case .head(var head) where head.status.code >= 200:
+            answers += 1
+            guard answers == last else { return context.write(data, promise: promise) }
+            head.headers.replaceOrAdd(name: "connection", value: "close")
+            // Without a length, the end of the answer is the end of the connection: HTTP/1.0 has no
+            // chunks.
+            head.version = lastVersion
+            context.write(wrapOutboundOut(.head(head)), promise: promise)
+        case .end where answers == last:
+            let sent = promise ?? context.eventLoop.makePromise()
+            sent.futureResult.assumeIsolated().whenComplete { _ in
+                _ = context.after(Self.lingerMilliseconds) { context.close(promise: nil) }
+            }
+            context.write(data, promise: sent)
+        default: context.write(data, promise: promise)
+        }
+    }
+}

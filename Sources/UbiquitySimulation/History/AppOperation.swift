@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// A change that an app made to a key whose writes merge, and that the store accepted.
+///
+/// Its number is part of what it wrote, as a ``Mark`` is for other keys, so that whoever sees the
+/// value knows its author. Only a count has no room for it: it is identified by its part and number
+/// of times.
+package struct AppOperation: Sendable {
+    package enum Act: Hashable, Sendable, Codable {
+        /// Added to a counter, with this number of times under that part.
+        case count(part: PartID, times: Int64, amount: Double)
+        /// Offered a value for a maximum or minimum.
+        case offer(part: PartID, Int64)
+        /// Added an element.
+        case add
+        /// Removed the element that the operation with this number had added.
+        case remove(Int)
+        /// Set a field, over the value of the operation with that number.
+        case put(String, over: Int?)
+        case clear(String)
+        /// Replaced the values of those operations.
+        case replace([Int])
+        /// Wrote the key like an app without a policy, having seen these records of it.
+        case write(seen: [Key: PropertyListValue])
+        /// Removed the key, having seen these records of it.
+        case erase(seen: [Key: PropertyListValue])
+    }
+
+    package var number: Int
+    package var process: Int
+    package var disk: DiskReference
+    package var key: Key
+    package var act: Act
+    /// The value that the app saw right after.
+    package var seen: PropertyListValue?
+    /// The true time.
+    package var time: Int64
+
+    package init(
+        number: Int, process: Int, disk: DiskReference, key: Key, act: Act,
+        seen: PropertyListValue?,
+        time: Int64 = 0
+    ) {
+        self.number = number
+        self.process = process
+        self.disk = disk
+        self.key = key
+        self.act = act
+        self.seen = seen
+        self.time = time
+    }
+}
+
+extension AppOperation {
+    /// An offer has the number in its last digits. Greater offers are not always later ones.
+    package static func offer(_ size: Int, number: Int) -> Int64 {
+        Int64(size) * 10_000_000 + Int64(number)
+    }
+
+    /// The rule of apps that have their own. Neither of two values is always the later one.
+    package static let resolver: Resolver = { max($0.value, $1.value) }
+
+    /// The value of a part that the operation with this number wrote, except for counters.
+    package static func value(_ number: Int) -> PropertyListValue { .string("p\(number)") }
+
+    /// The value of a write without a policy.
+    package static func plain(_ number: Int, _ policy: MergePolicy) -> PropertyListValue {
+        switch policy {
+        case .counter: .integer(Int64(number) * 1_000)
+        case .maximum, .minimum: .integer(offer(500, number: number))
+        case .array: .array([value(number)])
+        case .dictionary: .dictionary(["f0": value(number), "f1": value(number)])
+        case .register: value(number)
+        }
+    }
+
+    /// The number of the operation whose value the key's own record has; nil if there is none.
+    package static func number(
+        inPlain value: PropertyListValue?, _ policy: MergePolicy
+    ) -> Int? {
+        guard let value else { return nil }
+        switch value {
+        case .array(let elements): return number(in: elements.first)
+        case .dictionary(let entries): return number(in: entries.values.first)
+        case .integer(let plain) where policy == .counter: return Int(plain / 1_000)
+        default: return number(in: value)
+        }
+    }
+
+    /// The number of times and the total in a run's part; nil if it is not a count.
+    package static func count(
+        in value: PropertyListValue?
+    ) -> (times: Int64, total: Double)? {
+        guard case .array(let fields)? = value, fields.count == 2,
+            case .integer(let times) = fields[0], let total = fields[1].amount
+        else { return nil }
+        return (times, total)
+    }
+
+    /// Nil for anything but an integer.
+    package static func integer(in value: PropertyListValue?) -> Int64? {
+        switch value {
+        case .integer(let number)?: number
+        default: nil
+        }
+    }
+
+    /// The number of the operation with this value; nil if there is none.
+    package static func number(in value: PropertyListValue?) -> Int? {
+        switch value {
+        case .string(let text)? where text.string.hasPrefix("p"): Int(text.string.dropFirst())
+        case .integer(let offer)?: Int(offer % 10_000_000)
+        default: nil
+        }
+    }
+}
+
+extension PropertyListValue {
+    /// Nil for anything but a number.
+    package var amount: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .real(let number): number
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Testing
+
+@testable internal import UbiquityCore
+
+struct FairQueueTests {
+    @Test func `each is next after at most one of everybody else`() {
+        var turns = FairQueue<String, Int>()
+        for number in 1...4 { turns.append(number, of: "greedy") }
+        turns.append(10, of: "ada")
+        turns.append(20, of: "bob")
+        turns.append(21, of: "bob")
+        #expect(turns.count == 7)
+        #expect(turns.take { _ in true } == [1, 10, 20, 2, 21, 3, 4])
+        #expect(turns.isEmpty && turns.count == 0 && turns.all.isEmpty)
+    }
+
+    @Test func `what does not fit is the first next time`() {
+        var turns = FairQueue<String, Int>()
+        for number in 1...3 { turns.append(number, of: "greedy") }
+        #expect(turns.take { $0 < 2 } == [1])
+        turns.append(10, of: "ada")
+        var room = 1
+        func fits(_: Int) -> Bool {
+            defer { room -= 1 }
+            return room > 0
+        }
+        #expect(turns.take(while: fits) == [2])
+        room = 1
+        #expect(turns.take(while: fits) == [10])
+        #expect(turns.all == [3])
+    }
+
+    @Test
+    func `what goes on is the next of its name, after everybody else`() {
+        var turns = FairQueue<String, Int>()
+        turns.append(1, of: "greedy")
+        turns.append(2, of: "greedy")
+        turns.append(10, of: "ada")
+        let first = turns.next()
+        #expect(first?.name == "greedy" && first?.element == 1)
+        turns.putBack(1, of: "greedy")
+        #expect(turns.count(of: "greedy") == 2 && turns.count(of: "bob") == 0)
+        #expect([turns.next(), turns.next(), turns.next()].map(\.?.element) == [10, 1, 2])
+        #expect(turns.next() == nil && turns.isEmpty)
+        turns.putBack(2, of: "greedy")
+        #expect(turns.next()?.element == 2)
+    }
+}
