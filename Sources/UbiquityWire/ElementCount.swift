@@ -76,8 +76,9 @@ struct ElementCount {
                 } else {
                     offset += Int(length)
                 }
-            // A group, which none of our messages has. What follows it cannot be counted.
-            default: rest = -1
+            // The bounds of a group. None of our messages has one, and a decoder skips it.
+            case 3, 4: break
+            default: return
             }
         }
     }

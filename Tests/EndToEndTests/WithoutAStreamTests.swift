@@ -73,11 +73,7 @@ extension EndToEndTests {
                 }
                 #expect(b.store.synchronize())
                 _ = try await server.signIn("b", through: proxy.url)
-                let begin = ContinuousClock.now
-                while !b.isSettled, .now - begin < .seconds(600) {
-                    try await Task.sleep(for: .milliseconds(100))
-                }
-                #expect(b.isSettled)
+                try await until("the end of b's first sync") { b.isSettled }
                 try await until("the values at a") { a.store.dictionaryRepresentation.count == 4 }
                 try await proxy.close()
                 try await server.stopped()

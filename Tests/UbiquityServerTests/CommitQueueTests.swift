@@ -56,7 +56,7 @@ struct CommitQueueTests {
         let gate = DispatchSemaphore(value: 0)
         #expect(writer.submit { gate.wait() })
         async let first = queue.commit(push("a"), bytes: 10)
-        try await Task.sleep(for: .milliseconds(50))
+        try await until("the first push") { queue.waitingCount == 1 }
         await #expect(throws: Busy.self) { try await queue.commit(push("b"), bytes: 1) }
         gate.signal()
         _ = try await first

@@ -195,12 +195,7 @@ struct StreamTests {
                 var gone = try await server.listen(device)
                 _ = try await gone.nextEvent()
             }
-            var status = 0
-            for _ in 0..<100 where status != 200 {
-                status = try await server.listen(device).status
-                if status != 200 { try await Task.sleep(for: .milliseconds(50)) }
-            }
-            #expect(status == 200)
+            try await until("room for another") { try await server.listen(device).status == 200 }
         }
     }
 

@@ -21,7 +21,7 @@ struct RawAnswer {
         request.method = .init(rawValue: method)
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(ByteBuffer(string: body)) }
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(300))
         var text = ""
         for try await chunk in response.body {
             text += String(buffer: chunk)

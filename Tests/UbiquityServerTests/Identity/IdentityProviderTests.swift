@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import Logging
 internal import Testing
@@ -287,10 +288,7 @@ struct IdentityProviderTests {
             func status() async throws -> TestServer.Answer {
                 try await server.send("GET", "/v1/account", credential: device.credential)
             }
-            #expect(try await status().status == 200)
-            while try await status().status == 200 {
-                try await Task.sleep(for: .milliseconds(50))
-            }
+            try await until("the end of the time") { try await status().status != 200 }
             #expect(try await status().problem.code == "credential-expired")
             let again = try await server.signIn(token: token).message(WireSignInAnswer.self)
             #expect(again.account == device.account)
