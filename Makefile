@@ -55,10 +55,15 @@ example: setup
 	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/$(NAME)" $(EXAMPLE_FLAGS)
 
 FILTER ?=
+# Tests that run at once. Without a limit, a thousand share the cores, and each waits so long for its
+# turn that real requests time out.
+TEST_WIDTH ?= 16
 
 test: setup
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
-	@scripts/failures-last $(SWIFT) test $(BUILD_FLAGS) --skip-build $(if $(FILTER),--filter "$(FILTER)")
+	@scripts/failures-last $(SWIFT) test $(BUILD_FLAGS) --skip-build \
+		--experimental-maximum-parallelization-width $(TEST_WIDTH) \
+		$(if $(FILTER),--filter "$(FILTER)")
 
 # Takes some two minutes; API_SECONDS says otherwise. schemathesis comes from PyPI into .build.
 test-api: setup

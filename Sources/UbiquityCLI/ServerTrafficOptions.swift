@@ -155,7 +155,7 @@ struct ServerTrafficOptions: ParsableArguments {
         help: ArgumentHelp(
             "Deletions that a store remembers; of long keys fewer. (default: 16384)",
             valueName: "number"))
-    var tombstonesMax: Int?
+    var deletionsMax: Int?
 
     @Option(
         help: ArgumentHelp(
@@ -193,7 +193,7 @@ struct ServerTrafficOptions: ParsableArguments {
             answerBytesPerSecondMin, pipelinedRequestsMax, bodiesBytesMax, answersBytesMax,
             requestBurst, signInBurst, totalSignInBurst, waitingPushesMax, waitingPushBytesMax,
             waitingReadsMax,
-            tombstonesMax, deviceLiveDays, shutdownSeconds,
+            deletionsMax, deviceLiveDays, shutdownSeconds,
         ]
     }
 
@@ -231,7 +231,7 @@ struct ServerTrafficOptions: ParsableArguments {
         set(&settings.waitingPushesMax, waitingPushesMax)
         set(&settings.waitingPushBytesMax, waitingPushBytesMax)
         set(&settings.waitingReadsMax, waitingReadsMax)
-        set(&settings.deletionsPerStoreMax, tombstonesMax)
+        set(&settings.deletionsPerStoreMax, deletionsMax)
         set(&settings.deviceLiveSeconds, deviceLiveDays.map { Int64($0) * 86_400 })
         set(&settings.shutdownSeconds, shutdownSeconds.map { Int64($0) })
     }
