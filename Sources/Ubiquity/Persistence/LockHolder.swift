@@ -13,10 +13,8 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
     package init?(of path: String) {
         guard let file = try? FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber],
             let number = (file as? NSNumber)?.uint64Value,
-            let locks = try? String(contentsOfFile: "/proc/locks", encoding: .utf8),
-            let process = locks.split(separator: "\n").lazy
-                .compactMap({ Self.holder(in: $0, of: number) })
-                .first(where: { Self.hasOpen($0, path) })
+            let process = (0..<Self.attempts).lazy
+                .compactMap({ _ in Self.holder(of: path, number) }).first
         else { return nil }
         self.process = process
         let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
@@ -26,6 +24,16 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
 
     /// For example "notes (4711)".
     package var description: String { "\(name) (\(process))" }
+
+    /// The kernel lists locks a page at a time, and leaves one out if others end between two pages.
+    private static let attempts = 4
+
+    private static func holder(of path: String, _ number: UInt64) -> Int32? {
+        guard let locks = try? String(contentsOfFile: "/proc/locks", encoding: .utf8)
+        else { return nil }
+        return locks.split(separator: "\n").lazy
+            .compactMap { holder(in: $0, of: number) }.first { hasOpen($0, path) }
+    }
 
     /// Parses "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF". Waiting processes have "->" as the
     /// second field.

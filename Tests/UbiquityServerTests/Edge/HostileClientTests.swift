@@ -31,15 +31,18 @@ internal import UbiquityWire
 
     @Test func `headers that come byte by byte are given up`() async throws {
         try await withHostileServer({ $0.headSecondsMax = 1 }) { server in
-            let connection = try await RawConnection.open(server.port)
-            let start = ContinuousClock.now
-            await connection.send("GET /v1/config HTTP/1.1\r\nX: ")
-            while connection.isOpen, start.duration(to: .now) < .seconds(300) {
-                await connection.send("a")
-                try await Task.sleep(for: .milliseconds(50))
+            // On a busy machine, the second may be over before the first byte arrives, and then the
+            // connection is closed without an answer.
+            try await until("the answer") {
+                let connection = try await RawConnection.open(server.port)
+                await connection.send("GET /v1/config HTTP/1.1\r\nX: ")
+                while connection.isOpen {
+                    await connection.send("a")
+                    try await Task.sleep(for: .milliseconds(50))
+                }
+                return connection.received.hasPrefix("HTTP/1.1 408 Request Timeout\r\n")
             }
-            #expect(try await connection.end().hasPrefix("HTTP/1.1 408 Request Timeout\r\n"))
-            #expect(try await server.count(of: "slow-head") == 1)
+            #expect(try await server.count(of: "slow-head") >= 1)
         }
     }
 
