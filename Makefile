@@ -17,6 +17,7 @@ help:
 	@echo "make example NAME=Cloudy   an example app on two devices; Examples/README.md has them all"
 	@echo "make test                  all tests"
 	@echo "make test FILTER=Reopening those whose suite, name or file matches a regular expression"
+	@echo "make test BUSY=1           all tests, beside programs that keep all cores busy"
 	@echo "make test-api              the OpenAPI file against a running server, by schemathesis"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
@@ -58,10 +59,11 @@ FILTER ?=
 # Tests that run at once. Without a limit, a thousand share the cores, and each waits so long for its
 # turn that real requests time out.
 TEST_WIDTH ?= 16
+BUSY ?=
 
 test: setup
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
-	@scripts/failures-last $(SWIFT) test $(BUILD_FLAGS) --skip-build \
+	@scripts/failures-last $(if $(BUSY),scripts/busy) $(SWIFT) test $(BUILD_FLAGS) --skip-build \
 		--experimental-maximum-parallelization-width $(TEST_WIDTH) \
 		$(if $(FILTER),--filter "$(FILTER)")
 

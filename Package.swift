@@ -93,7 +93,10 @@ let package = Package(
                 "Ubiquity", "UbiquityArchive", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-            ]),
+            ],
+            plugins: ["CommitPlugin"]),
+        // The constant `buildCommit`, for --version.
+        .plugin(name: "CommitPlugin", capability: .buildTool()),
         // One seed, virtual time, faults, and checkers: no sockets, no disk, no third-party package.
         .target(name: "UbiquitySimulation", dependencies: ["UbiquityCore"]),
         .executableTarget(

@@ -18,7 +18,7 @@ struct Program: AsyncParsableCommand {
             use, 65 unusable input, 66 no such file, 69 server unreachable, 73 or 74 a file cannot \
             be made or used, 77 not signed in or not allowed.
             """,
-        version: ClientVersion.text,
+        version: ClientVersion.text + (buildCommit.map { " (\($0))" } ?? ""),
         groupedSubcommands: [
             CommandGroup(
                 name: "Values",

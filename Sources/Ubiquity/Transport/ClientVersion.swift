@@ -2,5 +2,5 @@
 
 /// The version of this library and of the program, as sent to servers.
 package enum ClientVersion {
-    package static let text = "0.1.0"
+    package static let text = "0.2.0"
 }
