@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NIOHTTP1
 package import UbiquityCore
 internal import UbiquityWire
 
@@ -40,7 +39,7 @@ package struct HTTPTransport: Transport {
         since cursor: Cursor?, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure) {
-        var request = try request(.GET, since: cursor)
+        var request = try request(.get, since: cursor)
         request.accept = "text/event-stream;events=binary"
         let receiver = StreamReceiver(request.address, within: intake.message, receive: receive)
         try await request.stream(to: receiver, receiver.silence)
@@ -49,8 +48,8 @@ package struct HTTPTransport: Transport {
     package func push(
         _ push: Push, within intake: IntakeLimits
     ) async throws(LinkFailure) -> PushAnswer {
-        var request = try request(.POST)
-        request.body = WireFormat.protobuf.encode(WirePush(push, author: device))
+        var request = try request(
+            .post, body: WireFormat.protobuf.encode(WirePush(push, author: device)))
         request.bounds = intake.message
         return try await request.answer(WirePushAnswer.self, .pushAnswer) {
             wire throws(WireError) in try PushAnswer(wire)
@@ -60,8 +59,8 @@ package struct HTTPTransport: Transport {
     package func pull(
         since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits
     ) async throws(LinkFailure) -> ChangeSet {
-        let config = withConfig ? try await config() : nil
-        var request = try request(.GET, since: cursor)
+        let config = withConfig ? try await AccountClient.config(at: address.get()) : nil
+        var request = try request(.get, since: cursor)
         request.bounds = intake.message
         var changes = try await request.answer(WireChanges.self, .changes) {
             wire throws(WireError) in try ChangeSet(wire)
@@ -70,20 +69,12 @@ package struct HTTPTransport: Transport {
         return changes
     }
 
-    private func config() async throws(LinkFailure) -> ServerConfig {
-        let address = try address.get()
-        let request = ServerRequest(address: address, method: .GET, url: address.url("config"))
-        return try await request.answer(WireConfig.self) { ServerConfig($0) }
-    }
-
     private func request(
-        _ method: HTTPMethod, since cursor: Cursor? = nil
+        _ method: ServerRequest.Method, since cursor: Cursor? = nil, body: [UInt8]? = nil
     ) throws(LinkFailure) -> ServerRequest {
-        let address = try address.get()
-        return ServerRequest(
-            address: address, method: method,
-            url: address.url(
-                "stores", store.string, "changes", query: cursor.map { ("since", $0.text) }),
-            credential: credential)
+        ServerRequest(
+            method, ["stores", store.string, "changes"],
+            query: cursor.map { (name: "since", value: $0.text) }, at: try address.get(),
+            credential: credential, body: body)
     }
 }

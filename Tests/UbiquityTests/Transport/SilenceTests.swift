@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ClientTestSupport
 import NIOHTTP1
 import Testing
 import UbiquityCore
@@ -31,7 +32,7 @@ struct SilenceTests {
         let server = try await StubServer { _ in nil }
         let address = try ServerAddress(server.address)
         let silence = SilenceWatch(address, milliseconds: 1_000)
-        let request = ServerRequest(address: address, method: .GET, url: address.url("config"))
+        let request = ServerRequest(.get, ["config"], at: address)
         let failure = await #expect(throws: LinkFailure.self) {
             _ = try await request.stream(to: AnswerReceiver(address, .small, silence), silence)
         }

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NIOCore
-import NIOHTTP1
-import NIOPosix
-import Synchronization
+internal import NIOCore
+package import NIOHTTP1
+internal import NIOPosix
+internal import Synchronization
 
 /// A server on a port of its own that notes each request and answers as it is told.
 ///
 /// Shared state: `state`, guarded by one mutex: the connections and the test meet there.
-final class StubServer: Sendable {
-    struct Request: Sendable {
-        var method: HTTPMethod
-        var uri: String
-        var headers: HTTPHeaders
-        var body: [UInt8] = []
+package final class StubServer: Sendable {
+    package struct Request: Sendable {
+        package var method: HTTPMethod
+        package var uri: String
+        package var headers: HTTPHeaders
+        package var body: [UInt8] = []
     }
 
-    struct Reply: Sendable {
-        var status: HTTPResponseStatus = .ok
-        var headers: HTTPHeaders = [:]
-        var body: [UInt8] = []
+    package struct Reply: Sendable {
+        package var status: HTTPResponseStatus = .ok
+        package var headers: HTTPHeaders = [:]
+        package var body: [UInt8] = []
         /// False: more may come by ``StubServer/send(_:)``.
-        var ends = true
+        package var ends = true
+
+        package init(
+            status: HTTPResponseStatus = .ok, headers: HTTPHeaders = [:], body: [UInt8] = [],
+            ends: Bool = true
+        ) {
+            (self.status, self.headers, self.body, self.ends) = (status, headers, body, ends)
+        }
     }
 
     private struct State {
@@ -34,7 +41,7 @@ final class StubServer: Sendable {
     /// Nil: accepts and never answers.
     private let reply: @Sendable (Request) -> Reply?
 
-    init(_ reply: @escaping @Sendable (Request) -> Reply?) async throws {
+    package init(_ reply: @escaping @Sendable (Request) -> Reply?) async throws {
         self.reply = reply
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { [unowned self] channel in
@@ -50,16 +57,16 @@ final class StubServer: Sendable {
     deinit { _ = state.withLock { $0.channel?.close() } }
 
     /// Answers nobody any more.
-    func close() async throws { try await state.withLock(\.channel)?.close() }
+    package func close() async throws { try await state.withLock(\.channel)?.close() }
 
-    var address: String {
+    package var address: String {
         "http://127.0.0.1:\(state.withLock { $0.channel?.localAddress?.port } ?? 0)"
     }
 
-    var requests: [Request] { state.withLock(\.requests) }
+    package var requests: [Request] { state.withLock(\.requests) }
 
     /// Sends a piece of the body of every answer that has not ended.
-    func send(_ text: String) {
+    package func send(_ text: String) {
         for channel in state.withLock(\.streams) {
             channel.writeAndFlush(
                 HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(string: text))), promise: nil)
@@ -67,14 +74,14 @@ final class StubServer: Sendable {
     }
 
     /// Ends every answer that has not ended.
-    func end() {
+    package func end() {
         for channel in state.withLock(\.streams) {
             channel.writeAndFlush(HTTPServerResponsePart.end(nil), promise: nil)
         }
     }
 
     /// Closes the connections in the middle of their answers.
-    func cut() {
+    package func cut() {
         for channel in state.withLock(\.streams) { channel.close(promise: nil) }
     }
 
