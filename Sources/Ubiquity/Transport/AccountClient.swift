@@ -24,7 +24,7 @@ package enum AccountClient {
         ).answer(WireSignInAnswer.self) { $0 }
         guard DeviceID(answer.device) != nil, !answer.credential.isEmpty, !answer.account.isEmpty
         else {
-            throw LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
+            throw .noUbiquityServer(address)
         }
         return SignedInAccount(
             server: address.text, account: answer.account, accountName: answer.accountName,
@@ -96,7 +96,7 @@ package enum AccountClient {
             .answer(WireConfig.self) { ServerConfig($0) }
         // Any message can be decoded as one without required fields.
         guard config.serverMilliseconds > 0 else {
-            throw LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
+            throw .noUbiquityServer(address)
         }
         return config
     }

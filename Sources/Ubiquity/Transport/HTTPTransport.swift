@@ -9,7 +9,7 @@ internal import UbiquityWire
 /// Limits: 10 seconds to connect, ``IntakeLimits`` for an answer or an event. A push or pull fails
 /// when no byte has moved for 30 seconds, a stream after 50 seconds or longer, depending on the
 /// server's keep-alive interval. Redirects are not followed.
-package struct HTTPTransport: Transport {
+package struct HTTPTransport: Sendable {
     private let address: Result<ServerAddress, LinkFailure>
     private let store: StoreIdentifier
     private let credential: String
@@ -33,6 +33,11 @@ package struct HTTPTransport: Transport {
         self.device = device
     }
 
+    /// Opens the stream of changes and passes on each event in order.
+    ///
+    /// Returns when the server ends the stream. Throws when it breaks or has been silent for longer
+    /// than two of the server's keep-alive intervals. Cancelling the task ends it at once.
+    ///
     /// `receive` is called on the connection's event loop, which all of the process's stores share,
     /// so it must not block. It is never called after this function has returned.
     package func listen(
@@ -41,8 +46,11 @@ package struct HTTPTransport: Transport {
     ) async throws(LinkFailure) {
         var request = try request(.get, since: cursor)
         request.accept = "text/event-stream;events=binary"
-        let receiver = StreamReceiver(request.address, within: intake.message, receive: receive)
-        try await request.stream(to: receiver, receiver.silence)
+        var stream = ChangeStream(within: intake.message, receive: receive)
+        try await request.send(
+            to: AnswerReceiver(
+                request.address, silenceMilliseconds: ChangeStream.silenceMilliseconds,
+                pieces: .init(mediaType: "text/event-stream") { try stream.take($0, &$1) }))
     }
 
     package func push(
@@ -56,8 +64,11 @@ package struct HTTPTransport: Transport {
         }
     }
 
+    /// Gets the changes since the cursor, or the whole store for nil. Can include the server's
+    /// configuration, for devices without a stream to bring it.
     package func pull(
-        since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits
+        since cursor: Cursor?, withConfig: Bool = false,
+        within intake: IntakeLimits = IntakeLimits(nil)
     ) async throws(LinkFailure) -> ChangeSet {
         let config = withConfig ? try await AccountClient.config(at: address.get()) : nil
         var request = try request(.get, since: cursor)
@@ -76,5 +87,46 @@ package struct HTTPTransport: Transport {
             method, ["stores", store.string, "changes"],
             query: cursor.map { (name: "since", value: $0.text) }, at: try address.get(),
             credential: credential, body: body)
+    }
+}
+
+/// Each call runs in a task of its own.
+extension HTTPTransport: StoreLink {
+    package func listen(
+        since cursor: Cursor?, within intake: IntakeLimits,
+        receive: @escaping @Sendable (StreamMessage) -> Void,
+        ended: @escaping @Sendable (LinkFailure?) -> Void
+    ) -> @Sendable () -> Void {
+        let task = Task {
+            do throws(LinkFailure) {
+                try await listen(since: cursor, within: intake, receive: receive)
+                ended(nil)
+            } catch { ended(error) }
+        }
+        return { task.cancel() }
+    }
+
+    package func push(
+        _ push: Push, within intake: IntakeLimits,
+        answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void
+    ) {
+        Task {
+            do throws(LinkFailure) {
+                answered(.success(try await self.push(push, within: intake)))
+            } catch { answered(.failure(error)) }
+        }
+    }
+
+    package func pull(
+        since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits,
+        answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
+    ) {
+        Task {
+            do throws(LinkFailure) {
+                answered(
+                    .success(
+                        try await pull(since: cursor, withConfig: withConfig, within: intake)))
+            } catch { answered(.failure(error)) }
+        }
     }
 }

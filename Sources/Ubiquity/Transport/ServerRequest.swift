@@ -59,7 +59,7 @@ package struct ServerRequest: Sendable {
         _ type: Wire.Type, _ shape: MessageShape = .fields,
         _ read: (Wire) throws(WireError) -> Answer
     ) async throws(LinkFailure) -> Answer {
-        let body = try await body()
+        let body = try await send(to: AnswerReceiver(address, bounds))
         do {
             return try read(
                 WireFormat.protobuf.decode(
@@ -72,14 +72,7 @@ package struct ServerRequest: Sendable {
     package func done() async throws(LinkFailure) {
         var request = self
         request.bounds = .list
-        _ = try await request.body()
-    }
-
-    private func body() async throws(LinkFailure) -> ByteBuffer {
-        let silence = SilenceWatch(address)
-        let answer = try await stream(to: AnswerReceiver(address, bounds, silence), silence)
-        if let refusal = answer.refusal(address) { throw refusal }
-        return answer.body
+        try await request.send(to: AnswerReceiver(address, request.bounds))
     }
 
     /// Downloads an archive piece by piece.
@@ -90,20 +83,32 @@ package struct ServerRequest: Sendable {
     package func archive(take: @escaping @Sendable ([UInt8]) throws -> Void) async throws {
         var request = self
         request.accept = "application/x-tar"
-        let receiver = ArchiveReceiver(address, mediaType: request.accept, take: take)
-        do {
-            try await request.stream(to: receiver, receiver.silence)
-        } catch { throw receiver.failure ?? error }
+        let receiver = AnswerReceiver(
+            address,
+            pieces: .init(mediaType: request.accept) { piece, _ in
+                if piece.readableBytes > 0 { try take([UInt8](buffer: piece)) }
+            })
+        do { _ = try await request.send(to: receiver) } catch { throw receiver.failure ?? error }
     }
 
-    /// Sends the request and passes the answer to a delegate as it arrives.
+    /// Sends the request.
+    /// - Returns: The answer's body, unless the receiver reads it in pieces.
     /// - Throws: ``LinkFailure``.
-    func stream<Delegate: HTTPClientResponseDelegate>(
-        to delegate: Delegate, _ silence: SilenceWatch
-    ) async throws(LinkFailure) -> Delegate.Response {
-        let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: delegate)
-        silence.watch(task)
-        return try await Self.result(of: task, address)
+    @discardableResult
+    func send(to receiver: AnswerReceiver) async throws(LinkFailure) -> ByteBuffer {
+        let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: receiver)
+        receiver.watch(task)
+        do {
+            return try await withTaskCancellationHandler {
+                try await task.get()
+            } onCancel: {
+                task.cancel()
+            }
+        } catch {
+            guard CertificateDiagnosis.concerns(error) else { throw LinkFailure(error, address) }
+            throw LinkFailure(
+                .unreachable, await CertificateDiagnosis.sentence(of: error, address))
+        }
     }
 
     private func prepared() throws(LinkFailure) -> HTTPClient.Request {
@@ -130,22 +135,6 @@ package struct ServerRequest: Sendable {
                     }
                 }
             }
-        }
-    }
-
-    private static func result<Answer: Sendable>(
-        of task: HTTPClient.Task<Answer>, _ address: ServerAddress
-    ) async throws(LinkFailure) -> Answer {
-        do {
-            return try await withTaskCancellationHandler {
-                try await task.get()
-            } onCancel: {
-                task.cancel()
-            }
-        } catch {
-            guard CertificateDiagnosis.concerns(error) else { throw LinkFailure(error, address) }
-            throw LinkFailure(
-                .unreachable, await CertificateDiagnosis.sentence(of: error, address))
         }
     }
 }

@@ -62,11 +62,6 @@ public struct UbiquityConfiguration: Sendable {
 }
 
 extension UbiquityConfiguration {
-    /// The sign-in of the home folder that contains the store.
-    func device() throws -> DeviceAccount {
-        DeviceAccount.of(try storageErrors { try DeviceHome(path: home) })
-    }
-
     var engineSettings: SyncEngine.Settings {
         var settings = SyncEngine.Settings()
         switch firstSync {

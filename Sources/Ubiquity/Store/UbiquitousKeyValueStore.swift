@@ -84,6 +84,15 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
                 configuration.identity(), on: device, runtime, configuration))
     }
 
+    /// Posted with the store as object when values changed by anything but this process's own
+    /// writes. The new values can be read before it is posted.
+    ///
+    /// Posted on a queue of the store's own. An observer registered with `queue: .main` is called
+    /// there.
+    public class var didChangeExternallyNotification: Notification.Name {
+        .storeDidChangeExternally
+    }
+
     // MARK: - Reading
 
     /// The value of a key as a Foundation object: `NSString`, `NSNumber`, `NSDate`, `NSData`,
@@ -209,10 +218,7 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     private func write(_ key: String, _ value: @autoclosure () throws -> PropertyListValue?) {
         do {
             let content: Content = try value().map { .value($0) } ?? .deleted
-            let outcome = shared.write(try Key(key), content)
-            if outcome.mustRun { backing.driver.startRun() }
-            if let violation = outcome.violation { throw violation }
-            if !outcome.misfits.isEmpty { backing.reportMisfits(outcome.misfits) }
+            try backing.finish(shared.write(try Key(key), content))
         } catch {
             refuse(key, error)
         }
@@ -246,6 +252,11 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     @discardableResult
     open func synchronize() -> Bool { backing.synchronize() }
 }
+
+#if !canImport(Darwin)
+/// Lets code written for Apple's class compile unchanged.
+public typealias NSUbiquitousKeyValueStore = UbiquitousKeyValueStore
+#endif
 
 extension UbiquitousKeyValueStore {
     /// The value of a key, unboxed. Nil if there is none, or the key is invalid.

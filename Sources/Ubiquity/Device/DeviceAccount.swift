@@ -11,8 +11,7 @@ internal import UbiquityCore
 /// sign-in is read on `queue`. The mutex is held for the first read of the file, so that two first
 /// callers read it once, and for copies only after that.
 final class DeviceAccount: StoreDevice {
-
-    private struct State {
+    private struct SignIn {
         var known: DeviceState?
         var watcher: FileWatcher?
         /// Not a dictionary, whose type would have to be instantiated while a store opens.
@@ -25,7 +24,7 @@ final class DeviceAccount: StoreDevice {
     }
 
     let home: DeviceHome
-    private let state = Mutex(State())
+    private let state = Mutex(SignIn())
     private let queue = DispatchQueue(label: "ubiquity.account")
 
     private init(_ home: DeviceHome) { self.home = home }
@@ -49,7 +48,7 @@ final class DeviceAccount: StoreDevice {
     /// Read once, and again whenever the file has changed.
     /// - Throws: ``HomeError``; ``SystemError`` if the folder cannot be watched.
     func current() throws -> DeviceState {
-        let (known, followers) = try state.withLock { state -> (DeviceState, [State.Follower]) in
+        let (known, followers) = try state.withLock { state -> (DeviceState, [SignIn.Follower]) in
             if let known = state.known { return (known, []) }
             if state.watcher == nil {
                 // Before the file is read: a change in between is then seen twice rather than
@@ -100,10 +99,9 @@ final class DeviceAccount: StoreDevice {
     func link(
         to store: StoreIdentifier, of account: SignedInAccount, as device: DeviceID
     ) -> any StoreLink {
-        TransportLink(
-            transport: HTTPTransport(
-                server: account.server, store: store, credential: account.credential,
-                device: device, certificates: account.certificates))
+        HTTPTransport(
+            server: account.server, store: store, credential: account.credential, device: device,
+            certificates: account.certificates)
     }
 
     private func changed() {

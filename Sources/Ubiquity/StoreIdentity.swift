@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
+package import Foundation
 internal import UbiquityCore
 
 /// The store that an app's values belong to.
@@ -26,7 +26,7 @@ extension UbiquityConfiguration {
             return try StoreIdentity(identified: text, by: "the app")
         }
         let program = findProgram()
-        let name = program.map(Entitlements.programName) ?? "program"
+        let name = program?.lastPathComponent ?? "program"
         guard let file = program.flatMap(Entitlements.file) else {
             return StoreIdentity(unnamed: name, Self.missingIdentifier)
         }
@@ -84,4 +84,40 @@ extension StoreIdentity {
 
     /// File systems allow 255 bytes, including SQLite's suffixes.
     private static let fileNameLengthMax = 200
+}
+
+/// The property list in which an app for Apple's systems names its store.
+package enum Entitlements {
+    static let identifierKey = "com.apple.developer.ubiquity-kvstore-identifier"
+
+    package struct Failure: Error, Hashable { package var description: String }
+
+    /// The entitlements file beside the program: the one with its name, or else the only one there.
+    static func file(beside program: URL) -> URL? {
+        let folder = program.resolvingSymlinksInPath().deletingLastPathComponent()
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        let candidates = names.filter { $0.hasSuffix(".entitlements") }
+        let own = program.lastPathComponent + ".entitlements"
+        let name = candidates.contains(own) ? own : candidates.count == 1 ? candidates[0] : nil
+        return name.map(folder.appendingPathComponent)
+    }
+
+    package static func identifier(in file: URL) -> Result<String, Failure> {
+        let entries: [PropertyListFile.Entry]
+        do { entries = try PropertyListFile.read(path: file.path) } catch {
+            return .failure(Failure(description: "\(error)"))
+        }
+        let entry = entries.first { $0.key == identifierKey }
+        guard case .success(.string(let text)) = entry?.value else {
+            return .failure(Failure(description: "\(file.path) has no \(identifierKey)"))
+        }
+        // Xcode expands these variables when it signs; nothing does elsewhere.
+        guard !text.string.contains("$(") else {
+            return .failure(
+                Failure(
+                    description: "\(file.path) has \(text.string) as \(identifierKey); write out "
+                        + "what stands for the variable"))
+        }
+        return .success(text.string)
+    }
 }

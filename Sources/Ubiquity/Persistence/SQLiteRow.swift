@@ -3,6 +3,7 @@
 internal import Foundation
 internal import GRDB
 internal import UbiquityCore
+internal import UbiquityWire
 
 /// The order of the columns is that of the queries in ``SQLiteRows``. Types are qualified because
 /// GRDB has a `Key` and a `Record` too.
@@ -60,5 +61,22 @@ extension Row {
         return ProvisionalStamp(
             madeAt: ClockReading(wall: wall, uptime: uptime, boot: UInt64(bitPattern: boot)),
             seen: HybridTimestamp(rawValue: UInt64(bitPattern: seen)))
+    }
+}
+
+/// The stored form of a value: the protocol's message in its binary format.
+enum StoredValue {
+    static func encode(_ value: PropertyListValue) -> Data {
+        Data(WireFormat.protobuf.encode(WireValue(value)))
+    }
+
+    static func decode(_ bytes: Data, _ key: Key) throws -> PropertyListValue {
+        do { return try PropertyListValue(protobuf: bytes) } catch {
+            throw damage("the value of \"\(key)\" cannot be read: \(error)")
+        }
+    }
+
+    static func damage(_ sentence: String) -> DatabaseError {
+        DatabaseError(resultCode: .SQLITE_CORRUPT, message: sentence)
     }
 }

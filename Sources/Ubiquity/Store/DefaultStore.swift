@@ -6,13 +6,13 @@ internal import Synchronization
 /// The store behind ``UbiquitousKeyValueStore/default``, made at its first use, and the device's
 /// sign-in for `FileManager`.
 ///
-/// Shared state: `state`, guarded by a mutex that is held while the store is made, so that two
+/// Shared state: `setup`, guarded by a mutex that is held while the store is made, so that two
 /// threads that come first get the same store; and `identity`, guarded by another mutex, because it
 /// is used without a store.
 final class DefaultStore: Sendable {
     static let shared = DefaultStore()
 
-    private struct State {
+    private struct Setup {
         var configuration = UbiquityConfiguration()
         var store: UbiquitousKeyValueStore?
         /// Whether a stand-in was ever used in this process. If not, there is no need to look for
@@ -20,16 +20,16 @@ final class DefaultStore: Sendable {
         var hasStandIn = false
     }
 
-    private let state = Mutex(State())
+    private let setup = Mutex(Setup())
     private let identity = Mutex<DeviceIdentity?>(nil)
 
     func configure(_ configuration: UbiquityConfiguration) throws {
-        try state.withLock { state in
-            guard state.store == nil else {
+        try setup.withLock { setup in
+            guard setup.store == nil else {
                 throw UbiquityError(
                     .refused, "the default store is in use; configure it before its first use")
             }
-            state.configuration = configuration
+            setup.configuration = configuration
         }
     }
 
@@ -39,25 +39,25 @@ final class DefaultStore: Sendable {
     static func replace<Result>(
         by store: UbiquitousKeyValueStore, _ body: () throws -> Result
     ) rethrows -> Result {
-        shared.state.withLock { $0.hasStandIn = true }
+        shared.setup.withLock { $0.hasStandIn = true }
         return try $standIn.withValue(store, operation: body)
     }
 
     static func replace<Result>(
         by store: UbiquitousKeyValueStore, _ body: () async throws -> Result
     ) async rethrows -> Result {
-        shared.state.withLock { $0.hasStandIn = true }
+        shared.setup.withLock { $0.hasStandIn = true }
         return try await $standIn.withValue(store, operation: body)
     }
 
     /// Never fails: if the file cannot be opened, the app continues in memory and an error is
     /// reported.
     var store: UbiquitousKeyValueStore {
-        let (store, isNew) = state.withLock { state in
-            if state.hasStandIn, let store = Self.standIn { return (store, false) }
-            if let store = state.store { return (store, false) }
-            let store = UbiquitousKeyValueStore(backing: Self.backing(state.configuration))
-            state.store = store
+        let (store, isNew) = setup.withLock { setup in
+            if setup.hasStandIn, let store = Self.standIn { return (store, false) }
+            if let store = setup.store { return (store, false) }
+            let store = UbiquitousKeyValueStore(backing: Self.backing(setup.configuration))
+            setup.store = store
             return (store, true)
         }
         // Apps that never ask for the token are notified of its changes as well.
@@ -70,7 +70,7 @@ final class DefaultStore: Sendable {
         if let store = Self.standIn { return store.backing.accountID }
         return identity.withLock { identity in
             if let identity { return identity.accountID }
-            let configuration = state.withLock(\.configuration)
+            let configuration = setup.withLock(\.configuration)
             guard let device = try? configuration.device() else { return nil }
             let made = DeviceIdentity(device)
             identity = made

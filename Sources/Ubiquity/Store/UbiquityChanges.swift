@@ -11,7 +11,7 @@ public struct UbiquityChanges: AsyncSequence, Sendable {
     private let pending: PendingChanges
     private let wakes: AsyncStream<Void>
 
-    init(_ changes: Broadcast<UbiquityChange>) {
+    package init(_ changes: Broadcast<UbiquityChange>) {
         let pending = PendingChanges()
         self.pending = pending
         wakes = AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in

@@ -21,7 +21,7 @@ final class NotificationPoster: Sendable {
     private let stores = Mutex<[WeakStore]>([])
     private let waiting = Mutex(Waiting())
 
-    private struct WeakStore { weak var store: UbiquitousKeyValueStore? }
+    private struct WeakStore { weak var store: (any AnyObject & Sendable)? }
 
     /// Bounded, however long an observer takes: the engine posts one notice at a time, of statuses
     /// only the newest is kept, and the number of errors is limited.
@@ -43,7 +43,7 @@ final class NotificationPoster: Sendable {
 
     /// The newest instance stands for the store, and its predecessor once it is gone. An app may
     /// release its store while a round trip that retains it is still under way.
-    func adopt(_ store: UbiquitousKeyValueStore) {
+    func adopt(_ store: any AnyObject & Sendable) {
         stores.withLock { stores in
             stores.removeAll { $0.store == nil }
             stores.append(WeakStore(store: store))
@@ -109,7 +109,7 @@ final class NotificationPoster: Sendable {
 
     private func postNotification(_ reason: Int, _ keys: [String]) {
         NotificationCenter.default.post(
-            name: UbiquitousKeyValueStore.didChangeExternallyNotification,
+            name: .storeDidChangeExternally,
             object: stores.withLock { $0.reversed().lazy.compactMap(\.store).first },
             userInfo: [
                 // Casts to `Int` as well as to `NSNumber`.

@@ -104,15 +104,3 @@ extension UbiquitousKeyValueStore {
         }
     }
 }
-
-extension StoreBacking {
-    func reportMisfits(_ keys: Set<Key>) {
-        for key in keys.sorted() {
-            report(
-                UbiquityError(
-                    .invalid,
-                    "the conflict policy of the key \"\(key)\" cannot merge the value that was "
-                        + "written: the later write wins"))
-        }
-    }
-}

@@ -95,8 +95,20 @@ final class StoreBacking: Sendable {
     func write(
         _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
     ) throws(LimitViolation) {
-        let misfits = try driver.write(body)
-        if !misfits.isEmpty { reportMisfits(misfits) }
+        try finish(driver.shared.write(body))
+    }
+
+    /// Does what a write left to do: starts a run, and reports.
+    func finish(_ outcome: SharedEngine.WriteOutcome) throws(LimitViolation) {
+        if outcome.mustRun { driver.startRun() }
+        if let violation = outcome.violation { throw violation }
+        for key in outcome.misfits.sorted() {
+            report(
+                UbiquityError(
+                    .invalid,
+                    "the conflict policy of the key \"\(key)\" cannot merge the value that was "
+                        + "written: the later write wins"))
+        }
     }
 
     /// Reports that the app's request failed. A mistake of the app ends it if it is strict.
@@ -141,5 +153,12 @@ final class StoreBacking: Sendable {
         // Not `close()`: the last reference may go away on the driver's own queue.
         driver.closeLater()
         poster.end()
+    }
+}
+
+extension UbiquityConfiguration {
+    /// The sign-in of the home folder that contains the store.
+    func device() throws -> DeviceAccount {
+        DeviceAccount.of(try storageErrors { try DeviceHome(path: home) })
     }
 }

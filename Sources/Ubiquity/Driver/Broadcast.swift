@@ -6,9 +6,9 @@ internal import Synchronization
 ///
 /// Shared state: `listeners`, guarded by its mutex, which is held for copies only: listeners are
 /// called without it.
-final class Broadcast<Element: Sendable>: Sendable {
+package final class Broadcast<Element: Sendable>: Sendable {
     /// Called with nil at the end.
-    typealias Listener = @Sendable (Element?) -> Void
+    package typealias Listener = @Sendable (Element?) -> Void
 
     private struct State {
         var listeners: [Int: Listener] = [:]
@@ -20,10 +20,12 @@ final class Broadcast<Element: Sendable>: Sendable {
 
     deinit { end() }
 
+    package init() {}
+
     var hasListeners: Bool { state.withLock { !$0.listeners.isEmpty } }
 
     /// - Returns: A closure that removes the listener.
-    func add(_ listener: @escaping Listener) -> @Sendable () -> Void {
+    package func add(_ listener: @escaping Listener) -> @Sendable () -> Void {
         let number = state.withLock { state -> Int? in
             guard !state.isOver else { return nil }
             state.added += 1
@@ -37,11 +39,11 @@ final class Broadcast<Element: Sendable>: Sendable {
         return { [weak self] in self?.state.withLock { $0.listeners[number] = nil } }
     }
 
-    func send(_ element: Element) {
+    package func send(_ element: Element) {
         for listener in state.withLock({ Array($0.listeners.values) }) { listener(element) }
     }
 
-    func end() {
+    package func end() {
         let listeners = state.withLock { state in
             defer {
                 state.listeners = [:]
@@ -53,9 +55,11 @@ final class Broadcast<Element: Sendable>: Sendable {
     }
 
     /// The elements from now on. A slow reader gets the newest `count` of those it missed.
-    func stream(newest count: Int, first: Element? = nil) -> AsyncStream<Element> {
+    ///
+    /// - Parameter first: The elements before those.
+    package func stream(newest count: Int, first: [Element] = []) -> AsyncStream<Element> {
         AsyncStream(bufferingPolicy: .bufferingNewest(count)) { continuation in
-            if let first { continuation.yield(first) }
+            for element in first { continuation.yield(element) }
             let remove = add { element in
                 if let element {
                     continuation.yield(element)
