@@ -12,8 +12,6 @@ let package = Package(
     products: [
         .library(name: "Ubiquity", targets: ["Ubiquity"]),
         .library(name: "UbiquityDefaults", targets: ["UbiquityDefaults"]),
-        .library(name: "UbiquityCore", targets: ["UbiquityCore"]),
-        .library(name: "UbiquityServer", targets: ["UbiquityServer"]),
         .library(name: "UbiquityTesting", targets: ["UbiquityTesting"]),
         .executable(name: "ubiquity", targets: ["UbiquityCLI"]),
         .executable(name: "ubiquity-simulator", targets: ["UbiquitySimulator"]),
