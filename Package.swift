@@ -12,8 +12,6 @@ let package = Package(
     products: [
         .library(name: "Ubiquity", targets: ["Ubiquity"]),
         .library(name: "UbiquityDefaults", targets: ["UbiquityDefaults"]),
-        .library(name: "UbiquityCore", targets: ["UbiquityCore"]),
-        .library(name: "UbiquityServer", targets: ["UbiquityServer"]),
         .library(name: "UbiquityTesting", targets: ["UbiquityTesting"]),
         .executable(name: "ubiquity", targets: ["UbiquityCLI"]),
         .executable(name: "ubiquity-simulator", targets: ["UbiquitySimulator"]),
@@ -120,7 +118,13 @@ let package = Package(
         // What the tests of the client's libraries share.
         .target(
             name: "ClientTestSupport",
-            dependencies: ["UbiquityCore", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "UbiquityCore",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
             path: "Tests/ClientSupport"),
         .testTarget(
             name: "UbiquityTests",
@@ -142,9 +146,11 @@ let package = Package(
         .testTarget(
             name: "UbiquityCLITests",
             dependencies: [
-                "Ubiquity", "UbiquityArchive", "UbiquityCLI", "UbiquityCore", "UbiquityServer",
+                "ClientTestSupport", "Ubiquity", "UbiquityArchive", "UbiquityCLI", "UbiquityCore",
+                "UbiquityServer", "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),
         // Needs the programs too, and starts them.
         .testTarget(
@@ -174,7 +180,7 @@ let package = Package(
         .executableTarget(
             name: "UbiquityTorture",
             dependencies: [
-                "TortureLanguage", "Ubiquity", "UbiquityCore", "UbiquitySimulation",
+                "TortureLanguage", "Ubiquity", "UbiquityCore", "UbiquitySimulation", "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "NIOCore", package: "swift-nio"),

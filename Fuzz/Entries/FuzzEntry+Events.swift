@@ -27,7 +27,7 @@ extension FuzzEntry {
 
     private static func events(
         in pieces: [ArraySlice<UInt8>], _ eventBytesMax: Int
-    ) throws -> [EventStreamParser.Event] {
+    ) throws -> [StreamEvent] {
         var parser = EventStreamParser(eventBytesMax: eventBytesMax)
         return try pieces.flatMap { try parser.consume(Array($0)) }
     }
@@ -49,7 +49,7 @@ extension FuzzEntry {
         return pieces
     }
 
-    private static func check(_ events: [EventStreamParser.Event]) throws {
+    private static func check(_ events: [StreamEvent]) throws {
         var device = EngineTrial()
         for event in events {
             // The first that cannot be read ends the stream.

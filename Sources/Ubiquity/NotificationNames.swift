@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Foundation
+internal import Foundation
 
 #if !canImport(Darwin)
-
-/// Lets code written for Apple's class compile unchanged.
-public typealias NSUbiquitousKeyValueStore = UbiquitousKeyValueStore
 
 /// The key in `userInfo` for the reason of the change, one of the four numbers below.
 public let NSUbiquitousKeyValueStoreChangeReasonKey = "NSUbiquitousKeyValueStoreChangeReasonKey"
@@ -22,13 +19,8 @@ public let NSUbiquitousKeyValueStoreAccountChange = 3
 
 #endif
 
-extension UbiquitousKeyValueStore {
-    /// Posted with the store as object when values changed by anything but this process's own
-    /// writes. The new values can be read before it is posted.
-    ///
-    /// Posted on a queue of the store's own. An observer registered with `queue: .main` is called
-    /// there.
-    public class var didChangeExternallyNotification: Notification.Name {
-        Notification.Name("NSUbiquitousKeyValueStoreDidChangeExternallyNotification")
-    }
+extension Notification.Name {
+    /// See ``UbiquitousKeyValueStore/didChangeExternallyNotification``.
+    static let storeDidChangeExternally = Notification.Name(
+        "NSUbiquitousKeyValueStoreDidChangeExternallyNotification")
 }

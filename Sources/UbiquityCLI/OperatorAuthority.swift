@@ -17,7 +17,7 @@ enum OperatorAuthority {
         switch self {
         case .folder(let administration):
             DeviceCode(try administration.createAccount(name: name))
-        case .credential(let client): DeviceCode(try await client.createAccount(name: name))
+        case .credential(let client): try await client.createAccount(name: name)
         }
     }
 
@@ -26,10 +26,9 @@ enum OperatorAuthority {
         case .folder(let administration):
             return DeviceCode(try administration.newCode(accountName: name, terms: terms))
         case .credential(let client):
-            let code = try await client.newCode(
+            return try await client.newCode(
                 accountName: name, stores: (terms.stores ?? []).map(\.string).sorted(),
                 credentialSeconds: terms.milliseconds.map { $0 / 1_000 })
-            return DeviceCode(code)
         }
     }
 
@@ -142,18 +141,9 @@ enum OperatorAuthority {
     }
 }
 
-/// A code for signing in a device once, from either source.
-struct DeviceCode {
-    var code: String
-    /// Milliseconds since 1970.
-    var expires: Int64
-
+extension DeviceCode {
     fileprivate init(_ invitation: Invitation) {
-        (code, expires) = (invitation.code, invitation.expires)
-    }
-
-    fileprivate init(_ answer: AccountClient.SignInCode) {
-        (code, expires) = (answer.code, answer.expiresMilliseconds)
+        self.init(code: invitation.code, expires: invitation.expires)
     }
 }
 

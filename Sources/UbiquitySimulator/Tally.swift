@@ -2,14 +2,10 @@
 
 import UbiquitySimulation
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Darwin)
+#if canImport(Darwin)
 import Darwin
-#elseif canImport(ucrt)
-import ucrt
+#else
+import Glibc
 #endif
 
 /// The totals of many runs.

@@ -82,3 +82,20 @@ extension Date {
 
     var virtualMilliseconds: Int64 { Int64((timeIntervalSince1970 * 1_000).rounded()) }
 }
+
+/// A person's account in a ``TestCloud``.
+public struct TestAccount: Hashable, Sendable {
+    /// The account's name.
+    public let name: String
+    let number: Int
+    /// The cloud that the account belongs to.
+    private let cloud: CloudID
+
+    init(name: String, number: Int, world: TestWorld) {
+        self.name = name
+        self.number = number
+        cloud = world.name
+    }
+
+    func isOf(_ world: TestWorld) -> Bool { cloud == world.name }
+}

@@ -65,17 +65,6 @@ final class StoreDriver: @unchecked Sendable {
     /// The process that holds the connection, if known.
     var leader: String? { shell.leader(in: folder) }
 
-    /// Writes as one transaction. The body must be short.
-    /// - Returns: The keys whose policy could not merge the written value.
-    func write(
-        _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
-    ) throws(LimitViolation) -> Set<Key> {
-        let outcome = shared.write(body)
-        if outcome.mustRun { startRun() }
-        if let violation = outcome.violation { throw violation }
-        return outcome.misfits
-    }
-
     /// Changes something that needs neither disk nor server. The body must be short.
     func change(_ body: (inout SyncEngine) -> Void) {
         shared.state.withLock { body(&$0.driver.engine) }
@@ -222,8 +211,8 @@ final class StoreDriver: @unchecked Sendable {
         case .synchronized(let isSaved): isSynchronized = isSaved
         case .report(let failure): report(UbiquityError(.storage, failure))
         default:
-            let intake = shared.state.withLock { $0.driver.engine.intake }
-            if let event = shell.perform(step, within: intake) { handle(event) }
+            let event = shell.perform(step, within: read(\.intake))
+            if let event { handle(event) }
             if step == .close { closed.signal() }
             // After everything that callers wait for now.
             if case .effect(.save) = step { queue.enqueue { [shell] in shell.storage.tidy() } }

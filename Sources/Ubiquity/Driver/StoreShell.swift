@@ -43,11 +43,13 @@ final class StoreShell: @unchecked Sendable {
     }
 
     /// Carries out one step.
-    /// - Parameter intake: The limits on the data accepted from the server.
+    /// - Parameter intake: The limits on the data accepted from the server, for the steps that ask it.
     /// - Returns: The resulting event, if it is known at once.
-    func perform(_ step: Driver.Step, within intake: IntakeLimits) -> Driver.Event? {
+    func perform(
+        _ step: Driver.Step, within intake: @autoclosure () -> IntakeLimits
+    ) -> Driver.Event? {
         switch step {
-        case .effect(let effect): return perform(effect, within: intake)
+        case .effect(let effect): return perform(effect, within: intake())
         case .read(let version): return read(after: version)
         case .readAccount: return readAccount()
         case .connect(let account, let name):
@@ -128,15 +130,15 @@ final class StoreShell: @unchecked Sendable {
     // MARK: - The connection
 
     private func perform(
-        _ effect: SyncEngine.Effect, within intake: IntakeLimits
+        _ effect: SyncEngine.Effect, within intake: @autoclosure () -> IntakeLimits
     ) -> Driver.Event? {
         switch effect {
         case .save(let batch): return .engine(save(batch))
-        case .listen(let stream, let cursor): listen(stream, since: cursor, within: intake)
+        case .listen(let stream, let cursor): listen(stream, since: cursor, within: intake())
         case .hangUp(let stream): hangUp(stream)
-        case .push(let number, let push): self.push(number, push, within: intake)
+        case .push(let number, let push): self.push(number, push, within: intake())
         case .pull(let number, let cursor, let withConfig):
-            pull(number, since: cursor, withConfig, within: intake)
+            pull(number, since: cursor, withConfig, within: intake())
         case .notify, .finishSync: break
         }
         return nil

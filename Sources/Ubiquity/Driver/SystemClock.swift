@@ -3,38 +3,19 @@
 internal import Foundation
 package import UbiquityCore
 
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#elseif canImport(Android)
-internal import Android
-#elseif canImport(WinSDK)
-internal import WinSDK
-#endif
-
 /// The machine's clocks.
 package enum SystemClock {
     /// The current readings. Cheap: on Linux the two calls do not enter the kernel.
     package static func reading() -> ClockReading {
-        #if os(Windows)
-        let wall = Int64(Date().timeIntervalSince1970 * 1_000)
-        // Also counts while the machine sleeps.
-        return ClockReading(wall: wall, uptime: Int64(GetTickCount64()), boot: boot)
-        #else
-        return ClockReading(
+        ClockReading(
             wall: milliseconds(of: CLOCK_REALTIME), uptime: milliseconds(of: sleepingClock),
             boot: boot)
-        #endif
     }
 
     /// Identifies the boot; read once per process. Where the system has no such name, a random
     /// number is used: too many names do no harm, but the same name for two boots would.
     private static let boot: UInt64 = bootName.map(hash) ?? .random(in: 1 ... .max)
 
-    #if !os(Windows)
     /// The clock that also counts while the machine sleeps. `CLOCK_MONOTONIC` does not on Linux,
     /// but does on Apple's systems.
     #if canImport(Darwin)
@@ -48,7 +29,6 @@ package enum SystemClock {
         clock_gettime(clock, &time)
         return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
-    #endif
 
     private static var bootName: String? {
         #if canImport(Darwin)
@@ -56,11 +36,9 @@ package enum SystemClock {
         var count = name.count
         guard sysctlbyname("kern.bootsessionuuid", &name, &count, nil, 0) == 0 else { return nil }
         return String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
-        #elseif os(Linux) || os(Android)
+        #else
         // The size of a kernel file is unknown before it is read.
         return try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
-        #else
-        return nil
         #endif
     }
 

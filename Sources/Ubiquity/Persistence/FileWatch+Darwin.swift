@@ -13,12 +13,12 @@ internal import Synchronization
 /// Shared state: `state`, guarded by a mutex, because the queue's handlers and `cancel()` both use
 /// it.
 final class FileWatch: Sendable {
-    private struct State {
+    private struct Sources {
         var folder: (any DispatchSourceFileSystemObject)?
         var file: (any DispatchSourceFileSystemObject)?
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(Sources())
     private let path: String
     private let file: String
     private let queue: DispatchQueue
@@ -41,7 +41,7 @@ final class FileWatch: Sendable {
         state.withLock { state in
             state.folder?.cancel()
             state.file?.cancel()
-            state = State()
+            state = Sources()
         }
     }
 

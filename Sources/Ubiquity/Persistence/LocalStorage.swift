@@ -28,3 +28,61 @@ package protocol LocalStorage: AnyObject, Sendable {
 
     func close()
 }
+
+/// The reason a store's file could not be read or written. Nothing was changed.
+package struct LocalStorageError: Error, Hashable, Sendable {
+    package enum Reason: Hashable, Sendable {
+        /// The file is a database, but its content is not valid.
+        case damaged
+        /// The file is not a database, or belongs to another program.
+        case foreign
+        /// A later version of this library wrote the file.
+        case newer
+        /// The file or its folder cannot be read or written.
+        case notWritable
+        case diskFull
+        /// Other processes held the file for longer than ten seconds.
+        case busy
+        /// A failure of the disk, or any other failure.
+        case failed
+    }
+
+    package var reason: Reason
+    package var path: String
+    /// The message of SQLite or the system.
+    package var cause: String
+
+    package init(_ reason: Reason, path: String, cause: String) {
+        self.reason = reason
+        self.path = path
+        self.cause = cause
+    }
+}
+
+extension LocalStorageError: CustomStringConvertible {
+    package var description: String {
+        switch reason {
+        case .damaged:
+            "The file \(path) is damaged (\(cause)). Nothing was moved or changed; move the file "
+                + "and those whose names begin with its name elsewhere, and the store begins "
+                + "again with what the server has."
+        case .foreign:
+            "The file \(path) is not a store of this library (\(cause)). Nothing was moved or "
+                + "changed; move it elsewhere or choose another folder."
+        case .newer:
+            "The file \(path) was written by a newer version of this library (\(cause)). Nothing "
+                + "was moved or changed; update the program."
+        case .notWritable:
+            "The file \(path) cannot be opened for reading and writing (\(cause)). Make the file "
+                + "and its folder readable and writable for the user who runs the program."
+        case .diskFull:
+            "There is no room on the disk for the file \(path) (\(cause)). The store goes on in "
+                + "memory; free some space."
+        case .busy:
+            "Another process has held the file \(path) locked for ten seconds (\(cause)). End the "
+                + "process that does, or try again."
+        case .failed:
+            "The file \(path) could not be read or written (\(cause))."
+        }
+    }
+}

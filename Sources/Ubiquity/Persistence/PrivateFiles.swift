@@ -1,31 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
+package import Foundation
 
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#elseif canImport(Android)
-internal import Android
-#elseif canImport(ucrt)
-internal import ucrt
-#endif
-
-/// Files and folders that only the user can access: modes 0600 and 0700. On Windows, profile
-/// folders already are private, and new files inherit that.
+/// Files and folders that only the user can access: modes 0600 and 0700.
 package enum PrivateFiles {
     /// Makes the folder and any missing folders above it. Existing ones keep their permissions.
     /// - Throws: ``SystemError``.
     package static func makeFolder(_ path: String) throws(SystemError) {
-        #if os(Windows)
-        do {
-            try FileManager.default.createDirectory(
-                atPath: path, withIntermediateDirectories: true)
-        } catch { throw SystemError("\(error.localizedDescription)") }
-        #else
         if mkdir(path, 0o700) == 0 { return }
         let code = errno
         if code == ENOENT, let parent = parent(of: path) {
@@ -35,41 +16,29 @@ package enum PrivateFiles {
         } else if !isFolder(path) {
             throw SystemError(code == EEXIST ? ENOTDIR : code)
         }
-        #endif
     }
 
     /// - Throws: ``SystemError/ofAnotherUser`` if the folder belongs neither to this process's user
     ///   nor to root, ``SystemError/writableByOthers`` if others may put files into it.
     package static func requireOwnFolder(_ path: String) throws(SystemError) {
-        #if !os(Windows)
         var status = stat()
         guard stat(path, &status) == 0 else { throw SystemError(errno) }
         guard isOwn(status) else { throw .ofAnotherUser }
         guard status.st_mode & 0o022 == 0 else { throw .writableByOthers }
-        #endif
     }
 
-    #if !os(Windows)
     static func isOwn(_ status: stat) -> Bool { status.st_uid == geteuid() || status.st_uid == 0 }
-    #endif
 
     /// Makes an empty file unless it exists. An existing one is not opened, because it may belong
     /// to a database (``SQLiteFile``).
     /// - Throws: ``SystemError``.
     package static func makeFile(_ path: String) throws(SystemError) {
-        #if os(Windows)
-        guard !FileManager.default.fileExists(atPath: path) else { return }
-        guard FileManager.default.createFile(atPath: path, contents: nil) else {
-            throw SystemError("the file cannot be made")
-        }
-        #else
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else {
             if errno == EEXIST { return }
             throw SystemError(errno)
         }
         close(file)
-        #endif
     }
 
     /// The path up to its last slash; nil if there is no folder above.
@@ -78,7 +47,6 @@ package enum PrivateFiles {
         return parent.isEmpty || parent == path ? nil : parent
     }
 
-    #if !os(Windows)
     static func flushFolder(_ path: String) throws(SystemError) {
         let folder = open(path, O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { throw SystemError(errno) }
@@ -92,5 +60,76 @@ package enum PrivateFiles {
         return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
             && isFolder.boolValue
     }
-    #endif
+
+    /// - Returns: Nil if there is no file.
+    /// - Parameter isOwn: Whether the file must belong to this process's user or to root.
+    /// - Throws: ``SystemError``, including ``SystemError/readableByOthers`` and
+    ///   ``SystemError/ofAnotherUser``.
+    package static func read(_ path: String, isOwn: Bool = false) throws(SystemError) -> Data? {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            if errno == ENOENT { return nil }
+            throw SystemError(errno)
+        }
+        guard !isOwn || Self.isOwn(status) else { throw .ofAnotherUser }
+        guard status.st_mode & 0o077 == 0 else { throw .readableByOthers }
+        do { return try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
+            throw SystemError(error.localizedDescription)
+        }
+    }
+
+    /// Atomically replaces a file: readers, also after a power failure, find either the old or the
+    /// new content. Concurrent replacements of the same file must exclude each other.
+    /// - Throws: ``SystemError``; the old file is then unchanged.
+    static func replace(_ path: String, with bytes: Data) throws(SystemError) {
+        guard let folder = parent(of: path) else { throw SystemError(EINVAL) }
+        // Begins with a period, so that watchers do not mistake it for the file.
+        let new = folder + "/." + (path as NSString).lastPathComponent + ".new"
+        try write(bytes, to: new)
+        guard rename(new, path) == 0 else { throw SystemError(errno) }
+        try flushFolder(folder)
+    }
+
+    private static func write(_ bytes: Data, to path: String) throws(SystemError) {
+        // A file left by a process that died here may have other permissions.
+        unlink(path)
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw SystemError(errno) }
+        defer { close(file) }
+        var rest = [UInt8](bytes)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { systemWrite(file, $0.baseAddress!, $0.count) }
+            guard count > 0 else { throw SystemError(errno) }
+            rest = rest.dropFirst(count)
+        }
+        guard fsync(file) == 0 else { throw SystemError(errno) }
+    }
+}
+
+/// The system's `write`, which `PrivateFiles` shadows.
+private func systemWrite(_ file: CInt, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+    write(file, bytes, count)
+}
+
+extension SystemError {
+    /// The permissions let users other than the owner read the file.
+    package static let readableByOthers = SystemError("other users can read it")
+    static let writableByOthers = SystemError("other users can write to it")
+    static let ofAnotherUser = SystemError("it belongs to another user")
+}
+
+/// A failed system call.
+package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// A few words without a full stop, such as "Permission denied".
+    package var description: String
+    /// The value of `errno`; nil if unknown.
+    package var code: Int32?
+
+    package init(_ description: String) { self.description = description }
+
+    /// - Parameter code: A value of `errno`.
+    package init(_ code: Int32) {
+        self.init(String(cString: strerror(code)))
+        self.code = code
+    }
 }

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NIOHTTP1
 package import UbiquityCore
-internal import UbiquityWire
+package import UbiquityWire
 
 /// A person's requests about their own account and devices. All throw ``LinkFailure``.
 package enum AccountClient {
-    /// A code with which one device can sign in once.
-    package struct SignInCode: Hashable, Sendable, Codable {
-        /// The account's identifier.
-        package var account: String
-        package var code: String
-        /// Milliseconds since 1970, by the server's clock.
-        package var expiresMilliseconds: Int64
-    }
-
     /// Exchanges a proof for a credential of this device's own.
     package static func signIn(
         server: String, by proof: SignInProof, deviceName: String,
@@ -29,12 +19,12 @@ package enum AccountClient {
         }
         body.deviceName = deviceName
         let answer = try await ServerRequest(
-            address: address, method: .POST, url: address.url("sign-in"), credential: token,
+            .post, ["sign-in"], at: address, credential: token,
             body: WireFormat.protobuf.encode(body)
         ).answer(WireSignInAnswer.self) { $0 }
         guard DeviceID(answer.device) != nil, !answer.credential.isEmpty, !answer.account.isEmpty
         else {
-            throw LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
+            throw .noUbiquityServer(address)
         }
         return SignedInAccount(
             server: address.text, account: answer.account, accountName: answer.accountName,
@@ -51,45 +41,117 @@ package enum AccountClient {
     package static func devices(
         _ account: SignedInAccount
     ) async throws(LinkFailure) -> [ServerDevice] {
-        try await request(.GET, account, "devices").devices()
+        try await ServerRequest(.get, ["devices"], of: account).devices()
     }
 
     package static func rename(
         device: String, to name: String, _ account: SignedInAccount
     ) async throws(LinkFailure) -> ServerDevice {
-        var request = try request(.PATCH, account, "devices", device)
         var body = WireRename()
         body.name = name
-        request.body = WireFormat.protobuf.encode(body)
-        return try await request.answer(WireDevice.self) { ServerDevice($0) }
+        return try await ServerRequest(
+            .patch, ["devices", device], of: account, body: WireFormat.protobuf.encode(body)
+        ).answer(WireDevice.self) { ServerDevice($0) }
     }
 
     /// Asks the server to revoke a device's credential.
     package static func revoke(
         device: String, _ account: SignedInAccount
     ) async throws(LinkFailure) {
-        try await request(.DELETE, account, "devices", device).done()
+        try await ServerRequest(.delete, ["devices", device], of: account).done()
     }
 
     /// Removes the account, with all devices and stores, from the server.
     package static func erase(_ account: SignedInAccount) async throws(LinkFailure) {
-        try await request(.DELETE, account, "account").done()
+        try await ServerRequest(.delete, ["account"], of: account).done()
     }
 
-    static func request(
-        _ method: HTTPMethod, _ account: SignedInAccount, _ first: String, _ second: String? = nil
-    ) throws(LinkFailure) -> ServerRequest {
-        let address = try ServerAddress(account.server, certificates: account.certificates)
-        let url = second.map { address.url(first, $0) } ?? address.url(first)
-        return ServerRequest(
-            address: address, method: method, url: url, credential: account.credential)
+    /// Downloads the archive of the account that this device is signed in to.
+    ///
+    /// - Parameter take: Called with each piece, in order. An error that it throws ends the export.
+    /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a valid archive
+    ///   then.
+    package static func export(
+        of account: SignedInAccount, take: @escaping @Sendable ([UInt8]) throws -> Void
+    ) async throws {
+        try await ServerRequest(.get, ["account", "export"], of: account).archive(take: take)
+    }
+
+    /// Checks whether the server still accepts this device's credential.
+    package static func checkCredential(of account: SignedInAccount) async throws(LinkFailure) {
+        try await ServerRequest(.get, ["account"], of: account).done()
+    }
+
+    /// The configuration that the account's server publishes.
+    package static func config(
+        of account: SignedInAccount
+    ) async throws(LinkFailure) -> ServerConfig {
+        try await config(
+            at: try ServerAddress(account.server, certificates: account.certificates))
+    }
+
+    /// The configuration that a server publishes.
+    static func config(at address: ServerAddress) async throws(LinkFailure) -> ServerConfig {
+        let config = try await ServerRequest(.get, ["config"], at: address)
+            .answer(WireConfig.self) { ServerConfig($0) }
+        // Any message can be decoded as one without required fields.
+        guard config.serverMilliseconds > 0 else {
+            throw .noUbiquityServer(address)
+        }
+        return config
     }
 }
 
-extension AccountClient.SignInCode {
-    init(_ wire: WireNewAccountAnswer) {
+/// A person's proof to a server that an account is theirs.
+package enum SignInProof: Hashable, Sendable {
+    /// A code from the server operator. It works once.
+    case code(String)
+    /// A JSON Web Token from the identity provider that the server trusts, unchanged.
+    case token(String)
+}
+
+/// A device as reported by its server.
+package struct ServerDevice: Hashable, Sendable {
+    /// 16 hexadecimal digits.
+    package var id: String
+    package var name: String
+    package var created: Int64
+    package var seen: Int64
+    /// Nil if its credential is valid until it is revoked.
+    package var expires: Int64?
+    /// The stores to which it is confined, sorted; empty if it is not.
+    package var stores: [String]
+
+    package init(
+        id: String, name: String, created: Int64, seen: Int64, expires: Int64? = nil,
+        stores: [String] = []
+    ) {
+        self.id = id
+        self.name = name
+        self.created = created
+        self.seen = seen
+        self.expires = expires
+        self.stores = stores
+    }
+}
+
+extension ServerDevice {
+    package init(_ wire: WireDevice) {
+        let expires = Int64(clamping: wire.expiresMilliseconds)
         self.init(
-            account: wire.account, code: wire.code,
-            expiresMilliseconds: Int64(clamping: wire.expiresMilliseconds))
+            id: wire.id, name: wire.name, created: Int64(clamping: wire.createdMilliseconds),
+            seen: Int64(clamping: wire.seenMilliseconds), expires: expires == 0 ? nil : expires,
+            stores: wire.stores)
+    }
+}
+
+extension ServerRequest {
+    /// Sends a request for an account's devices.
+    package func devices() async throws(LinkFailure) -> [ServerDevice] {
+        var request = self
+        request.bounds = .list
+        return try await request.answer(WireDeviceList.self, .list) {
+            $0.devices.map(ServerDevice.init)
+        }
     }
 }

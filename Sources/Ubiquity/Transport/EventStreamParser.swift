@@ -6,20 +6,6 @@
 /// Several `data` lines are joined by line feeds. Comments and unknown fields are ignored, as are
 /// events without data and an incomplete event at the end.
 package struct EventStreamParser: Sendable {
-    package struct Event: Hashable, Sendable {
-        /// `message` if the stream names none.
-        package var name: String
-        package var data: [UInt8]
-        /// The last identifier in the stream, of this event or an earlier one.
-        package var id: String
-
-        package init(name: String, data: [UInt8], id: String) {
-            self.name = name
-            self.data = data
-            self.id = id
-        }
-    }
-
     /// An event exceeds the parser's limit.
     package struct EventTooLarge: Error, Hashable, Sendable, CustomStringConvertible {
         package var bytesMax: Int
@@ -46,8 +32,8 @@ package struct EventStreamParser: Sendable {
     /// - Throws: ``EventTooLarge``; the parser cannot be used after that.
     package mutating func consume(
         _ bytes: UnsafeRawBufferPointer
-    ) throws(EventTooLarge) -> [Event] {
-        var events: [Event] = []
+    ) throws(EventTooLarge) -> [StreamEvent] {
+        var events: [StreamEvent] = []
         var rest = bytes[...]
         if isAfterCR, let first = rest.first {
             if first == .lineFeed { rest = rest.dropFirst() }
@@ -65,7 +51,7 @@ package struct EventStreamParser: Sendable {
         return events
     }
 
-    package mutating func consume(_ bytes: [UInt8]) throws(EventTooLarge) -> [Event] {
+    package mutating func consume(_ bytes: [UInt8]) throws(EventTooLarge) -> [StreamEvent] {
         // Not withUnsafeBytes, whose closure would lose the type of the error.
         let result = bytes.withUnsafeBytes { bytes in
             Result { () throws(EventTooLarge) in try consume(bytes) }
@@ -74,7 +60,7 @@ package struct EventStreamParser: Sendable {
     }
 
     private mutating func finishLine(
-        _ end: Slice<UnsafeRawBufferPointer>, _ events: inout [Event]
+        _ end: Slice<UnsafeRawBufferPointer>, _ events: inout [StreamEvent]
     ) throws(EventTooLarge) {
         try checkSize(adding: line.count + end.count)
         // Most lines arrive whole and need not be copied.
@@ -89,7 +75,7 @@ package struct EventStreamParser: Sendable {
     }
 
     private mutating func take(
-        line: some RandomAccessCollection<UInt8>, _ events: inout [Event]
+        line: some RandomAccessCollection<UInt8>, _ events: inout [StreamEvent]
     ) {
         var line = line[...]
         if isFirstLine {
@@ -114,20 +100,34 @@ package struct EventStreamParser: Sendable {
         }
     }
 
-    private mutating func finishEvent(_ events: inout [Event]) {
+    private mutating func finishEvent(_ events: inout [StreamEvent]) {
         defer {
             name = ""
             data = []
         }
         guard !data.isEmpty else { return }
         data.removeLast()
-        events.append(Event(name: name.isEmpty ? "message" : name, data: data, id: id))
+        events.append(StreamEvent(name: name.isEmpty ? "message" : name, data: data, id: id))
     }
 
     private func checkSize(adding bytes: Int) throws(EventTooLarge) {
         guard data.count + bytes <= eventBytesMax else {
             throw EventTooLarge(bytesMax: eventBytesMax)
         }
+    }
+}
+
+package struct StreamEvent: Hashable, Sendable {
+    /// `message` if the stream names none.
+    package var name: String
+    package var data: [UInt8]
+    /// The last identifier in the stream, of this event or an earlier one.
+    package var id: String
+
+    package init(name: String, data: [UInt8], id: String) {
+        self.name = name
+        self.data = data
+        self.id = id
     }
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NIOHTTP1
 package import UbiquityCore
 internal import UbiquityWire
 
@@ -10,7 +9,7 @@ internal import UbiquityWire
 /// Limits: 10 seconds to connect, ``IntakeLimits`` for an answer or an event. A push or pull fails
 /// when no byte has moved for 30 seconds, a stream after 50 seconds or longer, depending on the
 /// server's keep-alive interval. Redirects are not followed.
-package struct HTTPTransport: Transport {
+package struct HTTPTransport: Sendable {
     private let address: Result<ServerAddress, LinkFailure>
     private let store: StoreIdentifier
     private let credential: String
@@ -34,34 +33,45 @@ package struct HTTPTransport: Transport {
         self.device = device
     }
 
+    /// Opens the stream of changes and passes on each event in order.
+    ///
+    /// Returns when the server ends the stream. Throws when it breaks or has been silent for longer
+    /// than two of the server's keep-alive intervals. Cancelling the task ends it at once.
+    ///
     /// `receive` is called on the connection's event loop, which all of the process's stores share,
     /// so it must not block. It is never called after this function has returned.
     package func listen(
         since cursor: Cursor?, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure) {
-        var request = try request(.GET, since: cursor)
+        var request = try request(.get, since: cursor)
         request.accept = "text/event-stream;events=binary"
-        let receiver = StreamReceiver(request.address, within: intake.message, receive: receive)
-        try await request.stream(to: receiver, receiver.silence)
+        var stream = ChangeStream(within: intake.message, receive: receive)
+        try await request.send(
+            to: AnswerReceiver(
+                request.address, silenceMilliseconds: ChangeStream.silenceMilliseconds,
+                pieces: .init(mediaType: "text/event-stream") { try stream.take($0, &$1) }))
     }
 
     package func push(
         _ push: Push, within intake: IntakeLimits
     ) async throws(LinkFailure) -> PushAnswer {
-        var request = try request(.POST)
-        request.body = WireFormat.protobuf.encode(WirePush(push, author: device))
+        var request = try request(
+            .post, body: WireFormat.protobuf.encode(WirePush(push, author: device)))
         request.bounds = intake.message
         return try await request.answer(WirePushAnswer.self, .pushAnswer) {
             wire throws(WireError) in try PushAnswer(wire)
         }
     }
 
+    /// Gets the changes since the cursor, or the whole store for nil. Can include the server's
+    /// configuration, for devices without a stream to bring it.
     package func pull(
-        since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits
+        since cursor: Cursor?, withConfig: Bool = false,
+        within intake: IntakeLimits = IntakeLimits(nil)
     ) async throws(LinkFailure) -> ChangeSet {
-        let config = withConfig ? try await config() : nil
-        var request = try request(.GET, since: cursor)
+        let config = withConfig ? try await AccountClient.config(at: address.get()) : nil
+        var request = try request(.get, since: cursor)
         request.bounds = intake.message
         var changes = try await request.answer(WireChanges.self, .changes) {
             wire throws(WireError) in try ChangeSet(wire)
@@ -70,20 +80,53 @@ package struct HTTPTransport: Transport {
         return changes
     }
 
-    private func config() async throws(LinkFailure) -> ServerConfig {
-        let address = try address.get()
-        let request = ServerRequest(address: address, method: .GET, url: address.url("config"))
-        return try await request.answer(WireConfig.self) { ServerConfig($0) }
+    private func request(
+        _ method: ServerRequest.Method, since cursor: Cursor? = nil, body: [UInt8]? = nil
+    ) throws(LinkFailure) -> ServerRequest {
+        ServerRequest(
+            method, ["stores", store.string, "changes"],
+            query: cursor.map { (name: "since", value: $0.text) }, at: try address.get(),
+            credential: credential, body: body)
+    }
+}
+
+/// Each call runs in a task of its own.
+extension HTTPTransport: StoreLink {
+    package func listen(
+        since cursor: Cursor?, within intake: IntakeLimits,
+        receive: @escaping @Sendable (StreamMessage) -> Void,
+        ended: @escaping @Sendable (LinkFailure?) -> Void
+    ) -> @Sendable () -> Void {
+        let task = Task {
+            do throws(LinkFailure) {
+                try await listen(since: cursor, within: intake, receive: receive)
+                ended(nil)
+            } catch { ended(error) }
+        }
+        return { task.cancel() }
     }
 
-    private func request(
-        _ method: HTTPMethod, since cursor: Cursor? = nil
-    ) throws(LinkFailure) -> ServerRequest {
-        let address = try address.get()
-        return ServerRequest(
-            address: address, method: method,
-            url: address.url(
-                "stores", store.string, "changes", query: cursor.map { ("since", $0.text) }),
-            credential: credential)
+    package func push(
+        _ push: Push, within intake: IntakeLimits,
+        answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void
+    ) {
+        Task {
+            do throws(LinkFailure) {
+                answered(.success(try await self.push(push, within: intake)))
+            } catch { answered(.failure(error)) }
+        }
+    }
+
+    package func pull(
+        since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits,
+        answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
+    ) {
+        Task {
+            do throws(LinkFailure) {
+                answered(
+                    .success(
+                        try await pull(since: cursor, withConfig: withConfig, within: intake)))
+            } catch { answered(.failure(error)) }
+        }
     }
 }

@@ -64,6 +64,11 @@ extension LinkFailure {
 }
 
 extension LinkFailure {
+    /// An answer that only another program gives.
+    static func noUbiquityServer(_ address: ServerAddress) -> LinkFailure {
+        LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
+    }
+
     /// The reason a request got no answer, or an unintelligible one.
     init(_ error: any Error, _ address: ServerAddress) {
         switch error {
@@ -71,8 +76,8 @@ extension LinkFailure {
         case is WireError, is EventStreamParser.EventTooLarge:
             self.init(.unreachable, "the answer of \(address) cannot be understood: \(error)")
         case let error as HTTPClientError:
-            let isLate = error == .readTimeout || error == .deadlineExceeded
-            self.init(isLate ? .timedOut : .unreachable, Self.detail(error, address))
+            self.init(
+                error == .deadlineExceeded ? .timedOut : .unreachable, Self.detail(error, address))
         case is HTTPParserError:
             self.init(
                 .unreachable, "the server at \(address) closed the connection within an answer")
@@ -93,9 +98,6 @@ extension LinkFailure {
         case .connectTimeout:
             "no server answers at \(address) (nothing within "
                 + "\(SharedHTTPClient.connectSecondsMax) seconds)"
-        case .readTimeout:
-            "the server at \(address) has been silent for \(SharedHTTPClient.silenceSecondsMax) "
-                + "seconds"
         case .remoteConnectionClosed: "the server at \(address) closed the connection"
         case .cancelled: "the request to \(address) was cancelled"
         default: "the request to \(address) failed (\(error.shortDescription))"

@@ -60,7 +60,7 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// A URL below the server's address. The segments and the query's value may contain any
     /// characters.
-    func url(_ segments: String..., query: (name: String, value: String)? = nil) -> String {
+    func url(_ segments: [String], query: (name: String, value: String)? = nil) -> String {
         var url = text + "/v1"
         for segment in segments { url += "/" + Self.escape(segment) }
         if let query { url += "?\(query.name)=\(Self.escape(query.value))" }
@@ -74,4 +74,18 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
 
     private static let unreserved = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+}
+
+/// The servers to which a person allows a credential to be sent, beyond what is safe by default.
+package struct ConnectionSecurity: Hashable, Sendable {
+    /// The only certificates accepted for the server, in PEM: those of the issuer, or the server's
+    /// own if it is self-signed. Nil means the system's.
+    package var certificates: String?
+    /// Whether plain HTTP to other machines is allowed.
+    package var allowsPlainHTTP: Bool
+
+    package init(certificates: String? = nil, allowsPlainHTTP: Bool = false) {
+        self.certificates = certificates
+        self.allowsPlainHTTP = allowsPlainHTTP
+    }
 }

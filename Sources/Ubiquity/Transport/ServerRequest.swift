@@ -3,19 +3,51 @@
 internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
-internal import UbiquityCore
-internal import UbiquityWire
+package import UbiquityCore
+package import UbiquityWire
 
 /// One request to a server.
-struct ServerRequest {
-    var address: ServerAddress
-    var method: HTTPMethod
-    var url: String
-    var credential: String?
-    var body: [UInt8]?
+package struct ServerRequest: Sendable {
+    package enum Method: String, Sendable {
+        case get = "GET"
+        case post = "POST"
+        case put = "PUT"
+        case patch = "PATCH"
+        case delete = "DELETE"
+    }
+
+    let address: ServerAddress
+    private let method: Method
+    private let url: String
+    private let credential: String?
+    private let body: [UInt8]?
     var accept = WireFormat.protobuf.rawValue
     /// The maximum size of its answer.
-    var bounds = MessageBounds.small
+    package var bounds = MessageBounds.small
+
+    /// - Parameters:
+    ///   - path: The segments of the path below `/v1`, which may contain any characters, as may the
+    ///     value of the query.
+    ///   - credential: The secret of a device or the operator, or a token to sign in with.
+    ///   - body: A message in the protocol's binary format.
+    package init(
+        _ method: Method, _ path: [String], query: (name: String, value: String)? = nil,
+        at address: ServerAddress, credential: String? = nil, body: [UInt8]? = nil
+    ) {
+        (self.address, self.method) = (address, method)
+        url = address.url(path, query: query)
+        (self.credential, self.body) = (credential, body)
+    }
+
+    /// A request of the device that is signed in.
+    init(
+        _ method: Method, _ path: [String], of account: SignedInAccount, body: [UInt8]? = nil
+    ) throws(LinkFailure) {
+        self.init(
+            method, path,
+            at: try ServerAddress(account.server, certificates: account.certificates),
+            credential: account.credential, body: body)
+    }
 
     private static let chunkBytes = 16 << 10
     static let userAgent = "ubiquity/\(ClientVersion.text)"
@@ -23,11 +55,11 @@ struct ServerRequest {
     /// Sends the request, waits for the whole answer and decodes it.
     /// - Throws: ``LinkFailure`` for every status except 2xx, and if there is no answer or it
     ///   cannot be decoded.
-    func answer<Wire: WireMessage, Answer>(
+    package func answer<Wire: WireMessage, Answer>(
         _ type: Wire.Type, _ shape: MessageShape = .fields,
         _ read: (Wire) throws(WireError) -> Answer
     ) async throws(LinkFailure) -> Answer {
-        let body = try await body()
+        let body = try await send(to: AnswerReceiver(address, bounds))
         do {
             return try read(
                 WireFormat.protobuf.decode(
@@ -35,29 +67,48 @@ struct ServerRequest {
         } catch { throw LinkFailure(error, address) }
     }
 
-    /// Sends a request whose answer has no content.
+    /// Sends the request, whose answer has no content.
     /// - Throws: As ``answer(_:)``.
-    func done() async throws(LinkFailure) {
+    package func done() async throws(LinkFailure) {
         var request = self
         request.bounds = .list
-        _ = try await request.body()
+        try await request.send(to: AnswerReceiver(address, request.bounds))
     }
 
-    private func body() async throws(LinkFailure) -> ByteBuffer {
-        let silence = SilenceWatch(address)
-        let answer = try await stream(to: AnswerReceiver(address, bounds, silence), silence)
-        if let refusal = answer.refusal(address) { throw refusal }
-        return answer.body
+    /// Downloads an archive piece by piece.
+    /// - Parameter take: Called with each piece, in order. An error that it throws ends the
+    ///   download.
+    /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a valid archive
+    ///   then.
+    package func archive(take: @escaping @Sendable ([UInt8]) throws -> Void) async throws {
+        var request = self
+        request.accept = "application/x-tar"
+        let receiver = AnswerReceiver(
+            address,
+            pieces: .init(mediaType: request.accept) { piece, _ in
+                if piece.readableBytes > 0 { try take([UInt8](buffer: piece)) }
+            })
+        do { _ = try await request.send(to: receiver) } catch { throw receiver.failure ?? error }
     }
 
-    /// Sends the request and passes the answer to a delegate as it arrives.
+    /// Sends the request.
+    /// - Returns: The answer's body, unless the receiver reads it in pieces.
     /// - Throws: ``LinkFailure``.
-    func stream<Delegate: HTTPClientResponseDelegate>(
-        to delegate: Delegate, _ silence: SilenceWatch
-    ) async throws(LinkFailure) -> Delegate.Response {
-        let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: delegate)
-        silence.watch(task)
-        return try await Self.result(of: task, address)
+    @discardableResult
+    func send(to receiver: AnswerReceiver) async throws(LinkFailure) -> ByteBuffer {
+        let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: receiver)
+        receiver.watch(task)
+        do {
+            return try await withTaskCancellationHandler {
+                try await task.get()
+            } onCancel: {
+                task.cancel()
+            }
+        } catch {
+            guard CertificateDiagnosis.concerns(error) else { throw LinkFailure(error, address) }
+            throw LinkFailure(
+                .unreachable, await CertificateDiagnosis.sentence(of: error, address))
+        }
     }
 
     private func prepared() throws(LinkFailure) -> HTTPClient.Request {
@@ -66,7 +117,8 @@ struct ServerRequest {
         if body != nil { headers.add(name: "content-type", value: WireFormat.protobuf.rawValue) }
         do {
             return try HTTPClient.Request(
-                url: url, method: method, headers: headers, body: body.map(Self.inChunks),
+                url: url, method: HTTPMethod(rawValue: method.rawValue), headers: headers,
+                body: body.map(Self.inChunks),
                 tlsConfiguration: address.certificates.map(TrustedCertificates.configuration))
         } catch { throw LinkFailure(error, address) }
     }
@@ -85,20 +137,9 @@ struct ServerRequest {
             }
         }
     }
+}
 
-    private static func result<Answer: Sendable>(
-        of task: HTTPClient.Task<Answer>, _ address: ServerAddress
-    ) async throws(LinkFailure) -> Answer {
-        do {
-            return try await withTaskCancellationHandler {
-                try await task.get()
-            } onCancel: {
-                task.cancel()
-            }
-        } catch {
-            guard CertificateDiagnosis.concerns(error) else { throw LinkFailure(error, address) }
-            throw LinkFailure(
-                .unreachable, await CertificateDiagnosis.sentence(of: error, address))
-        }
-    }
+/// The version of this library and of the program, as sent to servers.
+package enum ClientVersion {
+    package static let text = "0.2.0"
 }

@@ -2,12 +2,12 @@
 
 internal import AsyncHTTPClient
 internal import NIOCore
+internal import NIOSSL
+internal import Synchronization
 internal import UbiquityCore
 
 /// The process's only HTTP client. Its stores share the connections and the threads.
 enum SharedHTTPClient {
-    /// Longer than any ``SilenceWatch`` waits.
-    static let silenceSecondsMax = IdleTimeout.streamMillisecondsMax / 1_000 + 10
     static let connectSecondsMax: Int64 = 10
     private static let sendBufferBytes: SocketOptionValue = 64 << 10
 
@@ -19,8 +19,8 @@ enum SharedHTTPClient {
             tlsConfiguration: TrustedCertificates.system,
             // A redirect would send the credential to an address that nobody chose.
             redirectConfiguration: .disallow,
-            timeout: .init(
-                connect: .seconds(connectSecondsMax), read: .seconds(silenceSecondsMax)))
+            // An ``AnswerReceiver`` ends a request that is silent.
+            timeout: .init(connect: .seconds(connectSecondsMax)))
         // The engine decides when to retry, and needs to know of the failure now.
         configuration.connectionPool.retryConnectionEstablishment = false
         // Bytes in the system's send buffer do not count as progress, so it must be small.
@@ -29,6 +29,36 @@ enum SharedHTTPClient {
         }
         // Each store's stream occupies an HTTP/1.1 connection; pushes must not wait for one.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1_024
+        return configuration
+    }
+}
+
+/// The verification of servers: by the system's roots, or by the certificates that a person gave
+/// for a single server.
+enum TrustedCertificates {
+    /// By the text of the certificates. A process has few accounts, so none is ever removed.
+    private static let known = Mutex<[String: TLSConfiguration]>([:])
+
+    /// For servers with certificates from the system's roots.
+    static var system: TLSConfiguration {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.minimumTLSVersion = .tlsv12
+        return configuration
+    }
+
+    /// - Throws: ``LinkFailure`` if the text contains no certificate.
+    static func configuration(pem: String) throws(LinkFailure) -> TLSConfiguration {
+        if let known = known.withLock({ $0[pem] }) { return known }
+        let certificates = try? NIOSSLCertificate.fromPEMBytes(Array(pem.utf8))
+        guard let certificates, !certificates.isEmpty else {
+            throw LinkFailure(
+                .refused,
+                "the certificate to trust is none: a file in PEM begins with "
+                    + "-----BEGIN CERTIFICATE-----")
+        }
+        var configuration = system
+        configuration.trustRoots = .certificates(certificates)
+        known.withLock { $0[pem] = configuration }
         return configuration
     }
 }

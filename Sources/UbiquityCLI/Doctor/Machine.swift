@@ -2,12 +2,6 @@
 
 import Foundation
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
-
 /// The system's information about itself. Nil where a system does not provide it.
 enum Machine {
     static func freeBytes(at path: String) -> Int? {

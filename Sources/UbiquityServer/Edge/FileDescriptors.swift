@@ -2,10 +2,8 @@
 
 #if canImport(Darwin)
 internal import Darwin
-#elseif canImport(Glibc)
+#else
 internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
 #endif
 
 /// The system's limit for this process's files and connections.

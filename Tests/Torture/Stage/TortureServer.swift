@@ -3,6 +3,7 @@
 import Foundation
 import Synchronization
 import Ubiquity
+import UbiquityWire
 
 /// The server, which is killed and started again at the same address, over and over.
 ///
@@ -66,19 +67,21 @@ final class TortureServer: Sendable {
     // MARK: - Accounts
 
     func makeAccount(_ name: String) async throws -> String {
-        try await operatorClient.createAccount(name: name).code
+        var body = WireNewAccount()
+        body.name = name
+        return try await code(["accounts"], WireFormat.protobuf.encode(body))
     }
 
     func newCode(of account: String) async throws -> String {
-        try await operatorClient.newCode(accountName: account).code
+        try await code(["accounts", account, "codes"], WireFormat.protobuf.encode(WireNewCode()))
     }
 
-    private var operatorClient: OperatorClient {
-        get throws {
-            let credential = try String(
-                contentsOfFile: data + "/operator-credential", encoding: .utf8)
-            return try OperatorClient(
-                server: url, credential: credential.trimmingCharacters(in: .whitespacesAndNewlines))
-        }
+    /// Asks for a code with the operator's credential.
+    private func code(_ path: [String], _ body: [UInt8]) async throws -> String {
+        let credential = try String(contentsOfFile: data + "/operator-credential", encoding: .utf8)
+        return try await ServerRequest(
+            .post, path, at: ServerAddress(url),
+            credential: credential.trimmingCharacters(in: .whitespacesAndNewlines), body: body
+        ).answer(WireNewAccountAnswer.self) { $0.code }
     }
 }

@@ -4,7 +4,7 @@ import Testing
 import Ubiquity
 
 struct EventStreamParserTests {
-    typealias Event = EventStreamParser.Event
+    typealias Event = StreamEvent
 
     private func event(_ data: String, name: String = "message", id: String = "") -> Event {
         Event(name: name, data: Array(data.utf8), id: id)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NIOHTTP1
+import ClientTestSupport
+import NIOCore
 import Testing
 import UbiquityCore
+import UbiquityWire
 
 @testable import Ubiquity
 
@@ -14,26 +16,26 @@ struct SilenceTests {
     func `a stream is waited for as long as its server says`(
         keepAliveSeconds: Int64, milliseconds: Int64
     ) throws {
-        let receiver = StreamReceiver(
-            try ServerAddress("http://127.0.0.1:1"), within: IntakeLimits(nil).message
-        ) { _ in }
-        #expect(receiver.silence.milliseconds == 50_000)
-        receiver.hear(
-            .ready(
-                Cursor("1-1")!,
-                ServerConfig(
-                    serverMilliseconds: 1, limits: StoreLimits(), allowance: Allowance(),
-                    deletionsRememberedSeconds: 1, keepAliveSeconds: keepAliveSeconds)))
-        #expect(receiver.silence.milliseconds == milliseconds)
+        var ready = WireReady()
+        ready.cursor = "1-1"
+        ready.config = WireConfig(
+            ServerConfig(
+                serverMilliseconds: 1, limits: StoreLimits(), allowance: Allowance(),
+                deletionsRememberedSeconds: 1, keepAliveSeconds: keepAliveSeconds))
+        let data = String(decoding: WireFormat.json.encode(ready), as: UTF8.self)
+        var idle = IdleTimeout(now: 0, silenceMilliseconds: ChangeStream.silenceMilliseconds)
+        #expect(idle.silenceMilliseconds == 50_000)
+        var stream = ChangeStream(within: IntakeLimits(nil).message) { _ in }
+        try stream.take(ByteBuffer(string: "event: ready\ndata: \(data)\n\n"), &idle)
+        #expect(idle.silenceMilliseconds == milliseconds)
     }
 
     @Test func `a request of which nothing is heard is given up`() async throws {
         let server = try await StubServer { _ in nil }
         let address = try ServerAddress(server.address)
-        let silence = SilenceWatch(address, milliseconds: 1_000)
-        let request = ServerRequest(address: address, method: .GET, url: address.url("config"))
+        let request = ServerRequest(.get, ["config"], at: address)
         let failure = await #expect(throws: LinkFailure.self) {
-            _ = try await request.stream(to: AnswerReceiver(address, .small, silence), silence)
+            try await request.send(to: AnswerReceiver(address, silenceMilliseconds: 1_000))
         }
         #expect(failure?.kind == .timedOut)
         #expect(

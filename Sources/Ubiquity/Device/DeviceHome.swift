@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+package import UbiquityCore
+
+/// The folder of a person's device: one sign-in for all apps, and their stores.
+///
+/// `account.json` holds the state, `stores/<folder>/<identifier>.sqlite` the stores.
+package struct DeviceHome: Hashable, Sendable {
+    package let path: String
+
+    /// The file to watch for sign-ins and sign-outs. It is always replaced, never overwritten.
+    package static let accountFileName = "account.json"
+    /// The environment variable with the folder's path.
+    package static let pathVariable = "UBIQUITY_HOME"
+
+    /// Opens the folder, creating it if needed.
+    /// - Parameter path: If nil, the environment variable `UBIQUITY_HOME` applies, or otherwise the
+    ///   platform's folder for application data.
+    /// - Throws: ``HomeError``.
+    package init(path: String? = nil) throws(HomeError) {
+        guard
+            let path = Self.resolve(path, environment: ProcessInfo.processInfo.environment)
+        else { throw .noPlace }
+        self.path = path
+        do {
+            try PrivateFiles.makeFolder(path)
+            try PrivateFiles.requireOwnFolder(path)
+        } catch {
+            switch error {
+            case .writableByOthers: throw .writableByOthers(path)
+            case .ofAnotherUser: throw .ofAnotherUser(path)
+            default: throw .unwritable("The folder \(path)", cause: "\(error)")
+            }
+        }
+    }
+
+    /// The path of a store's file, which depends on the existing files: see ``StoreFileName``.
+    package func storePath(for identifier: String, folder: String) -> String {
+        let folder = storesPath + "/" + folder
+        return folder + "/" + StoreFileName.name(of: identifier, among: Self.names(in: folder))
+    }
+
+    /// The files of a folder's stores, sorted by name.
+    package func storePaths(in folder: String) -> [String] {
+        let folder = storesPath + "/" + folder
+        return Self.names(in: folder).filter { StoreFileName.identifier(of: $0) != nil }.sorted()
+            .map { folder + "/" + $0 }
+    }
+
+    /// - Returns: The state of a device that never signed in if there is no file.
+    /// - Throws: ``HomeError``.
+    package func load() throws(HomeError) -> DeviceState {
+        let file = accountPath
+        guard let bytes = try Self.read(file) else { return DeviceState() }
+        let state: DeviceState
+        do { state = try DeviceState(fields: JSONText.value(of: bytes)) } catch {
+            throw .damaged(file, cause: "\(error)")
+        }
+        guard state.hasFolders else { throw .damaged(file, cause: "a folder has no folder's name") }
+        return state
+    }
+
+    /// Changes the state while no other process does, and writes it if it changed.
+    /// - Returns: The new state.
+    /// - Throws: ``HomeError``.
+    @discardableResult
+    package func update(_ body: (inout DeviceState) -> Void) throws(HomeError) -> DeviceState {
+        let lock = try locked()
+        defer { lock.unlock() }
+        let old = try load()
+        var state = old
+        body(&state)
+        if state != old { try write(state) }
+        return state
+    }
+
+    /// Removes the folders left by a wipe, this one or an interrupted one.
+    /// - Throws: ``HomeError``.
+    package func removeAbandonedStores() throws(HomeError) {
+        let stores = storesPath
+        // A listing first, which is all that most devices ever need.
+        guard try !load().abandonedFolders(among: Self.names(in: stores)).isEmpty else { return }
+        // An abandoned folder stays abandoned, so the listing remains valid. Even so, nobody can
+        // sign in meanwhile.
+        let lock = try locked()
+        defer { lock.unlock() }
+        for folder in try load().abandonedFolders(among: Self.names(in: stores)) {
+            let path = "\(stores)/\(folder)"
+            do { try FileManager.default.removeItem(atPath: path) } catch {
+                guard FileManager.default.fileExists(atPath: path) else { continue }
+                throw .unwritable("The folder \(path)", cause: error.localizedDescription)
+            }
+        }
+    }
+
+    private static func names(in folder: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    }
+
+    private var storesPath: String { path + "/stores" }
+    private var accountPath: String { path + "/" + Self.accountFileName }
+
+    private func locked() throws(HomeError) -> FileLock {
+        let file = path + "/account.lock"
+        do throws(SystemError) {
+            let lock = try FileLock(path: file)
+            try lock.lock()
+            return lock
+        } catch { throw .unwritable("The file \(file)", cause: "\(error)") }
+    }
+
+    private func write(_ state: DeviceState) throws(HomeError) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        do {
+            try PrivateFiles.replace(accountPath, with: encoder.encode(state))
+        } catch { throw .unwritable("The file \(accountPath)", cause: "\(error)") }
+    }
+
+    private static func read(_ file: String) throws(HomeError) -> Data? {
+        let bytes: Data
+        do {
+            guard let content = try PrivateFiles.read(file, isOwn: true) else { return nil }
+            bytes = content
+        } catch {
+            if error == .readableByOthers { throw .credentialReadableByOthers(file) }
+            if error == .ofAnotherUser { throw .ofAnotherUser(file) }
+            throw .unreadable(file, cause: "\(error)")
+        }
+        return bytes
+    }
+}
+
+extension DeviceHome {
+    /// - Returns: Nil if no path is known.
+    package static func resolve(_ path: String?, environment: [String: String]) -> String? {
+        func variable(_ name: String) -> String? {
+            environment[name].flatMap { $0.isEmpty ? nil : $0 }
+        }
+        if let path = path ?? variable(pathVariable) { return path }
+        #if canImport(Darwin)
+        return FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
+            .first.map { $0.appendingPathComponent("Ubiquity").path }
+        #else
+        return variable("XDG_DATA_HOME").map { $0 + "/ubiquity" }
+            ?? variable("HOME").map { $0 + "/.local/share/ubiquity" }
+        #endif
+    }
+}
+
+/// The reason the folder with this device's sign-in cannot be used.
+package enum HomeError: Error, Hashable, Sendable {
+    /// The system has no folder for application data, and no other path was given.
+    case noPlace
+    /// Other users of the machine could use the credential.
+    case credentialReadableByOthers(_ path: String)
+    /// Other users of the machine could put files into the folder.
+    case writableByOthers(_ path: String)
+    /// The folder or the file with the credential belongs to another user.
+    case ofAnotherUser(_ path: String)
+    case damaged(_ path: String, cause: String)
+    case unreadable(_ path: String, cause: String)
+    case unwritable(_ path: String, cause: String)
+}
+
+extension HomeError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .noPlace:
+            "There is no folder for the data of this device: neither UBIQUITY_HOME nor HOME is set."
+        case .credentialReadableByOthers(let path):
+            "The file \(path) has this device's credential and can be read by other users. Make "
+                + "it readable for you alone (chmod 600), and sign in again if others may have "
+                + "read it."
+        case .writableByOthers(let path):
+            "The folder \(path) has this device's credential, and other users can put files into it. "
+                + "Make it writable for you alone (chmod go-w)."
+        case .ofAnotherUser(let path):
+            "\(path) belongs to another user. Run the program as that user, or name another folder "
+                + "with UBIQUITY_HOME."
+        case .damaged(let path, let cause):
+            "The file \(path) is damaged (\(cause)). Nothing was changed; move it elsewhere and "
+                + "sign in again."
+        case .unreadable(let path, let cause): "The file \(path) cannot be read (\(cause))."
+        case .unwritable(let path, let cause): "\(path) cannot be written (\(cause))."
+        }
+    }
+}

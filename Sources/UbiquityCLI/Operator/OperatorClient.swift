@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Ubiquity
+import UbiquityCore
+import UbiquityWire
+
+/// The operator's requests, with the operator's credential. All throw ``LinkFailure``.
+struct OperatorClient: Sendable {
+    private let address: ServerAddress
+    private let credential: String
+
+    private static let accountsPerRequest = 1_000
+    private static let accountsMax = 10_000_000
+
+    init(
+        server: String, credential: String, security: ConnectionSecurity = ConnectionSecurity()
+    ) throws(LinkFailure) {
+        address = try ServerAddress(server, security)
+        self.credential = credential
+    }
+
+    // MARK: Accounts
+
+    func createAccount(name: String) async throws(LinkFailure) -> DeviceCode {
+        var body = WireNewAccount()
+        body.name = name
+        return try await request(.post, ["accounts"], body: WireFormat.protobuf.encode(body))
+            .answer(WireNewAccountAnswer.self) { DeviceCode($0) }
+    }
+
+    /// Makes a code for another device of an account.
+    /// - Parameters:
+    ///   - stores: The stores to which the device is confined; empty if it is not.
+    ///   - credentialSeconds: How long its credential is valid; nil means until it is revoked.
+    func newCode(
+        accountName: String, stores: [String] = [], credentialSeconds: Int64? = nil
+    ) async throws(LinkFailure) -> DeviceCode {
+        var body = WireNewCode()
+        body.stores = stores
+        body.credentialSeconds = UInt64(clamping: credentialSeconds ?? 0)
+        return try await request(
+            .post, ["accounts", accountName, "codes"], body: WireFormat.protobuf.encode(body)
+        ).answer(WireNewAccountAnswer.self) { DeviceCode($0) }
+    }
+
+    /// All accounts, sorted by name.
+    func accounts() async throws(LinkFailure) -> [ServerAccount] {
+        var accounts: [ServerAccount] = []
+        while true {
+            let query = accounts.last.map { (name: "after", value: $0.name) }
+            let page = try await list(["accounts"], query)
+                .answer(WireAccountList.self, .list) { $0.accounts.map(ServerAccount.init) }
+            // A server that starts over would never come to an end.
+            let isFurther = accounts.last.map { last in page.allSatisfy { $0.name > last.name } }
+            accounts += page
+            guard page.count >= Self.accountsPerRequest, isFurther ?? true,
+                accounts.count < Self.accountsMax
+            else { return accounts }
+        }
+    }
+
+    func rename(
+        accountName: String, to name: String
+    ) async throws(LinkFailure) -> ServerAccount {
+        let body = Self.rename(to: name)
+        return try await request(.patch, ["accounts", accountName], body: body)
+            .answer(WireAccount.self) { ServerAccount($0) }
+    }
+
+    /// Removes the account and everything that belongs to it from the server.
+    func erase(accountName: String) async throws(LinkFailure) {
+        try await request(.delete, ["accounts", accountName]).done()
+    }
+
+    /// The same as ``AccountClient/export(of:take:)``, for any account.
+    func export(
+        accountName: String, take: @escaping @Sendable ([UInt8]) throws -> Void
+    ) async throws {
+        try await request(.get, ["accounts", accountName, "export"]).archive(take: take)
+    }
+
+    // MARK: Devices
+
+    /// The oldest first.
+    func devices(accountName: String) async throws(LinkFailure) -> [ServerDevice] {
+        try await request(.get, ["accounts", accountName, "devices"]).devices()
+    }
+
+    func rename(
+        device: String, accountName: String, to name: String
+    ) async throws(LinkFailure) -> ServerDevice {
+        let body = Self.rename(to: name)
+        return try await request(.patch, ["accounts", accountName, "devices", device], body: body)
+            .answer(WireDevice.self) { ServerDevice($0) }
+    }
+
+    func revoke(device: String, accountName: String) async throws(LinkFailure) {
+        try await request(.delete, ["accounts", accountName, "devices", device]).done()
+    }
+
+    // MARK: Apps
+
+    func apps() async throws(LinkFailure) -> ServerApps {
+        try await list(["apps"]).answer(WireAppList.self, .list) { ServerApps($0) }
+    }
+
+    func register(app: String) async throws(LinkFailure) {
+        try await request(.put, ["apps", app]).done()
+    }
+
+    func remove(app: String) async throws(LinkFailure) {
+        try await request(.delete, ["apps", app]).done()
+    }
+
+    // MARK: Audit
+
+    /// The newest first.
+    func audit(max: Int) async throws(LinkFailure) -> [ServerAuditEntry] {
+        var entries: [ServerAuditEntry] = []
+        while entries.count < max {
+            let page = try await auditPage(before: entries.last?.number)
+            entries += page
+            if page.isEmpty { break }
+        }
+        return Array(entries.prefix(max))
+    }
+
+    private func auditPage(before number: Int64?) async throws(LinkFailure) -> [ServerAuditEntry] {
+        let query = number.map { (name: "before", value: "\($0)") }
+        return try await list(["audit"], query)
+            .answer(WireAuditTrail.self, .list) { $0.entries.map(ServerAuditEntry.init) }
+    }
+
+    private func list(
+        _ path: [String], _ query: (name: String, value: String)? = nil
+    ) -> ServerRequest {
+        var request = ServerRequest(
+            .get, path, query: query, at: address, credential: credential)
+        request.bounds = .list
+        return request
+    }
+
+    private static func rename(to name: String) -> [UInt8] {
+        var body = WireRename()
+        body.name = name
+        return WireFormat.protobuf.encode(body)
+    }
+
+    private func request(
+        _ method: ServerRequest.Method, _ path: [String], body: [UInt8]? = nil
+    ) -> ServerRequest {
+        ServerRequest(method, path, at: address, credential: credential, body: body)
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ClientTestSupport
+import NIOHTTP1
+import Testing
+import UbiquityWire
+
+@testable import UbiquityCLI
+
+/// The operator's requests to a server.
+struct OperatorClientTests {
+    @Test func `the operator makes accounts, and codes for them by any name`() async throws {
+        var answer = WireNewAccountAnswer()
+        answer.account = "42"
+        answer.code = "123"
+        answer.expiresMilliseconds = 9
+        let body = WireFormat.protobuf.encode(answer)
+        let server = try await StubServer { _ in .init(status: .created, body: body) }
+        let client = try OperatorClient(server: server.address, credential: "op")
+        let made = try await client.createAccount(name: "Ada/é")
+        #expect(made.code == "123")
+        #expect(made.expires == 9)
+        _ = try await client.newCode(accountName: "Ada/é")
+        #expect(server.requests.map(\.uri) == ["/v1/accounts", "/v1/accounts/Ada%2F%C3%A9/codes"])
+        #expect(server.requests.allSatisfy { $0.headers["authorization"] == ["Bearer op"] })
+    }
+
+    @Test func `a long list of accounts comes in pages`() async throws {
+        func page(_ numbers: Range<Int>) -> [UInt8] {
+            var list = WireAccountList()
+            list.accounts = numbers.map { number in
+                var account = WireAccount()
+                account.name = "n\(number)"
+                return account
+            }
+            return WireFormat.protobuf.encode(list)
+        }
+        let (first, second) = (page(0..<1_000), page(1_000..<1_003))
+        let server = try await StubServer { request in
+            .init(body: request.uri.contains("after=") ? second : first)
+        }
+        let accounts = try await OperatorClient(server: server.address, credential: "op").accounts()
+        #expect(accounts.map(\.name) == (0..<1_003).map { "n\($0)" })
+        #expect(server.requests.map(\.uri) == ["/v1/accounts", "/v1/accounts?after=n999"])
+    }
+}
