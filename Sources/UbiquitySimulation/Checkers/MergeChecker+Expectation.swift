@@ -4,7 +4,7 @@ import UbiquityCore
 
 extension MergeChecker {
     /// The final state of a key, and everything done to it.
-    struct Outcome {
+    struct Expectation {
         struct Made {
             /// All acts that may have reached this store.
             let acts: [AppOperation]
