@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The fields of a dictionary that a device stores for itself. An absent field is nil, a field of
+/// The fields of a stored dictionary: of a device's own state, or of an archive. An absent field is nil, a field of
 /// another type is an error, and an unknown field is ignored.
 package struct StoredFields: Sendable {
     private let fields: [ExactString: PropertyListValue]

@@ -21,7 +21,7 @@ extension SyncEngine {
             changed = merge(changes.records, areNews: true)
         }
         dropTombstones(before: changes.horizon)
-        dropTombstones(beyond: intake.tombstonesMax)
+        dropTombstones(beyond: IntakeLimits.tombstonesMax)
         meta.cursor = changes.cursor
         meta.link.lastSync = clock.milliseconds(at: now)
         isMetaUnsaved = true
@@ -169,10 +169,7 @@ extension SyncEngine {
     private mutating func dropTombstones(before horizon: HybridTimestamp) {
         guard horizon > .zero, horizon != self.horizon else { return }
         self.horizon = horizon
-        for (key, entry) in entries.all {
-            guard let confirmed = entry.confirmed, confirmed.content == .deleted,
-                entry.pending == nil, confirmed.stamp.timestamp < horizon
-            else { continue }
+        for (key, stamp) in agreedTombstones where stamp.timestamp < horizon {
             entries.update(key) { $0.confirmed = nil }
         }
         entries.refreshViews()
@@ -182,17 +179,21 @@ extension SyncEngine {
     /// tombstone horizon.
     private mutating func dropTombstones(beyond max: Int) {
         guard entries.tombstones > max else { return }
-        let deletions = entries.all.compactMap { key, entry -> (key: Key, stamp: Stamp)? in
+        for (key, _) in agreedTombstones.sorted(by: { $0.stamp < $1.stamp })
+        where entries.tombstones > max / 2 {
+            entries.update(key) { $0.confirmed = nil }
+        }
+        entries.refreshViews()
+    }
+
+    /// The tombstones that no waiting write hides.
+    private var agreedTombstones: [(key: Key, stamp: Stamp)] {
+        entries.all.compactMap { key, entry in
             guard let confirmed = entry.confirmed, confirmed.content == .deleted,
                 entry.pending == nil
             else { return nil }
             return (key, confirmed.stamp)
         }
-        for (key, _) in deletions.sorted(by: { $0.stamp < $1.stamp })
-        where entries.tombstones > max / 2 {
-            entries.update(key) { $0.confirmed = nil }
-        }
-        entries.refreshViews()
     }
 
     private mutating func change(

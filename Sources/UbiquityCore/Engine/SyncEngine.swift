@@ -30,7 +30,7 @@ package struct SyncEngine: Sendable {
     // Time
     var clock: DeviceClock
     var random: RandomSource
-    // Policies: SyncEngine+Policies.swift
+    // Policies: SyncEngine+Writing.swift
     var policies: [Key: MergePolicy] = [:]
     /// Names for the parts that this run writes.
     var partNames: PartNames
@@ -66,7 +66,7 @@ package struct SyncEngine: Sendable {
     /// The horizon up to which tombstones were last dropped.
     var horizon = HybridTimestamp.zero
 
-    // Pushing: SyncEngine+Pushing.swift
+    // Pushing: SyncEngine+Pushing.swift and SyncEngine+Acknowledging.swift
     var pushInFlight: PushInFlight?
     var pushesSent = 0
     /// The last fetch begun before a push failed without an answer. The server may have accepted

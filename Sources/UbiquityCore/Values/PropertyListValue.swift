@@ -31,6 +31,11 @@ extension PropertyListValue {
         self = Int64(exactly: value).map(Self.integer) ?? .unsigned(value)
     }
 
+    /// A store's values as one dictionary.
+    package static func entries(_ values: [Key: PropertyListValue]) -> Self {
+        .dictionary(Dictionary(values.map { ($0.key.name, $0.value) }) { first, _ in first })
+    }
+
     package static func string(_ string: String) -> Self { .string(ExactString(string)) }
 
     /// Any NaN becomes the store's one NaN. Other numbers stay as they are.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import UbiquityCore
-
 /// The reason a value cannot be stored: a leaf or a container in it is not a property list.
 package struct UnsupportedValue: Error, Hashable, Sendable {
     /// The problem, such as "a URL is no property-list value".
@@ -14,23 +12,35 @@ package struct UnsupportedValue: Error, Hashable, Sendable {
         self.path = path
     }
 
-    func within(index: Int) -> Self { UnsupportedValue(reason, path: "[\(index)]" + path) }
+    /// Longer places in nested values lose their beginning.
+    private static let pathBytesMax = 8_192
 
-    func within(key: String) -> Self { UnsupportedValue(reason, path: ".\(key)" + path) }
+    package func within(index: Int) -> Self { within("[\(index)]") }
 
-    static let tooDeep = UnsupportedValue(PropertyListValue.depthRule)
+    package func within(key: String) -> Self { within(".\(key)") }
 
-    static func isNil() -> Self { UnsupportedValue("nil is no property-list value") }
-
-    static func type(of value: Any) -> Self {
-        let name = "\(Swift.type(of: value))"
-        // Foundation's private name for it means nothing to people.
-        let isReference = name.contains("KeyedArchiverUID")
-        return UnsupportedValue(
-            "a \(isReference ? "reference of a keyed archive" : name) is no property-list value")
+    private func within(_ place: String) -> Self {
+        guard place.utf8.count + path.utf8.count <= Self.pathBytesMax else { return self }
+        return UnsupportedValue(reason, path: place + path)
     }
 
-    static func key(_ key: Any) -> Self {
+    package static let tooDeep = UnsupportedValue(PropertyListValue.depthRule)
+
+    package static func isNil() -> Self { UnsupportedValue("nil is no property-list value") }
+
+    package static func type(of value: Any) -> Self {
+        let name = "\(Swift.type(of: value))"
+        // Foundation's private name for it means nothing to people.
+        if name.contains("KeyedArchiverUID") { return .archiveReference }
+        return UnsupportedValue("a \(name) is no property-list value")
+    }
+
+    static let archiveReference = UnsupportedValue(
+        "a reference of a keyed archive is no property-list value")
+
+    static let otherType = UnsupportedValue("it has something that no store holds")
+
+    package static func key(_ key: Any) -> Self {
         UnsupportedValue("the keys of a dictionary must be strings, not \(Swift.type(of: key))")
     }
 

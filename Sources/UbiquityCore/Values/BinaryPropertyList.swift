@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import UbiquityCore
-
 /// The binary format of a property list ("bplist00"). Unlike Foundation's implementation, it is
 /// exact: it keeps two keys of a dictionary that differ only in Unicode normalisation, and
 /// containers as deep as in a store's value. Apart from these, Foundation and `plutil` can read
-/// what it writes.
+/// what it writes. It also bounds what it reads: see ``BinaryPropertyListReader``.
 ///
 /// The file consists of objects, whose first byte has the type in its upper half and a size in its
 /// lower half; then the offset of each object; then 32 bytes: the size of an offset at 6, the size
 /// of a reference at 7, the number of objects at 8, the root at 16, and the place of the offsets at
 /// 24. Numbers are big-endian.
-package enum PropertyListBinary {
+package enum BinaryPropertyList {
     static let magic = Array("bplist00".utf8)
     static let trailerBytes = 32
 
@@ -26,12 +24,18 @@ package enum PropertyListBinary {
         return encoder.finish()
     }
 
-    /// - Throws: ``BinaryPropertyListError``.
+    /// - Parameters:
+    ///   - depthMax: The maximum nesting. A store's dictionary contains values that nest.
+    ///   - unsupported: Called for each entry of the root dictionary that no store can hold,
+    ///     and that is then left out. Nil makes such an entry an error.
+    /// - Throws: ``PropertyListError``.
     package static func decode(
-        _ bytes: [UInt8]
-    ) throws(BinaryPropertyListError) -> PropertyListValue {
-        var decoder = try BinaryDecoder(bytes)
-        return try decoder.root()
+        _ bytes: [UInt8], depthMax: Int = PropertyListValue.depthMax + 1,
+        unsupported: ((ExactString, UnsupportedValue) -> Void)? = nil
+    ) throws(PropertyListError) -> PropertyListValue {
+        var reader = try BinaryPropertyListReader(
+            bytes, depthMax: depthMax, unsupported: unsupported)
+        return try reader.root()
     }
 
     private static func objects(in value: PropertyListValue) -> Int {
@@ -48,15 +52,15 @@ package enum PropertyListBinary {
     }
 }
 
-extension PropertyListBinary {
+extension BinaryPropertyList {
     private struct Encoder {
-        private var bytes = PropertyListBinary.magic
+        private var bytes = BinaryPropertyList.magic
         /// The offset of each object.
         private var offsets: [Int] = []
         private let referenceBytes: Int
 
         init(count: Int) {
-            referenceBytes = PropertyListBinary.bytesNeeded(for: count)
+            referenceBytes = BinaryPropertyList.bytesNeeded(for: count)
             offsets.reserveCapacity(count)
         }
 
@@ -104,7 +108,7 @@ extension PropertyListBinary {
 
         /// Numbers of one, two or four bytes are unsigned.
         private mutating func write(_ integer: Int64) {
-            let size = integer < 0 ? 8 : PropertyListBinary.bytesNeeded(for: Int(integer))
+            let size = integer < 0 ? 8 : BinaryPropertyList.bytesNeeded(for: Int(integer))
             bytes.append(0x10 | UInt8(size.trailingZeroBitCount))
             write(Int(integer), size)
         }
@@ -139,7 +143,7 @@ extension PropertyListBinary {
 
         mutating func finish() -> [UInt8] {
             let table = bytes.count
-            let offsetBytes = PropertyListBinary.bytesNeeded(for: table)
+            let offsetBytes = BinaryPropertyList.bytesNeeded(for: table)
             for offset in offsets { write(offset, offsetBytes) }
             bytes += [0, 0, 0, 0, 0, 0, UInt8(offsetBytes), UInt8(referenceBytes)]
             write(UInt64(offsets.count))
@@ -150,13 +154,25 @@ extension PropertyListBinary {
     }
 }
 
-/// The reason bytes are not a readable binary property list, in a few words for people.
-package struct BinaryPropertyListError: Error, Hashable, Sendable, CustomStringConvertible {
-    package let description: String
+/// The reason bytes are not a property list that a store can hold.
+package enum PropertyListError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// Not a property list, or one that must not be read, with the reason in a few words for people.
+    case unreadable(String)
+    /// A property list with a value that no store can hold.
+    case unsupported(UnsupportedValue)
 
-    static let broken = Self(description: "its parts do not fit together")
-    static let tooDeep = Self(description: "its values nest too deep")
-    static let tooLarge = Self(
-        description: "what stands in several places of it makes it too large")
-    static let otherType = Self(description: "it has something that no store holds")
+    package var description: String {
+        switch self {
+        case .unreadable(let reason): reason
+        case .unsupported(let value): value.description
+        }
+    }
+
+    static let broken = Self.unreadable("its parts do not fit together")
+    static let tooLarge = Self.unreadable("what stands in several places of it makes it too large")
+
+    /// Adds the place of the container to an unsupported value in it.
+    func within(_ place: (UnsupportedValue) -> UnsupportedValue) -> Self {
+        if case .unsupported(let value) = self { .unsupported(place(value)) } else { self }
+    }
 }
