@@ -77,7 +77,7 @@ extension FuzzEntry {
     }
 
     private static func readText(_ bytes: [UInt8]) throws -> PropertyListValue {
-        try PropertyListValue(PropertyListFile.root(of: Data(bytes)))
+        try PropertyListFile.value(of: Data(bytes))
     }
 }
 

@@ -3,6 +3,7 @@
 internal import Foundation
 internal import GRDB
 internal import Ubiquity
+internal import UbiquityArchive
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -10,12 +11,9 @@ extension Samples {
     static func propertyLists() throws -> [String: [UInt8]] {
         var lists: [String: [UInt8]] = [:]
         for (name, value) in values {
-            for form in [PropertyListFile.Form.xml, .binary] {
-                guard let data = try? PropertyListFile.data(of: [key: value], form: form) else {
-                    continue
-                }
-                lists["\(name)-\(form)"] = [UInt8](data)
-            }
+            let root = PropertyListValue.entries([key: value])
+            lists["\(name)-xml"] = PropertyListXML.encode(root)
+            lists["\(name)-binary"] = BinaryPropertyList.encode(root)
         }
         for (name, text) in otherTexts { lists[name] = Array(text.utf8) }
         lists["wide"] = [0xFE, 0xFF] + "{a=b;}".utf8.flatMap { [0, $0] }

@@ -19,9 +19,12 @@ package struct Archive: Sendable {
     /// Reads a part of the archive.
     package typealias Read = @Sendable (Range<Int>) throws(ArchiveError) -> [UInt8]
 
-    /// Reads a property list in a format that ``PropertyListBinary`` does not know. Throws an error
+    /// Reads a property list in a format that ``BinaryPropertyList`` does not know. Throws an error
     /// whose text is for people.
     package typealias ReadText = (_ bytes: [UInt8]) throws -> PropertyListValue
+
+    /// The size of the beginning that ``isArchive(_:)`` needs.
+    package static let beginningBytes = TarHeader.blockBytes
 
     /// Whether bytes are an archive, judged by their beginning.
     package static func isArchive(_ bytes: some RandomAccessCollection<UInt8>) -> Bool {
@@ -53,9 +56,10 @@ package struct Archive: Sendable {
     }
 
     package init(_ bytes: [UInt8], readText: ReadText) throws(ArchiveError) {
-        try self.init(
-            count: bytes.count, read: { range in Array(bytes[range]) }, readText: readText)
+        try self.init(count: bytes.count, read: Self.read(from: bytes), readText: readText)
     }
+
+    package static func read(from bytes: [UInt8]) -> Read { { Array(bytes[$0]) } }
 
     /// Whether the content can be checked against the export. Archives of version 0.1 have no
     /// digests.
@@ -124,7 +128,7 @@ package struct Archive: Sendable {
     private static func propertyList(
         _ bytes: [UInt8], _ readText: ReadText
     ) throws -> PropertyListValue {
-        PropertyListBinary.isBinary(bytes)
-            ? try PropertyListBinary.decode(bytes) : try readText(bytes)
+        BinaryPropertyList.isBinary(bytes)
+            ? try BinaryPropertyList.decode(bytes) : try readText(bytes)
     }
 }

@@ -83,40 +83,27 @@ extension ArchiveManifest {
     /// Ignores unknown fields.
     /// - Throws: ``ArchiveError``.
     init(_ value: PropertyListValue) throws(ArchiveError) {
-        let fields = try Fields(value, "the manifest")
-        let format = try fields.integer("format")
-        guard format <= Self.format else {
-            throw .newer(format: format, known: Self.format)
-        }
-        let account = try Fields(fields.value("account"), "the account")
-        made = try fields.milliseconds("made")
-        accountID = try account.string("id")
-        accountName = try account.string("name")
-        var stores: [Store] = []
-        for store in try fields.array("stores") { stores.append(try Self.store(store)) }
-        var devices: [Device] = []
-        for device in try fields.array("devices") { devices.append(try Self.device(device)) }
-        self.stores = stores
-        self.devices = devices
+        let fields: StoredFields
+        let format: Int64
+        do {
+            fields = try StoredFields(value)
+            format = try fields.count("format")
+        } catch { throw .manifestInvalid("\(error)") }
+        guard format <= Self.format else { throw .newer(format: format, known: Self.format) }
+        do { try self.init(fields) } catch { throw .manifestInvalid("\(error)") }
     }
 
-    private static func store(_ value: PropertyListValue) throws(ArchiveError) -> Store {
-        let fields = try Fields(value, "a store")
-        let text = try fields.string("identifier")
-        let identifier: StoreIdentifier
-        do { identifier = try StoreIdentifier(text) } catch {
-            throw .manifestInvalid("a store's identifier is none")
+    private init(_ fields: StoredFields) throws(StoredFieldError) {
+        let account = try StoredFields.need(fields.fields("account"), "account")
+        self.init(
+            made: try fields.milliseconds("made"), accountID: try account.text("id"),
+            accountName: try account.text("name"), stores: [], devices: [])
+        for value in try StoredFields.need(fields.array("stores"), "stores") {
+            stores.append(try Store(StoredFields(value)))
         }
-        return Store(
-            identifier: identifier, file: try fields.string("file"),
-            keys: Int(try fields.integer("keys")), bytes: Int(try fields.integer("bytes")))
-    }
-
-    private static func device(_ value: PropertyListValue) throws(ArchiveError) -> Device {
-        let fields = try Fields(value, "a device")
-        return Device(
-            id: try fields.string("id"), name: try fields.string("name"),
-            created: try fields.milliseconds("created"), seen: try fields.milliseconds("seen"))
+        for value in try StoredFields.need(fields.array("devices"), "devices") {
+            devices.append(try Device(StoredFields(value)))
+        }
     }
 
     private static let millisecondsTo2001: Int64 = 978_307_200_000
@@ -127,50 +114,45 @@ extension ArchiveManifest {
         return min(max(seconds, XMLCompatibility.firstSecond), XMLCompatibility.lastSecond)
     }
 
-    /// The fields of a dictionary in the manifest.
-    private struct Fields {
-        private let entries: [ExactString: PropertyListValue]
-        private let name: String
+    fileprivate static func milliseconds(_ seconds: Double) -> Int64 {
+        Int64(seconds * 1_000) + millisecondsTo2001
+    }
+}
 
-        init(_ value: PropertyListValue, _ name: String) throws(ArchiveError) {
-            guard case .dictionary(let entries) = value else {
-                throw .manifestInvalid("\(name) is no dictionary")
-            }
-            self.entries = entries
-            self.name = name
+extension ArchiveManifest.Store {
+    fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
+        guard let identifier = try? StoreIdentifier(fields.text("identifier")) else {
+            throw .otherType("identifier")
         }
+        self.init(
+            identifier: identifier, file: try fields.text("file"),
+            keys: Int(try fields.count("keys")), bytes: Int(try fields.count("bytes")))
+    }
+}
 
-        func value(_ key: String) throws(ArchiveError) -> PropertyListValue {
-            guard let value = entries[ExactString(key)] else { throw missing(key) }
-            return value
-        }
+extension ArchiveManifest.Device {
+    fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
+        self.init(
+            id: try fields.text("id"), name: try fields.text("name"),
+            created: try fields.milliseconds("created"), seen: try fields.milliseconds("seen"))
+    }
+}
 
-        func string(_ key: String) throws(ArchiveError) -> String {
-            guard case .string(let string) = try value(key) else { throw missing(key) }
-            return string.string
-        }
+extension StoredFields {
+    fileprivate func text(_ name: ExactString) throws(StoredFieldError) -> String {
+        try Self.need(string(name), name)
+    }
 
-        func integer(_ key: String) throws(ArchiveError) -> Int64 {
-            guard case .integer(let integer) = try value(key), integer >= 0 else {
-                throw missing(key)
-            }
-            return integer
-        }
+    fileprivate func count(_ name: ExactString) throws(StoredFieldError) -> Int64 {
+        let count: Int64 = try Self.need(integer(name), name)
+        guard count >= 0 else { throw .otherType(name.string) }
+        return count
+    }
 
-        func array(_ key: String) throws(ArchiveError) -> [PropertyListValue] {
-            guard case .array(let values) = try value(key) else { throw missing(key) }
-            return values
-        }
-
-        func milliseconds(_ key: String) throws(ArchiveError) -> Int64 {
-            guard case .date(let seconds) = try value(key), seconds >= XMLCompatibility.firstSecond,
-                seconds <= XMLCompatibility.lastSecond
-            else { throw missing(key) }
-            return Int64(seconds * 1_000) + ArchiveManifest.millisecondsTo2001
-        }
-
-        private func missing(_ key: String) -> ArchiveError {
-            .manifestInvalid("\(name) has no proper \"\(key)\"")
-        }
+    fileprivate func milliseconds(_ name: ExactString) throws(StoredFieldError) -> Int64 {
+        guard case .date(let seconds) = self[name], seconds >= XMLCompatibility.firstSecond,
+            seconds <= XMLCompatibility.lastSecond
+        else { throw .otherType(name.string) }
+        return ArchiveManifest.milliseconds(seconds)
     }
 }

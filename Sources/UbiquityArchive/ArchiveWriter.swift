@@ -28,8 +28,7 @@ package struct ArchiveWriter: Sendable {
             ArchiveManifest.Store(
                 identifier: identifier, file: file, keys: values.count,
                 bytes: values.values.reduce(0) { $0 + $1.quotaBytes }))
-        let entries = values.map { ($0.key.name, $0.value) }
-        return member(file, Self.content(of: Dictionary(entries) { first, _ in first }))
+        return member(file, Self.content(of: .entries(values)))
     }
 
     /// The manifest, the digests, and the end of the archive.
@@ -40,13 +39,9 @@ package struct ArchiveWriter: Sendable {
             + [UInt8](repeating: 0, count: 2 * TarHeader.blockBytes)
     }
 
-    private static func content(of entries: [ExactString: PropertyListValue]) -> [UInt8] {
-        content(of: .dictionary(entries))
-    }
-
     private static func content(of value: PropertyListValue) -> [UInt8] {
-        XMLCompatibility.isExact(value)
-            ? PropertyListXML.encode(value) : PropertyListBinary.encode(value)
+        let xml = XMLCompatibility.isExact(value) ? PropertyListXML.encode(value) : nil
+        return xml ?? BinaryPropertyList.encode(value)
     }
 
     private mutating func member(_ name: String, _ content: [UInt8]) -> [UInt8] {

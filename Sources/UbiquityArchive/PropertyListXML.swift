@@ -1,84 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 package import UbiquityCore
 
 /// The XML format of a property list, which any program on Apple's systems and every text editor
 /// can read.
 ///
-/// Must not be used for values that it cannot represent, see ``XMLCompatibility``.
+/// It cannot represent all values, see ``XMLCompatibility``.
 package enum PropertyListXML {
+    /// - Returns: Nil for a value that Foundation cannot write.
     /// - Complexity: O(*n*) in the size of the value; the stack grows with its depth.
-    package static func encode(_ value: PropertyListValue) -> [UInt8] {
-        var text = """
-            <?xml version="1.0" encoding="UTF-8"?>
-            <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
-            "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-            <plist version="1.0">
-
-            """
-        write(value, indent: "", to: &text)
-        text += "</plist>\n"
-        return Array(text.utf8)
+    package static func encode(_ value: PropertyListValue) -> [UInt8]? {
+        let data = try? PropertyListSerialization.data(
+            fromPropertyList: object(value), format: .xml, options: 0)
+        return data.map { [UInt8]($0) }
     }
 
-    private static func write(
-        _ value: PropertyListValue, indent: String, to text: inout String
-    ) {
-        text += indent
+    private static func object(_ value: PropertyListValue) -> Any {
         switch value {
-        case .string(let string): text += "<string>\(escaped(string.string))</string>"
-        case .boolean(let boolean): text += boolean ? "<true/>" : "<false/>"
-        case .integer(let integer): text += "<integer>\(integer)</integer>"
-        case .unsigned(let unsigned): text += "<integer>\(unsigned)</integer>"
-        case .real(let real): text += "<real>\(number(real))</real>"
-        case .date(let seconds): text += "<date>\(CalendarTime(seconds: seconds).text)</date>"
-        case .data(let data): text += "<data>\(Base64.text(of: data))</data>"
-        case .array(let values): write(values, indent: indent, to: &text)
-        case .dictionary(let entries): write(entries, indent: indent, to: &text)
+        case .string(let string): string.string
+        case .boolean(let boolean): boolean
+        case .integer(let integer): integer
+        case .unsigned(let unsigned): unsigned
+        case .real(let real): real
+        case .date(let seconds): Date(timeIntervalSinceReferenceDate: seconds)
+        case .data(let bytes): Data(bytes)
+        case .array(let values): values.map(object)
+        case .dictionary(let entries):
+            Dictionary(entries.map { ($0.key.string, object($0.value)) }) { first, _ in first }
         }
-        text += "\n"
     }
+}
 
-    private static func write(
-        _ values: [PropertyListValue], indent: String, to text: inout String
-    ) {
-        guard !values.isEmpty else { return text += "<array/>" }
-        text += "<array>\n"
-        for value in values { write(value, indent: indent + "\t", to: &text) }
-        text += "\(indent)</array>"
-    }
+/// Checks how the XML format of a property list represents values. It has no fractions of a second
+/// and no negative zero, reads a carriage return as a line feed, and cannot represent most control
+/// characters at all. Most of its readers take two keys for one that differ only in Unicode
+/// normalisation.
+package struct XMLCompatibility {
+    /// The keys that cannot be written, or whose values cannot.
+    package private(set) var impossible: [Key] = []
+    /// The keys whose values would change.
+    package private(set) var lossy: [Key] = []
 
-    private static func write(
-        _ entries: [ExactString: PropertyListValue], indent: String, to text: inout String
-    ) {
-        guard !entries.isEmpty else { return text += "<dict/>" }
-        text += "<dict>\n"
-        for (key, value) in entries.sorted(by: { $0.key < $1.key }) {
-            text += "\(indent)\t<key>\(escaped(key.string))</key>\n"
-            write(value, indent: indent + "\t", to: &text)
-        }
-        text += "\(indent)</dict>"
-    }
-
-    /// The shortest text that is read back as the same number.
-    private static func number(_ real: Double) -> String {
-        if real.isNaN { return "nan" }
-        return real.isInfinite ? (real < 0 ? "-infinity" : "+infinity") : "\(real)"
-    }
-
-    private static func escaped(_ text: String) -> String {
-        guard text.utf8.contains(where: { $0 == 0x26 || $0 == 0x3C || $0 == 0x3E }) else {
-            return text
-        }
-        var result = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            default: result.unicodeScalars.append(scalar)
+    package init(_ values: [Key: PropertyListValue]) {
+        let spellings = Dictionary(grouping: values.keys, by: \.string)
+        for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+            let isAmbiguous = spellings[key.string].map { $0.count > 1 } ?? false
+            switch max(Self.damage(to: key.string), Self.damage(to: value)) {
+            case .none where !isAmbiguous: break
+            case .loss where !isAmbiguous: lossy.append(key)
+            default: impossible.append(key)
             }
         }
-        return result
+    }
+
+    /// Whether every reader of the XML format gets the same value: nothing is lost, and nothing
+    /// nests deeper than readers support.
+    package static func isExact(_ value: PropertyListValue) -> Bool {
+        damage(to: value) == .none && isShallow(value, levels: levelsMax)
+    }
+
+    /// The years 1 to 9999, in seconds since 2001. Outside of them, the format has no agreed
+    /// meaning.
+    package static let firstSecond = -63_113_904_000.0
+    package static let lastSecond = 252_423_993_599.0
+    private static let levelsMax = 100
+
+    private static func isShallow(_ value: PropertyListValue, levels: Int) -> Bool {
+        guard levels > 0 else { return false }
+        return switch value {
+        case .array(let values): values.allSatisfy { isShallow($0, levels: levels - 1) }
+        case .dictionary(let entries):
+            entries.values.allSatisfy { isShallow($0, levels: levels - 1) }
+        case .string, .boolean, .integer, .unsigned, .real, .date, .data: true
+        }
+    }
+
+    private enum Damage: Comparable {
+        case none, loss, refusal
+    }
+
+    private static func damage(to value: PropertyListValue) -> Damage {
+        switch value {
+        case .string(let string): damage(to: string.string)
+        case .date(let seconds):
+            if !(seconds >= firstSecond && seconds < lastSecond + 1) {
+                .refusal
+            } else {
+                seconds == seconds.rounded() ? .none : .loss
+            }
+        case .array(let values): values.map(damage).max() ?? .none
+        case .dictionary(let entries):
+            if Set(entries.keys.map(\.string)).count != entries.count {
+                .refusal
+            } else {
+                entries.map { max(damage(to: $0.key.string), damage(to: $0.value)) }.max() ?? .none
+            }
+        case .real(let real): real.bitPattern == (-0.0).bitPattern ? .loss : .none
+        case .boolean, .integer, .unsigned, .data: .none
+        }
+    }
+
+    private static func damage(to text: String) -> Damage {
+        var damage = Damage.none
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\t", "\n": break
+            case "\r": damage = .loss
+            case "\u{00}"..."\u{1F}", "\u{FFFE}", "\u{FFFF}": return .refusal
+            default: break
+            }
+        }
+        return damage
     }
 }

@@ -12,7 +12,7 @@ struct ArchiveFile {
 
     init(_ bytes: [UInt8]) {
         count = bytes.count
-        read = { range in Array(bytes[range]) }
+        read = Archive.read(from: bytes)
     }
 
     /// What is left of the standard input, if that was read before.
@@ -33,7 +33,7 @@ struct ArchiveFile {
                 return [UInt8](part)
             } catch { throw error as? ArchiveError ?? .unreadable("\(error)") }
         }
-        let beginning = try? read(0..<min(count, 512))
+        let beginning = try? read(0..<min(count, Archive.beginningBytes))
         try? handle.seek(toOffset: start)
         guard Archive.isArchive(beginning ?? []) else { return nil }
     }
@@ -78,7 +78,7 @@ struct ArchiveImport {
     }
 
     private static func readText(_ bytes: [UInt8]) throws -> PropertyListValue {
-        try PropertyListValue(PropertyListFile.root(of: Data(bytes)))
+        try PropertyListFile.value(of: Data(bytes))
     }
 }
 

@@ -79,10 +79,3 @@ package struct Simulation: Sendable {
         .first { $0.run().violation != nil }
     }
 }
-
-/// The true time, which no clock shows: milliseconds since 1970.
-package final class TrueTime {
-    package var now: Int64
-
-    package init(now: Int64 = 1_800_000_000_000) { self.now = now }
-}

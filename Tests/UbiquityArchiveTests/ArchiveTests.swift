@@ -25,7 +25,7 @@ struct ArchiveTests {
         return header.block + content + [UInt8](repeating: 0, count: padding)
     }
 
-    private let end = [UInt8](repeating: 0, count: 1_024)
+    private let end = [UInt8](repeating: 0, count: 2 * TarHeader.blockBytes)
 
     /// An archive of one store with one key, and something before it.
     private func archive(after bytes: [UInt8]) -> [UInt8] {
@@ -143,7 +143,7 @@ struct ArchiveTests {
     }
 
     @Test func `an archive of a later format says which program can read it`() {
-        let manifest = PropertyListXML.encode(.dictionary(["format": .integer(2)]))
+        let manifest = BinaryPropertyList.encode(.dictionary(["format": .integer(2)]))
         #expect(error(file("manifest.plist", manifest) + end) == .newer(format: 2, known: 1))
     }
 

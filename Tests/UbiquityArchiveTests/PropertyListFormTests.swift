@@ -10,14 +10,14 @@ struct PropertyListFormTests {
     func `the binary form gives every value back`(_ name: String) throws {
         let value = try #require(Samples.values[name])
         let root = PropertyListValue.dictionary(["k": value])
-        #expect(try PropertyListBinary.decode(PropertyListBinary.encode(root)) == root)
+        #expect(try BinaryPropertyList.decode(BinaryPropertyList.encode(root)) == root)
     }
 
     /// The two that Foundation cannot hold, or has no depth for, are why the form is our own.
     @Test(arguments: Samples.values.keys.filter { !["folded", "deepest"].contains($0) }.sorted())
     func `Foundation reads the binary form`(_ name: String) throws {
         let root = PropertyListValue.dictionary(["k": try #require(Samples.values[name])])
-        #expect(try TextReader.read(PropertyListBinary.encode(root)) == root)
+        #expect(try TextReader.read(BinaryPropertyList.encode(root)) == root)
     }
 
     @Test(arguments: Samples.values.keys.sorted())
@@ -27,7 +27,7 @@ struct PropertyListFormTests {
         let bytes = try PropertyListSerialization.data(
             fromPropertyList: ["k": foundation], format: .binary, options: 0)
         #expect(
-            try PropertyListBinary.decode([UInt8](bytes)) == .dictionary(["k": value]))
+            try BinaryPropertyList.decode([UInt8](bytes)) == .dictionary(["k": value]))
     }
 
     @Test(arguments: Samples.values.keys.sorted())
@@ -36,15 +36,14 @@ struct PropertyListFormTests {
         let isExact = !["controls", "minus", "fraction", "never", "folded", "deepest"].contains(
             name)
         #expect(XMLCompatibility.isExact(root) == isExact)
-        if isExact { #expect(try TextReader.read(PropertyListXML.encode(root)) == root) }
+        if isExact { #expect(try xml(root) == root) }
     }
 
     @Test func `the XML form has the calendar's days`() throws {
         var second = XMLCompatibility.firstSecond
         while second <= XMLCompatibility.lastSecond {
             let root = PropertyListValue.dictionary(["k": .date(second)])
-            let read = try TextReader.read(PropertyListXML.encode(root))
-            try #require(read == root, "\(second)")
+            try #require(try xml(root) == root, "\(second)")
             // A bit more than a year, at another time of the day each.
             second += 31_626_061 * 13
         }
@@ -63,31 +62,51 @@ struct PropertyListFormTests {
         bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
         bytes += [0, 0, 0, 0, 0, 0, 0, UInt8(count)] + Array(repeating: 0, count: 8)
         bytes += [0, 0, 0, 0, 0, 0, 0, table]
-        #expect(throws: BinaryPropertyListError.self) { try PropertyListBinary.decode(bytes) }
+        #expect(throws: PropertyListError.self) { try BinaryPropertyList.decode(bytes) }
     }
 
     @Test func `an array that contains itself is refused`() {
         var bytes = Array("bplist00".utf8) + [0xA1, 0, 8]
         bytes += [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 1]
         bytes += Array(repeating: 0, count: 8) + [0, 0, 0, 0, 0, 0, 0, 10]
-        #expect(throws: BinaryPropertyListError.self) { try PropertyListBinary.decode(bytes) }
+        #expect(throws: PropertyListError.self) { try BinaryPropertyList.decode(bytes) }
     }
 
     @Test func `no part of a list that is cut or spoilt ends the program`() {
-        let whole = PropertyListBinary.encode(
+        let whole = BinaryPropertyList.encode(
             .dictionary(["a": .array([.integer(300), .data([1])])]))
         for count in whole.indices {
-            _ = try? PropertyListBinary.decode(Array(whole.prefix(count)))
+            _ = try? BinaryPropertyList.decode(Array(whole.prefix(count)))
         }
         var accepted = 0
         for index in whole.indices {
             for byte: UInt8 in [0, 0x0F, 0x7F, 0xFF] {
                 var bytes = whole
                 bytes[index] = byte
-                if (try? PropertyListBinary.decode(bytes)) != nil { accepted += 1 }
+                if (try? BinaryPropertyList.decode(bytes)) != nil { accepted += 1 }
             }
         }
         #expect(accepted < whole.count * 4)
+    }
+
+    @Test func `an entry that no store can hold is left out, and said with its place`() throws {
+        var bytes = Array("bplist00".utf8) + [0xD2, 1, 2, 3, 5, 0x51, 0x61, 0x51, 0x62]
+        bytes += [0xA1, 4, 0x80, 1, 0x09, 8, 13, 15, 17, 19, 21]
+        bytes += [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 6]
+        bytes += Array(repeating: 0, count: 8) + [0, 0, 0, 0, 0, 0, 0, 22]
+        var left: [ExactString: UnsupportedValue] = [:]
+        let root = try BinaryPropertyList.decode(bytes) { left[$0] = $1 }
+        #expect(root == .dictionary(["b": .boolean(true)]))
+        #expect(left.mapValues(\.path) == ["a": "[0]"])
+        let error = #expect(throws: PropertyListError.self) {
+            try BinaryPropertyList.decode(bytes)
+        }
+        #expect(
+            error?.description == ".a[0]: a reference of a keyed archive is no property-list value")
+    }
+
+    private func xml(_ root: PropertyListValue) throws -> PropertyListValue {
+        try TextReader.read(try #require(PropertyListXML.encode(root)))
     }
 
     /// Nil for what only a store can hold, or Foundation's writer spoils.

@@ -98,7 +98,7 @@ struct IntakeTests {
         device.cut()
         cloud.pass(milliseconds: 61_000)
         cloud.settle()
-        #expect(device.engine.isLive && device.engine.intake.bytesMax == 4 << 20)
+        #expect(device.engine.isLive && device.engine.intake.usageMax.bytes == 4 << 20)
         let smaller = PropertyListValue.data(Array(repeating: 0, count: 3 << 20))
         send(changes([record(try Key("a"), smaller, at: 1)]), to: device)
         #expect(device["a"] == smaller)
@@ -119,7 +119,7 @@ struct IntakeTests {
         #expect(device.engine.meta.limits.storeBytesMax == 64 << 20)
         #expect(device.engine.meta.limits.key == .utf8Bytes(1_024))
         #expect(device.engine.intake == IntakeLimits(nil))
-        #expect(device.engine.intake.bytesMax == 64 << 20)
+        #expect(device.engine.intake.usageMax.bytes == 64 << 20)
         // A file from an earlier version cannot raise the limits either.
         let meta = device.engine.meta
         var old = meta

@@ -3,13 +3,9 @@
 package import Foundation
 package import UbiquityCore
 
-/// A property list with a dictionary as its root, in which programs keep their settings.
-///
-/// Both of Foundation's formats can be read and written. XML dates only have whole seconds; the
-/// binary format keeps the full date.
+/// Reads a property list with a dictionary as its root, in which programs keep their settings, in
+/// any of Foundation's formats.
 package enum PropertyListFile {
-    package enum Form: Sendable { case xml, binary }
-
     /// Far more than a store's values need in either format.
     package static let bytesMax = 64 << 20
     /// The maximum for XML or another text format. Foundation makes an object of each text, and
@@ -44,103 +40,96 @@ package enum PropertyListFile {
     package static func read(
         _ data: Data, name: String = "the input"
     ) throws(PropertyListFileError) -> [Entry] {
-        let root: Any
-        do { root = try self.root(of: data) } catch {
-            throw .noPropertyList(name: name, cause: cause(of: error))
-        }
-        guard let dictionary = root as? [String: Any] else {
+        var entries: [Entry] = []
+        let root: PropertyListValue
+        do throws(PropertyListError) {
+            root = try value(of: data, depthMax: PropertyListValue.depthMax + 1) { key, value in
+                entries.append(Entry(key: key.string, value: .failure(value)))
+            }
+        } catch { throw .noPropertyList(name: name, cause: error.description) }
+        guard case .dictionary(let values) = root else {
             throw .rootIsNoDictionary(name: name, root: kind(of: root))
         }
-        return dictionary.sorted { $0.key < $1.key }.map { key, value in
-            Entry(key: key, value: Result { () throws(UnsupportedValue) in try .init(value) })
-        }
+        entries += values.map { Entry(key: $0.key.string, value: .success($0.value)) }
+        return entries.sorted { $0.key < $1.key }
     }
 
-    /// The root of a property list in any format, as Foundation objects.
-    /// - Throws: ``UnsupportedValue`` for one that Foundation must not read, or Foundation's error.
-    package static func root(of data: Data) throws -> Any {
+    /// The root of a property list in any format. The binary format is read exactly, see
+    /// ``BinaryPropertyList``, and the others by Foundation.
+    /// - Parameter unsupported: As for ``BinaryPropertyList/decode(_:depthMax:unsupported:)``.
+    package static func value(
+        of data: Data, depthMax: Int = PropertyListValue.depthMax,
+        unsupported: ((ExactString, UnsupportedValue) -> Void)? = nil
+    ) throws(PropertyListError) -> PropertyListValue {
         guard data.count <= bytesMax else {
-            throw UnsupportedValue("it has more than \(bytesMax >> 20) MB")
+            throw .unreadable("it has more than \(bytesMax >> 20) MB")
         }
-        if !data.starts(with: "bplist".utf8) { try checkText(data) }
-        try BinaryPropertyList.check(data)
-        return try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
+        if BinaryPropertyList.isBinary(data) {
+            return try BinaryPropertyList.decode(
+                [UInt8](data), depthMax: depthMax, unsupported: unsupported)
+        }
+        let root = try textRoot(of: data)
+        do throws(UnsupportedValue) {
+            guard let unsupported, let dictionary = root as? [String: Any] else {
+                return try PropertyListValue(root)
+            }
+            var values: [ExactString: PropertyListValue] = [:]
+            for (key, value) in dictionary {
+                do throws(UnsupportedValue) {
+                    values[ExactString(key)] = try PropertyListValue(value)
+                } catch { unsupported(ExactString(key), error) }
+            }
+            return .dictionary(values)
+        } catch { throw .unsupported(error) }
+    }
+
+    private static func textRoot(of data: Data) throws(PropertyListError) -> Any {
+        try checkText(data)
+        do {
+            return try PropertyListSerialization.propertyList(
+                from: data, options: [], format: nil)
+        } catch {
+            let error = error as NSError
+            throw .unreadable(
+                error.userInfo["NSDebugDescription"] as? String ?? error.localizedDescription)
+        }
     }
 
     /// Limits the number of objects that a text would become. Counts the characters that begin or
     /// separate elements.
-    private static func checkText(_ data: Data) throws(UnsupportedValue) {
+    private static func checkText(_ data: Data) throws(PropertyListError) {
         guard data.count <= textBytesMax else {
-            throw UnsupportedValue("it has more than \(textBytesMax >> 20) MB of text")
+            throw .unreadable("it has more than \(textBytesMax >> 20) MB of text")
         }
         let isXML = data.first { $0 > 0x20 && $0 < 0x7F } == UInt8(ascii: "<")
-        let marks = Set((isXML ? "<" : "<({,;=").utf8)
         var isMark = [Bool](repeating: false, count: 256)
-        for mark in marks { isMark[Int(mark)] = true }
+        for mark in (isXML ? "<" : "<({,;=").utf8 { isMark[Int(mark)] = true }
         let count = data.withUnsafeBytes { bytes in
             bytes.reduce(0) { $0 + (isMark[Int($1)] ? 1 : 0) }
         }
         guard count <= elementsMax else {
-            throw UnsupportedValue("it has more than \(elementsMax) elements")
+            throw .unreadable("it has more than \(elementsMax) elements")
         }
     }
 
-    /// - Throws: ``PropertyListFileError`` if Foundation cannot write it, or would lose a key.
-    package static func data(
-        of values: [Key: PropertyListValue], form: Form
-    ) throws(PropertyListFileError) -> Data {
-        let entries = values.map { (ExactString($0.key.string), $0.value) }
-        if let key = foldedKey(in: .dictionary(Dictionary(entries) { first, _ in first })) {
-            throw .keysFold(key)
-        }
-        let root = NSMutableDictionary(capacity: values.count)
-        for (key, value) in values { root.setObject(value.boxed, forKey: key.string as NSString) }
-        do {
-            return try PropertyListSerialization.data(
-                fromPropertyList: root, format: form == .xml ? .xml : .binary, options: 0)
-        } catch { throw .noPropertyList(name: "the output", cause: cause(of: error)) }
-    }
-
-    /// A key that differs from another of its dictionary only in Unicode normalisation, which are
-    /// equal in Foundation's dictionaries. Nil if there is none.
-    private static func foldedKey(in value: PropertyListValue) -> String? {
-        switch value {
-        case .array(let values): return values.lazy.compactMap(foldedKey).first
-        case .dictionary(let entries):
-            var seen: Set<String> = []
-            for key in entries.keys where !seen.insert(key.string).inserted { return key.string }
-            return entries.values.lazy.compactMap(foldedKey).first
-        case .string, .boolean, .integer, .unsigned, .real, .date, .data: return nil
-        }
-    }
-
-    private static func cause(of error: any Error) -> String {
-        if let error = error as? UnsupportedValue { return error.description }
-        let error = error as NSError
-        return error.userInfo["NSDebugDescription"] as? String ?? error.localizedDescription
-    }
-
-    private static func kind(of root: Any) -> String {
-        switch try? PropertyListValue(root) {
+    private static func kind(of root: PropertyListValue) -> String {
+        switch root {
         case .string: "a string"
         case .boolean: "a Boolean"
         case .integer, .unsigned, .real: "a number"
         case .date: "a date"
         case .data: "data"
         case .array: "an array"
-        case .dictionary: "a dictionary with keys that are no strings"
-        case nil: "something else"
+        case .dictionary: "a dictionary"
         }
     }
 }
 
-/// The reason no entries can be read from or written to a file.
+/// The reason no entries can be read from a file.
 package enum PropertyListFileError: Error, Hashable, Sendable {
     case unreadable(name: String, cause: String)
     case noPropertyList(name: String, cause: String)
     case rootIsNoDictionary(name: String, root: String)
-    /// Two keys that are equal to Foundation.
-    case keysFold(String)
 }
 
 extension PropertyListFileError: CustomStringConvertible {
@@ -148,9 +137,6 @@ extension PropertyListFileError: CustomStringConvertible {
         switch self {
         case .unreadable(let name, let cause): "\(name) cannot be read: \(cause)"
         case .noPropertyList(let name, let cause): "\(name) is no property list: \(cause)"
-        case .keysFold(let key):
-            "two keys look like \"\(key)\" and differ in Unicode normalisation only; a property "
-                + "list file would have one of them, so remove or rename one first"
         case .rootIsNoDictionary(let name, let root):
             "\(name) is a property list whose root is \(root); it must be a dictionary"
         }

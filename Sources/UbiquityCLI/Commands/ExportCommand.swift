@@ -42,29 +42,30 @@ struct ExportCommand: AsyncParsableCommand {
             return open.store.values
         }
         if file == nil, json.isOn { return Output.print(.values(values)) }
-        if !binary { try checkXML(values) }
-        let data = try PropertyListFile.data(of: values, form: binary ? .binary : .xml)
-        guard let file else { return Output.write([UInt8](data)) }
+        let bytes = binary ? BinaryPropertyList.encode(.entries(values)) : try xml(values)
+        guard let file else { return Output.write(bytes) }
         let draft = try AtomicFile(path: file, replaces: true)
-        try draft.write([UInt8](data))
+        try draft.write(bytes)
         try draft.finish()
         report(values.count, file)
     }
 
-    private func checkXML(_ values: [Key: PropertyListValue]) throws {
+    private func xml(_ values: [Key: PropertyListValue]) throws -> [UInt8] {
         let compatibility = XMLCompatibility(values)
-        guard compatibility.impossible.isEmpty else {
+        guard compatibility.impossible.isEmpty, let bytes = PropertyListXML.encode(.entries(values))
+        else {
             throw Failure(
                 .badInput,
                 "XML cannot hold some of the values (control characters, dates outside of the "
-                    + "calendar): \(XMLCompatibility.names(compatibility.impossible)); use --binary"
-            )
+                    + "calendar, keys that differ in Unicode normalisation only): "
+                    + "\(XMLCompatibility.names(compatibility.impossible)); use --binary")
         }
         if !compatibility.lossy.isEmpty {
             Output.note(
                 "XML has no fractions of a second, carriage returns and negative zeros; --binary "
                     + "keeps them: \(XMLCompatibility.names(compatibility.lossy))")
         }
+        return bytes
     }
 
     private func report(_ count: Int, _ file: String) {

@@ -44,7 +44,7 @@ struct ImportCommand: AsyncParsableCommand {
         let data = try await Progress.showing("Reading \(InputFile.name(file))") {
             try InputFile.read(file)
         }
-        if Archive.isArchive([UInt8](data.prefix(512))) {
+        if Archive.isArchive([UInt8](data.prefix(Archive.beginningBytes))) {
             return try await importArchive(ArchiveFile([UInt8](data)))
         }
         let entries = try PropertyListFile.read(data, name: InputFile.name(file))

@@ -44,12 +44,12 @@ enum ValueParser {
     static func propertyList(_ text: String) throws(Failure) -> PropertyListValue {
         let path = text.hasPrefix("@") ? String(text.dropFirst()) : text
         let data = try InputFile.read(path)
-        let root: Any
-        do { root = try PropertyListFile.root(of: data) } catch {
-            throw Failure(.badInput, "\(InputFile.name(path)) is no property list")
-        }
-        do { return try PropertyListValue(root) } catch {
-            throw Failure(.badInput, "\(InputFile.name(path)) cannot be a value: \(error)")
+        do throws(PropertyListError) { return try PropertyListFile.value(of: data) } catch {
+            let name = InputFile.name(path)
+            guard case .unsupported(let value) = error else {
+                throw Failure(.badInput, "\(name) is no property list")
+            }
+            throw Failure(.badInput, "\(name) cannot be a value: \(value)")
         }
     }
 

@@ -56,3 +56,109 @@ package struct AccessRule: Hashable, Sendable {
         }
     }
 }
+
+/// The apps for which a server keeps stores.
+package enum AppRule: Hashable, Sendable {
+    /// All apps.
+    case open
+    /// Only these apps.
+    case registered(Set<StoreIdentifier>)
+
+    package func admits(_ app: StoreIdentifier) -> Bool {
+        switch self {
+        case .open: true
+        case .registered(let apps): apps.contains(app)
+        }
+    }
+}
+
+/// The author of a request, according to its credential.
+package enum Caller: Hashable, Sendable {
+    /// No credential.
+    case nobody
+    /// A credential that was never issued, or was revoked.
+    case stranger
+    case `operator`
+    case device(DeviceRights)
+}
+
+/// The reason a request is not allowed.
+package enum AccessRefusal: Error, Hashable, Sendable, CaseIterable {
+    case credentialMissing
+    /// Unknown or revoked; the caller is not told which.
+    case credentialInvalid
+    case credentialExpired
+    /// Only the operator may do this.
+    case onlyForOperator
+    /// Only a device may do this.
+    case notForOperator
+    /// The credential is confined to other stores of the same account.
+    case confined
+    /// The server must not reveal whether the thing exists.
+    case hidden
+    /// The server only accepts registered apps, and this store's app is not one of them.
+    case appNotRegistered
+}
+
+/// Something that a server is asked to do, with one case for each operation of a route.
+///
+/// A device's operations always concern its own account: no address names another one.
+package enum ServerOperation: Hashable, Sendable {
+    // MARK: Anybody's
+
+    case readHealth
+    case readConfig
+    case signIn
+
+    // MARK: The operator's
+
+    case listAccounts
+    case createAccount
+    case renameAccount
+    case eraseAccount
+    case exportAccount
+    case makeCode
+    case listDevicesOfAccount
+    case renameDeviceOfAccount
+    case revokeDeviceOfAccount
+    case listApps
+    case registerApp
+    case removeApp
+    case readAudit
+
+    // MARK: A device's
+
+    case readOwnAccount
+    case eraseOwnAccount
+    case exportOwnAccount
+    case listDevices
+    case readDevice(DeviceID)
+    case renameDevice(DeviceID)
+    case revokeDevice(DeviceID)
+    case listStores
+    /// As one response or as a stream.
+    case readStore(StoreIdentifier)
+    case pushToStore(StoreIdentifier)
+
+    /// The kind of caller that an operation is meant for.
+    package enum Owner: Hashable, Sendable {
+        case anybody
+        case `operator`
+        case device
+    }
+
+    package var owner: Owner {
+        switch self {
+        case .readHealth, .readConfig, .signIn: .anybody
+        case .listAccounts, .createAccount, .renameAccount, .eraseAccount,
+            .exportAccount, .makeCode,
+            .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
+            .registerApp, .removeApp, .readAudit:
+            .operator
+        case .readOwnAccount, .eraseOwnAccount, .exportOwnAccount, .listDevices, .readDevice,
+            .renameDevice,
+            .revokeDevice, .listStores, .readStore, .pushToStore:
+            .device
+        }
+    }
+}

@@ -1,5 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// A permanent identifier of an account, independent of its name: 16 random hexadecimal digits.
+package struct AccountID: Hashable, Sendable, CustomStringConvertible {
+    package let string: String
+
+    package init(_ string: String) { self.string = string }
+
+    package var description: String { string }
+}
+
+/// An account and a device ID, which is unique within its account only.
+package struct DeviceReference: Hashable, Sendable {
+    package var account: AccountID
+    package var id: DeviceID
+
+    package init(account: AccountID, id: DeviceID) {
+        self.account = account
+        self.id = id
+    }
+}
+
 /// The rights that a device's credential grants.
 package struct DeviceRights: Hashable, Sendable {
     package var reference: DeviceReference

@@ -43,3 +43,71 @@ package struct IdentityRule: Hashable, Sendable {
         guard seconds >= notBefore - toleranceSeconds else { throw .notYetValid }
     }
 }
+
+/// The claims of an identity provider's token (RFC 7519) whose signature has been verified.
+package struct IdentityClaims: Hashable, Sendable {
+    package var issuer: String?
+    package var audiences: [String]
+    /// Seconds since 1970; nil if the claim is missing.
+    package var expires: Double?
+    /// Seconds since 1970; nil if the claim is missing, NaN if it is not a number.
+    package var notBefore: Double?
+    /// The claims that are strings, by name.
+    package var texts: [String: String]
+
+    package init(
+        issuer: String? = nil, audiences: [String] = [], expires: Double? = nil,
+        notBefore: Double? = nil, texts: [String: String] = [:]
+    ) {
+        self.issuer = issuer
+        self.audiences = audiences
+        self.expires = expires
+        self.notBefore = notBefore
+        self.texts = texts
+    }
+}
+
+/// The person whose identity a token has proved.
+package struct IdentityProof: Hashable, Sendable {
+    package var identity: Identity
+    /// The name that the provider gives, if any. The person may have chosen it freely.
+    package var name: String?
+
+    package init(identity: Identity, name: String? = nil) {
+        self.identity = identity
+        self.name = name
+    }
+
+    /// The name for an account created for this person. It ends with the provider's host, so that
+    /// nobody can choose a name that the operator would take for someone else's.
+    package var accountName: String? {
+        guard let name, !name.isEmpty else { return nil }
+        let parts = identity.issuer.split(separator: "/", omittingEmptySubsequences: true)
+        return "\(name) (\(parts.dropFirst().first ?? parts.first ?? ""))"
+    }
+}
+
+/// A person as an identity provider knows them.
+package struct Identity: Hashable, Sendable {
+    package var issuer: String
+    /// The person's permanent name, unique within the issuer only.
+    package var subject: String
+
+    package init(issuer: String, subject: String) {
+        self.issuer = issuer
+        self.subject = subject
+    }
+}
+
+/// The reason a token is not accepted.
+package enum IdentityRefusal: Error, Hashable, Sendable, CaseIterable {
+    case otherIssuer
+    case otherAudience
+    /// The token has no expiry and would be valid forever.
+    case endless
+    case expired
+    case notYetValid
+    /// The claim that names the account is missing, empty, too long, not a string, or contains
+    /// control characters.
+    case noSubject
+}

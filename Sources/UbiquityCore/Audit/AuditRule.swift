@@ -65,9 +65,9 @@ package struct AuditRule: Hashable, Sendable {
     ) -> [Line] {
         var turns: [Name: Int] = [:]
         let ranked = lines.enumerated().map { index, line in
-            let turn = turns[name(line), default: 0]
-            turns[name(line)] = turn + 1
-            return (turn: turn, index: index, line: line)
+            let name = name(line)
+            turns[name, default: 0] += 1
+            return (turn: turns[name]!, index: index, line: line)
         }
         return ranked.sorted { ($0.turn, $0.index) < ($1.turn, $1.index) }.map(\.line)
     }

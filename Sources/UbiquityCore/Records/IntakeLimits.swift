@@ -6,17 +6,14 @@
 /// exceed limits that were lowered, and a server of version 0.1 does not count elements. Exceeding
 /// it ends the connection.
 package struct IntakeLimits: Hashable, Sendable {
-    /// The maximum of the device's confirmed records, as counted by ``Usage``.
-    package let bytesMax: Int
-    package let keysMax: Int
-    package let partsMax: Int
+    /// The maximum of the device's confirmed records.
+    package let usageMax: Usage
     /// The maximum weight of the tombstones that the device keeps. The oldest are dropped.
-    package let tombstonesMax: Int
+    package static let tombstonesMax = margin * 16_384
     /// The maximum of one answer or event.
     package let message: MessageBounds
 
     private static let margin = 4
-    private static let tombstonesMax = 16_384
 
     /// - Parameter limits: The server's limits; nil if they are not known yet, so that the highest
     ///   limits of any store apply.
@@ -24,24 +21,16 @@ package struct IntakeLimits: Hashable, Sendable {
         let (ceiling, usual) = (StoreLimits.ceiling, StoreLimits())
         let limits = limits?.believed ?? ceiling
         let bytes = max(limits.storeBytesMax, usual.storeBytesMax)
-        bytesMax = min(Self.margin * bytes, ceiling.storeBytesMax)
-        keysMax = min(Self.margin * max(limits.keysMax, usual.keysMax), ceiling.keysMax)
-        partsMax = Self.margin * StoreLimits.partsMax
-        tombstonesMax = Self.margin * Self.tombstonesMax
+        usageMax = Usage(
+            bytes: min(Self.margin * bytes, ceiling.storeBytesMax),
+            keys: min(Self.margin * max(limits.keysMax, usual.keysMax), ceiling.keysMax),
+            parts: Self.margin * StoreLimits.partsMax)
         message = MessageBounds(ofStoreWith: bytes)
     }
 
     /// Checks the effect of a server's records on the store. Records that shrink it always pass.
     package func check(from old: Usage, to new: Usage) throws(LimitViolation) {
-        guard new.keys <= keysMax || new.keys <= old.keys else {
-            throw .keys(count: new.keys, max: keysMax)
-        }
-        guard new.parts <= partsMax || new.parts <= old.parts else {
-            throw .parts(count: new.parts, max: partsMax)
-        }
-        guard new.bytes <= bytesMax || new.bytes <= old.bytes else {
-            throw .storeBytes(bytes: new.bytes, max: bytesMax)
-        }
+        try new.check(from: old, within: usageMax)
     }
 }
 

@@ -1,5 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// A place in a store's order of arrival, to resume from. Opaque to devices.
+package struct Cursor: Hashable, Sendable, CustomStringConvertible {
+    package let text: String
+
+    /// Fails unless the text is 1 to 128 visible ASCII characters.
+    package init?(_ text: String) {
+        guard (1...128).contains(text.utf8.count),
+            text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { return nil }
+        self.text = text
+    }
+
+    package var description: String { text }
+}
+
+/// A cursor as the server understands it: a revision, and the epoch in which it was committed.
+///
+/// The revision alone is not enough. A server restored from a backup gives the same numbers to
+/// other writes, and a device from before would miss them. So each run of the server is an epoch
+/// with a random name, and a cursor is only valid in a store whose revision of that number belongs
+/// to that epoch.
+package struct Position: Hashable, Sendable {
+    package var epoch: UInt64
+    package var revision: Int64
+
+    package init(epoch: UInt64, revision: Int64) {
+        self.epoch = epoch
+        self.revision = revision
+    }
+
+    /// The epoch of one store in one run of the server, so that no cursor of one store is valid in
+    /// another: the FNV-1a hash of the store's name, seeded with the run's number.
+    package static func epoch(ofRun run: UInt64, store name: String) -> UInt64 {
+        let hash = name.utf8.reduce(run ^ 0xCBF2_9CE4_8422_2325) { hash, byte in
+            (hash ^ UInt64(byte)) &* 0x100_0000_01B3
+        }
+        return max(1, hash)
+    }
+
+    /// Fails for a cursor that no server of this kind issued.
+    package init?(_ cursor: Cursor) {
+        let parts = cursor.text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, let epoch = DeviceID(String(parts[0])),
+            let revision = Int64(parts[1]), revision >= 0
+        else { return nil }
+        self.init(epoch: epoch.rawValue, revision: revision)
+    }
+
+    package var cursor: Cursor {
+        Cursor("\(DeviceID.hexadecimal(epoch))-\(revision)")!
+    }
+}
+
 /// The history of a store's epochs. Decides which cursors it can resume from.
 package struct Lineage: Hashable, Sendable {
     /// The revisions from `firstRevision` on, up to the next span, were committed in this epoch.

@@ -42,6 +42,22 @@ package struct Usage: Hashable, Sendable {
         if let new { bytes += new.quotaBytes + partBytes }
         if key.isPart { parts += change } else { keys += change }
     }
+
+    /// Checks a change that leads here. What shrinks always passes.
+    /// - Parameter factor: A multiple of the maxima that still passes.
+    func check(
+        from old: Usage, within max: Usage, factor: Int = 1
+    ) throws(LimitViolation) {
+        guard keys <= max.keys * factor || keys <= old.keys else {
+            throw .keys(count: keys, max: max.keys)
+        }
+        guard parts <= max.parts * factor || parts <= old.parts else {
+            throw .parts(count: parts, max: max.parts)
+        }
+        guard bytes <= max.bytes * factor || bytes <= old.bytes else {
+            throw .storeBytes(bytes: bytes, max: max.bytes)
+        }
+    }
 }
 
 /// The reason a well-formed write is refused.
@@ -103,14 +119,7 @@ extension StoreLimits {
             writes.contains { $0.key.isPart }
             && writes.allSatisfy { $0.key.isTakenAway(by: $0.content) }
         let factor = takesAway ? 2 : 1
-        guard new.keys <= keysMax * factor || new.keys <= old.keys else {
-            throw .keys(count: new.keys, max: keysMax)
-        }
-        guard new.parts <= Self.partsMax * factor || new.parts <= old.parts else {
-            throw .parts(count: new.parts, max: Self.partsMax)
-        }
-        guard new.bytes <= storeBytesMax * factor || new.bytes <= old.bytes else {
-            throw .storeBytes(bytes: new.bytes, max: storeBytesMax)
-        }
+        let max = Usage(bytes: storeBytesMax, keys: keysMax, parts: Self.partsMax)
+        try new.check(from: old, within: max, factor: factor)
     }
 }

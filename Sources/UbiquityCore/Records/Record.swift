@@ -86,3 +86,8 @@ package struct Record: Hashable, Sendable {
         other.wins(over: self) ? other : self
     }
 }
+
+extension Stamp {
+    /// The stamp just after this one, and before any that its author makes later.
+    var following: Stamp { Stamp(timestamp.next, .unassigned) }
+}

@@ -31,6 +31,11 @@ extension PropertyListValue {
         self = Int64(exactly: value).map(Self.integer) ?? .unsigned(value)
     }
 
+    /// A store's values as one dictionary.
+    package static func entries(_ values: [Key: PropertyListValue]) -> Self {
+        .dictionary(Dictionary(values.map { ($0.key.name, $0.value) }) { first, _ in first })
+    }
+
     package static func string(_ string: String) -> Self { .string(ExactString(string)) }
 
     /// Any NaN becomes the store's one NaN. Other numbers stay as they are.
@@ -124,4 +129,28 @@ extension PropertyListValue: Comparable {
         case .dictionary: 9
         }
     }
+}
+
+extension PropertyListValue {
+    /// The size that counts towards the quota, in bytes.
+    ///
+    /// Independent of the encoding: a string's UTF-8 bytes, a data's bytes, 8 for a number or date,
+    /// 1 for a Bool. A container counts its content, the UTF-8 bytes of its keys, and 8 for every
+    /// element or entry, because each takes memory even if empty.
+    package var quotaBytes: Int {
+        switch self {
+        case .string(let string): string.string.utf8.count
+        case .boolean: 1
+        case .integer, .unsigned, .real, .date: 8
+        case .data(let bytes): bytes.count
+        case .array(let values):
+            values.reduce(0) { $0 + Self.elementBytes + $1.quotaBytes }
+        case .dictionary(let entries):
+            entries.reduce(0) {
+                $0 + Self.elementBytes + $1.key.string.utf8.count + $1.value.quotaBytes
+            }
+        }
+    }
+
+    private static var elementBytes: Int { 8 }
 }

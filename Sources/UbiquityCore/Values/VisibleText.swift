@@ -22,12 +22,9 @@ extension StringProtocol {
 
     /// The text, shortened to this many Unicode scalars and an ellipsis if it is longer.
     package func clipped(to max: Int) -> String {
-        guard utf8.count > max, unicodeScalars.dropFirst(max).first != nil else {
-            return String(self)
-        }
-        var text = String.UnicodeScalarView(unicodeScalars.prefix(max))
-        text.append("…")
-        return String(text)
+        let kept = unicodeScalars.prefix(max)
+        if kept.endIndex == endIndex { return String(self) }
+        return String(String.UnicodeScalarView(kept)) + "…"
     }
 
     /// Replaces some characters by JSON escapes.

@@ -168,7 +168,7 @@ package final class MergeChecker: Checker {
                     return "processes \(first.number) and \(other.number) make different values of "
                         + "\(key): \(text(shown)), \(text(other.merged[key]))"
                 }
-                let outcome = Outcome(
+                let outcome = Expectation(
                     policy: policy, shown: shown,
                     records: records.filter { $0.key.whole == key && $0.value.content.value != nil }
                         .mapValues { $0.content.value! },
@@ -194,12 +194,12 @@ package final class MergeChecker: Checker {
 
     private func text(_ value: PropertyListValue?) -> String { value.map { "\($0)" } ?? "nothing" }
 
-    private func made(_ key: Key, _ store: StoreReference, _ history: History) -> Outcome.Made {
+    private func made(_ key: Key, _ store: StoreReference, _ history: History) -> Expectation.Made {
         let mine = acts.values.filter { act in
             act.key == key && act.disk.store == store.store
                 && history.owners(ofWritesOn: act.disk).contains(store.account)
         }.sorted { $0.number < $1.number }
-        return Outcome.Made(
+        return Expectation.Made(
             acts: mine,
             sure: mine.filter {
                 ledger.isAcknowledged($0.number) && history.owner(of: $0.disk) == store.account

@@ -6,7 +6,7 @@ import UbiquityCore
 /// of things that did not happen, nor of its own writes, and always with the right reason. And
 /// notifications of refused writes do not become more frequent the more often it repeats them.
 package final class NoticeChecker: Checker {
-    private struct App {
+    private struct Reader {
         /// The app's knowledge: the values at opening, its own writes, and what it read when
         /// notified.
         var known: [Key: PropertyListValue]
@@ -16,7 +16,7 @@ package final class NoticeChecker: Checker {
         var refusals = RecentCount()
     }
 
-    private var apps: [Int: App] = [:]
+    private var apps: [Int: Reader] = [:]
     private let now: () -> Int64
 
     private static let refusalsMax = 25
@@ -27,7 +27,7 @@ package final class NoticeChecker: Checker {
 
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
-        case .opened(let process, _, let values): apps[process] = App(known: values)
+        case .opened(let process, _, let values): apps[process] = Reader(known: values)
         case .resumed(let process, _, let original): apps[process] = apps[original]
         case .ended(let process): apps[process] = nil
         case .wrote(let process, let writes): note(writes, of: process)
@@ -97,5 +97,18 @@ extension Observation.Cause {
         case .answer: [.quotaViolation, .serverChange]
         case .account: [.accountChange]
         }
+    }
+}
+
+/// Counts recent occurrences.
+struct RecentCount {
+    private var times: [Int64] = []
+
+    /// Records an occurrence.
+    /// - Returns: The number of occurrences in the last so many milliseconds, including this one.
+    mutating func note(at now: Int64, within milliseconds: Int64) -> Int {
+        times.removeAll { $0 < now - milliseconds }
+        times.append(now)
+        return times.count
     }
 }

@@ -114,27 +114,6 @@ package protocol VirtualLine: AnyObject {
     func strikes(_ fault: Fault) -> Bool
 }
 
-/// From a device to the server, or back.
-package enum Direction: Sendable { case there, back }
-
-/// The permanent qualities of a line.
-package struct LineQuality: Hashable, Sendable {
-    /// A proxy holds back an answer's data until it has ended, so a stream brings nothing.
-    package var isBuffering = false
-    /// Nil means unlimited.
-    package var bytesPerSecond: Int?
-
-    package init(isBuffering: Bool = false, bytesPerSecond: Int? = nil) {
-        self.isBuffering = isBuffering
-        self.bytesPerSecond = bytesPerSecond
-    }
-
-    /// The time to transfer this many bytes.
-    func milliseconds(for bytes: Int) -> Int64 {
-        bytesPerSecond.map { Int64(bytes) * 1_000 / Int64($0) } ?? 0
-    }
-}
-
 extension Record {
     /// The approximate size on the wire.
     fileprivate var virtualBytes: Int {

@@ -24,25 +24,32 @@ struct PropertyListFileTests {
         return values
     }
 
-    @Test(arguments: [PropertyListFile.Form.xml, .binary])
-    func `every type survives both forms`(_ form: PropertyListFile.Form) throws {
+    private func data(
+        of values: [Key: PropertyListValue], _ format: PropertyListSerialization.PropertyListFormat
+    ) throws -> Data {
+        try PropertyListSerialization.data(
+            fromPropertyList: PropertyListValue.entries(values).boxed, format: format, options: 0)
+    }
+
+    @Test(arguments: [PropertyListSerialization.PropertyListFormat.xml, .binary])
+    func `every type is read from both forms`(
+        _ format: PropertyListSerialization.PropertyListFormat
+    ) throws {
         let values = try values()
-        #expect(try read(try PropertyListFile.data(of: values, form: form)) == values)
+        #expect(try read(try data(of: values, format)) == values)
     }
 
     @Test func `the binary form keeps a date's fraction, the XML form its seconds`() throws {
         let key = try Key("date")
         let values = [key: PropertyListValue.date(700_000_000.123456)]
-        #expect(try read(try PropertyListFile.data(of: values, form: .binary)) == values)
-        #expect(
-            try read(try PropertyListFile.data(of: values, form: .xml))
-                == [key: .date(700_000_000)])
+        #expect(try read(try data(of: values, .binary)) == values)
+        #expect(try read(try data(of: values, .xml)) == [key: .date(700_000_000)])
     }
 
     @Test func `a file is read, and one that is not there is named`() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("a.plist")
-        let data = try PropertyListFile.data(of: [try Key("a"): .integer(1)], form: .xml)
+        let data = try data(of: [try Key("a"): .integer(1)], .xml)
         try data.write(to: URL(fileURLWithPath: path))
         #expect(try PropertyListFile.read(path: path).map(\.key) == ["a"])
         let error = #expect(throws: PropertyListFileError.self) {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A write of this device that the server has not yet acknowledged.
+package struct PendingWrite: Hashable, Sendable {
+    package var record: Record
+    /// Writes with the same number apply all or not at all.
+    package var transaction: UInt64
+    /// Set while the stamp may still change. Such a write is not sent.
+    package var provisional: ProvisionalStamp?
+    /// The timestamp and author of the value that this write replaced, if the server had that value
+    /// or may have been sent it. Nil otherwise: then nobody can have deleted it there. It stays the
+    /// same for as long as the write waits.
+    package var had: Stamp?
+
+    package init(
+        record: Record, transaction: UInt64, provisional: ProvisionalStamp? = nil,
+        had: Stamp? = nil
+    ) {
+        self.record = record
+        self.transaction = transaction
+        self.provisional = provisional
+        self.had = had
+    }
+}
+
+extension PendingWrite {
+    /// The ``had`` of a write that replaces this one: only a write with a final stamp can have been
+    /// sent.
+    var passedOn: Stamp? {
+        if let had { return had }
+        return provisional == nil && record.content != .deleted ? record.stamp.withoutDigest : nil
+    }
+
+    /// Whether this is the other write, with its final stamp.
+    func isFinalForm(of other: PendingWrite?) -> Bool {
+        guard let other else { return false }
+        return provisional == nil && other.provisional != nil && transaction == other.transaction
+            && record.content == other.record.content
+    }
+}
+
+/// The basis of a final stamp, which is made once the clock's error is known.
+package struct ProvisionalStamp: Hashable, Sendable {
+    package var madeAt: ClockReading
+    /// The greatest timestamp of other writes that the author had seen. The final stamp will be
+    /// later.
+    package var seen: HybridTimestamp
+
+    package init(madeAt: ClockReading, seen: HybridTimestamp) {
+        self.madeAt = madeAt
+        self.seen = seen
+    }
+}
+
+/// One key as stored on the device's disk.
+package struct StoredEntry: Hashable, Sendable {
+    package var key: Key
+    /// The record on which server and device last agreed. A tombstone is kept so that a restored
+    /// server can be told of it. Nil if the server is not known to have ever had the key.
+    package var confirmed: Record?
+    package var pending: PendingWrite?
+
+    package init(key: Key, confirmed: Record? = nil, pending: PendingWrite? = nil) {
+        self.key = key
+        self.confirmed = confirmed
+        self.pending = pending
+    }
+}
+
+/// A write that was refused, kept for the app.
+package struct RefusedWrite: Hashable, Sendable {
+    package var record: Record
+    package var refusal: Refusal
+
+    package init(record: Record, refusal: Refusal) {
+        self.record = record
+        self.refusal = refusal
+    }
+}
+
+/// The content of one save, which is written all or not at all.
+package struct SaveBatch: Hashable, Sendable {
+    /// The version of the disk that the save is based on.
+    package var expectedVersion: Int64
+    package var entries: [StoredEntry]
+    /// Nil if unchanged.
+    package var meta: StoredMeta?
+    /// To be added to the disk's list, which keeps the newest ``refusedWritesMax``. The disk may
+    /// already have some of them: a save reported as failed may have succeeded.
+    package var refused: [RefusedWrite]
+
+    package static let refusedWritesMax = 1_024
+
+    package init(
+        expectedVersion: Int64, entries: [StoredEntry], meta: StoredMeta?,
+        refused: [RefusedWrite]
+    ) {
+        self.expectedVersion = expectedVersion
+        self.entries = entries
+        self.meta = meta
+        self.refused = refused
+    }
+}
+
+/// The changes on disk that a process does not know yet; at first, everything.
+package struct DiskChanges: Hashable, Sendable {
+    /// Counts the saves of all processes.
+    package var version: Int64
+    /// The keys that changed, in their current state.
+    package var entries: [StoredEntry]
+    package var meta: StoredMeta
+
+    package init(version: Int64 = 0, entries: [StoredEntry] = [], meta: StoredMeta = StoredMeta()) {
+        self.version = version
+        self.entries = entries
+        self.meta = meta
+    }
+}
+
+package enum SaveOutcome: Hashable, Sendable {
+    /// The save is on disk, which has this version now.
+    case saved(version: Int64)
+    /// Another process saved first. Nothing was written.
+    case conflict(DiskChanges)
+}

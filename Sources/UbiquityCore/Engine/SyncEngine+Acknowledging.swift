@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A write that the server has acknowledged, while the stream has not yet brought what the server
+/// holds now: this write or a later one.
+///
+/// It is not confirmed earlier for two reasons. A later write may be part of a transaction, which
+/// the stream brings as one. And a server restored from a copy just before the answer would never
+/// be told of a write that this device considers confirmed, because it resumes from the stream's
+/// older cursor.
+struct AcknowledgedWrite: Hashable, Sendable {
+    var write: Record
+    var transaction: UInt64
+    var held: Record
+    /// The server's cursor at the answer. A device that reaches it has all of this.
+    var cursor: Cursor
+    /// The last stream or poll begun before the answer. A later one includes the write.
+    var fetch: Int
+}
+
+extension SyncEngine {
+    mutating func pushAnswered(_ number: Int, _ answer: PushAnswer, at now: ClockReading) {
+        guard let inFlight = pushInFlight, inFlight.number == number else { return }
+        let push = inFlight.push
+        guard answer.fits(push) else {
+            let failure = LinkFailure(.refused, "the server's answer does not fit the push")
+            return pushFailed(number, failure, at: now)
+        }
+        if let failure = refusal(of: answer) { return pushFailed(number, failure, at: now) }
+        pushInFlight = nil
+        if let tooLarge, push.bytes >= tooLarge.bytes { self.tooLarge = nil }
+        pushBackoff.succeed()
+        pushBytesMax += min(pushBytesMax / 4, Int.max - pushBytesMax)
+        hurryPolling(at: now)
+        meta.link.lastSync = clock.milliseconds(at: now)
+        let measured = measureClock(answer.serverMilliseconds, sentAt: inFlight.sentAt, at: now)
+        post(Notice(.serverChange, measured))
+        var withdrawn: Set<Key> = []
+        var compacted: Set<Key> = []
+        var refused: [Key: Refusal] = [:]
+        for (transaction, result) in zip(push.transactions, answer.results) {
+            switch result {
+            case .committed(let results):
+                for (write, result) in zip(transaction.writes, results) {
+                    guard let refusal = take(result, of: write, at: answer.cursor) else { continue }
+                    refused[write.key] = refusal
+                    if withdraw(write, refusal) { compacted.insert(write.key) }
+                }
+            case .refused(let refusal):
+                let isCompacted = refusal.code == Refusal.olderThanCompacted.code
+                for write in transaction.writes {
+                    refused[write.key] = refusal
+                    if !isCompacted { neverHad(write, over: transaction.had[write.key]) }
+                    guard withdraw(write, refusal) else { continue }
+                    if isCompacted {
+                        compacted.insert(write.key)
+                    } else {
+                        withdrawn.insert(write.key)
+                    }
+                }
+            }
+        }
+        noteAnswered(
+            Set(push.transactions.flatMap { $0.writes.map(\.key) }), refused: refused, of: number)
+        let views = entries.refreshViews().subtracting(withdrawn.map(\.whole))
+        post(Notice(.quotaViolation, withdrawn))
+        post(Notice(.serverChange, views.union(compacted.filter { !entries.hasParts($0) })))
+        if passedCursors.contains(answer.cursor) {
+            post(Notice(.serverChange, finishAcknowledged { $0.cursor == answer.cursor }))
+        }
+        // A stream that went live since may come from a server restored after the answer.
+        if isLive, inFlight.streamsOpened < streamsOpened { unacknowledge(before: .max) }
+    }
+
+    /// - Parameter cursor: The server's cursor at the answer.
+    /// - Returns: The reason the app's write was refused; nil if it was not.
+    private mutating func take(
+        _ result: WriteResult, of write: Record, at cursor: Cursor
+    ) -> Refusal? {
+        switch result {
+        case .applied: acknowledge(write, held: write, at: cursor)
+        case .superseded(let later): acknowledge(write, held: later, at: cursor)
+        case .olderThanCompacted where write.content == .deleted:
+            // The server has nothing to delete; this device has, until the stream brings the
+            // change.
+            acknowledge(write, held: write, at: cursor)
+        case .olderThanCompacted: return .olderThanCompacted
+        }
+        return nil
+    }
+
+    private mutating func acknowledge(_ write: Record, held: Record, at cursor: Cursor) {
+        guard let pending = entries[write.key]?.pending else { return }
+        if pending.record == write {
+            entries.update(write.key, saves: false) { $0.isAcknowledged = true }
+        }
+        acknowledgedWrites[write.key] = AcknowledgedWrite(
+            write: write, transaction: pending.transaction, held: held, cursor: cursor,
+            fetch: fetchesStarted)
+    }
+
+    /// The stream has reached a cursor.
+    /// - Returns: The keys of which the app sees a different value now.
+    mutating func pass(_ cursor: Cursor) -> Set<Key> {
+        if pushInFlight == nil, pullInFlight == nil { passedCursors = [] }
+        passedCursors.insert(cursor)
+        if let lag = streamLag, lag.cursor == cursor {
+            streamLag = nil
+            fetchesFinished = max(fetchesFinished, lag.fetch)
+        }
+        return finishAcknowledged { $0.cursor == cursor }
+    }
+
+    /// Replaces acknowledged writes by the server's records where everything committed before the
+    /// answer is here. Usually the stream has already brought them, but it does not bring a
+    /// deletion if it began with the whole store.
+    /// - Returns: The keys of which the app sees a different value now.
+    private mutating func finishAcknowledged(where hasAll: (AcknowledgedWrite) -> Bool) -> Set<Key>
+    {
+        var changed: Set<Key> = []
+        for (key, acknowledged) in acknowledgedWrites where hasAll(acknowledged) {
+            acknowledgedWrites[key] = nil
+            guard let entry = entries[key], entry.isAcknowledged,
+                entry.pending?.record == acknowledged.write
+            else { continue }
+            let isChanged = entries.update(key) { entry in
+                entry.dropPending()
+                entry.merge(acknowledged.held)
+            }
+            if isChanged { changed.insert(key) }
+        }
+        return changed.union(entries.refreshViews())
+    }
+
+    /// Sends a write again if it was acknowledged before a stream or poll began that did not bring
+    /// it: the server no longer has it, or it was a deletion. The same goes for writes acknowledged
+    /// while a stream was being opened, because it may begin beyond the answer's cursor and never
+    /// reach it.
+    mutating func unacknowledge(before fetch: Int) {
+        for (key, acknowledged) in acknowledgedWrites where acknowledged.fetch < fetch {
+            acknowledgedWrites[key] = nil
+            guard entries[key]?.isAcknowledged ?? false else { continue }
+            entries.update(key, saves: false) { $0.isAcknowledged = false }
+            awaitAgain(key)
+        }
+    }
+
+    /// The server never had the refused write, so what replaced that write replaced nothing there.
+    private mutating func neverHad(_ write: Record, over had: Stamp?) {
+        guard let pending = entries[write.key]?.pending, pending.record != write,
+            pending.had == write.stamp.withoutDigest
+        else { return }
+        entries.update(write.key) { $0.pending?.had = had }
+    }
+
+    /// Restores the last confirmed value, and keeps the refused write for the app.
+    /// - Returns: Whether the write was still there to withdraw.
+    private mutating func withdraw(_ write: Record, _ refusal: Refusal) -> Bool {
+        guard entries[write.key]?.pending?.record == write else { return false }
+        let acknowledged = acknowledgedWrites[write.key]
+        entries.update(write.key) { entry in
+            entry.dropPending()
+            // The previous write is on the server, and the stream has not brought it.
+            guard let acknowledged, acknowledged.write != write else { return }
+            entry.pending = PendingWrite(
+                record: acknowledged.write, transaction: acknowledged.transaction)
+            entry.isAcknowledged = true
+            entry.dropPendingIfBeaten()
+        }
+        refusedUnsaved.append(RefusedWrite(record: write, refusal: refusal))
+        return true
+    }
+}
+
+extension SyncEngine {
+    /// The writes that wait for the server, by the keys of their records.
+    package var waitingWrites: [Key: PendingWrite] {
+        waiting.reduce(into: [:]) { $0[$1] = entries[$1]?.pending }
+    }
+
+    /// Whether none of these writes waits any more: device and server agree on it, or on a later
+    /// one of the same key. Looking for new writes would not do: an app that keeps writing a key
+    /// nearly always has one waiting.
+    package func hasConfirmed(_ writes: [Key: PendingWrite], at now: ClockReading) -> Bool {
+        writes.allSatisfy { key, write in
+            guard let entry = entries[key], entry.waits else { return true }
+            guard entry.pending?.transaction != write.transaction, let confirmed = entry.confirmed
+            else { return false }
+            return clock.time(of: write, at: now) <= confirmed.stamp.timestamp
+        }
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension SyncEngine {
+    /// An action for the driver. Each is answered by the event that its case names.
+    package enum Effect: Hashable, Sendable {
+        /// ``Event/saved(version:)``, ``Event/saveConflicted(_:)`` or ``Event/saveFailed(_:)``.
+        case save(SaveBatch)
+        /// Opens a stream of this number: ``Event/streamReceived(_:_:)`` and, at last,
+        /// ``Event/streamEnded(_:_:)``. A nil cursor asks for the whole store.
+        case listen(stream: Int, since: Cursor?)
+        /// Ends that stream. There is no answer.
+        case hangUp(stream: Int)
+        /// Sends a push of this number: ``Event/pushAnswered(_:_:)`` or ``Event/pushFailed(_:_:)``.
+        case push(Int, Push)
+        /// Makes a pull of this number: ``Event/pulled(_:_:)`` or ``Event/pullFailed(_:_:)``. A nil
+        /// cursor asks for the whole store. The server's configuration can be included, which
+        /// otherwise comes by a stream.
+        case pull(Int, since: Cursor?, withConfig: Bool)
+        /// Posts a notice: ``Event/notified`` when the app's observers have returned.
+        case notify(Notice)
+        /// The round trip of ``requestSync(at:)`` has succeeded or failed.
+        case finishSync(id: Int, LinkFailure?)
+    }
+
+    package enum Event: Hashable, Sendable {
+        case saved(version: Int64)
+        case saveConflicted(DiskChanges)
+        case saveFailed(String)
+        /// Another process saved.
+        case diskChanged(DiskChanges)
+
+        /// Whether this process holds the lease now. When it gets the lease, it must first have
+        /// reported all changes on disk.
+        case leading(Bool)
+        case signedIn(account: String, device: DeviceID)
+        case signedOut
+        /// The device is switching to another account: nothing of this account is sent any more.
+        /// When everything is saved, see ``SyncEngine/isSaved``, the process switches to the other
+        /// account's disk with ``SyncEngine/move(to:at:)``.
+        case leaving
+
+        case streamReceived(Int, StreamMessage)
+        /// A nil failure means that the server ended it normally.
+        case streamEnded(Int, LinkFailure?)
+        case pushAnswered(Int, PushAnswer)
+        case pushFailed(Int, LinkFailure)
+        case pulled(Int, ChangeSet)
+        case pullFailed(Int, LinkFailure)
+
+        /// The app's observers have returned from the notice.
+        case notified
+        /// Retry now whatever waits for its next attempt.
+        case hurry
+    }
+
+    package mutating func handle(_ event: Event, at now: ClockReading) {
+        switch event {
+        case .saved(let version): saved(version: version)
+        case .saveConflicted(let changes): saveConflicted(changes, at: now)
+        case .saveFailed(let reason): saveFailed(reason, at: now)
+        case .diskChanged(let changes): diskChanged(changes, at: now)
+        case .leading(let isLeading): lead(isLeading, at: now)
+        case .signedIn(let account, let device): signIn(account: account, device: device)
+        case .signedOut: signOut()
+        case .leaving: leave()
+        case .streamReceived(let stream, let message): received(message, on: stream, at: now)
+        case .streamEnded(let stream, let failure): streamEnded(stream, failure, at: now)
+        case .pushAnswered(let number, let answer): pushAnswered(number, answer, at: now)
+        case .pushFailed(let number, let failure): pushFailed(number, failure, at: now)
+        case .pulled(let number, let changes): pulled(number, changes, at: now)
+        case .pullFailed(let number, let failure): pullFailed(number, failure, at: now)
+        case .notified: notices.posted()
+        case .hurry: hurry(at: now)
+        }
+    }
+
+    /// The next action; nil if there is none until the next event or ``nextWake``.
+    package mutating func nextEffect(at now: ClockReading) -> Effect? {
+        checkRequests()
+        checkLeader(at: now)
+        if let notice = notices.next(at: now.uptime) { return .notify(notice) }
+        if !finished.isEmpty {
+            let (id, failure) = finished.removeFirst()
+            return .finishSync(id: id, failure)
+        }
+        if let batch = nextSave(at: now) { return .save(batch) }
+        if let effect = nextLinkEffect(at: now) { return effect }
+        if let push = nextPush(at: now) { return .push(push.number, push.push) }
+        return nextPull(at: now)
+    }
+
+    /// The uptime in milliseconds at which time alone makes something possible; nil means never.
+    package var nextWake: Int64? {
+        [
+            saveRetryAt, linkRetryAt, pushAt, pollAt, lagEndsAt, leaderMonitor.lookAt, notices.wake,
+        ].compactMap(\.self).min()
+    }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A push that was sent and is not answered yet.
+struct PushInFlight: Hashable, Sendable {
+    /// An answer with another number is ignored.
+    var number: Int
+    var push: Push
+    var sentAt: ClockReading
+    /// The last stream opened before the push.
+    var streamsOpened: Int
+}
+
+/// A transaction that was too large even alone.
+struct TooLarge: Hashable, Sendable {
+    var bytes: Int
+    /// When one of this size is retried; nil means when nothing else waits.
+    var retry: Retry?
+}
+
+extension SyncEngine {
+    /// The minimum size of a push, in bytes.
+    static let pushBytesMin = 1_024
+    /// The pause before a transaction that was too large alone is retried, in milliseconds.
+    static let tooLargeRetryMilliseconds: Int64 = 3_600_000
+
+    /// The next push: whole transactions that are on disk with their final stamps, oldest first, as
+    /// many as the server accepts at once.
+    mutating func nextPush(at now: ClockReading) -> PushInFlight? {
+        guard isReached, pushInFlight == nil, !waiting.isEmpty,
+            now.uptime >= pushRetry?.at ?? .min
+        else { return nil }
+        // Its time has come. If it stayed set while nothing can be sent, `nextWake` would lie in
+        // the past.
+        pushRetry = nil
+        if let retry = tooLarge?.retry, retry.at <= now.uptime { tooLarge?.retry = nil }
+        let transactions = sendable()
+        guard !transactions.isEmpty else { return nil }
+        if let milliseconds = bucket.take(now: now.uptime) {
+            pushRetry = Retry(at: now.uptime + milliseconds, notBefore: now.uptime + milliseconds)
+            return nil
+        }
+        pushesSent += 1
+        let push = Push(transactions)
+        bucket.charge(bytes: push.bytes, now: now.uptime)
+        pushInFlight = PushInFlight(
+            number: pushesSent, push: push, sentAt: now, streamsOpened: streamsOpened)
+        return pushInFlight
+    }
+
+    /// The uptime of the next attempt to push; nil if nothing waits for one.
+    var pushAt: Int64? {
+        guard isReached, pushInFlight == nil, !waiting.isEmpty else { return nil }
+        return pushRetry?.at ?? tooLarge?.retry?.at
+    }
+
+    mutating func pushFailed(_ number: Int, _ failure: LinkFailure, at now: ClockReading) {
+        guard let inFlight = pushInFlight, inFlight.number == number else { return }
+        pushInFlight = nil
+        var failure = failure
+        switch failure.kind {
+        case .unauthorized:
+            closeLink()
+            waitAfter(failure, at: now)
+        case .clockAhead where unknownPush != nil: closeLink()
+        case .clockAhead(let serverMilliseconds):
+            restamp(aheadOf: serverMilliseconds, sentAt: inFlight.sentAt, at: now)
+            retryPush(after: pushBackoff.fail(using: &random), at: now)
+        case .busy(let milliseconds), .tooManyStreams(let milliseconds):
+            retryPush(after: milliseconds, at: now, isOrdered: true)
+        case .refused: retryPush(after: Self.refusedRetryMilliseconds, at: now)
+        case .tooLarge where inFlight.push.transactions.count > 1:
+            shrink(after: inFlight.push)
+            retryPush(after: pushBackoff.fail(using: &random), at: now)
+        case .tooLarge: failure.detail = hold(inFlight.push, at: now)
+        case .timedOut:
+            shrink(after: inFlight.push)
+            unknownPush = fetchesStarted
+            retryPush(after: pushBackoff.fail(using: &random), at: now)
+        case .unreachable, .cursorGone:
+            unknownPush = fetchesStarted
+            retryPush(after: pushBackoff.fail(using: &random), at: now)
+        }
+        if meta.link.lastError != failure.detail {
+            meta.link.lastError = failure.detail
+            isMetaUnsaved = true
+        }
+        failRequests(failure)
+    }
+
+    private mutating func shrink(after push: Push) {
+        pushBytesMax = max(Self.pushBytesMin, min(pushBytesMax, push.bytes) / 2)
+    }
+
+    /// Holds back a push that was too large. A transaction is never split: one that is too large
+    /// alone lets others pass, and is retried after a long time.
+    /// - Returns: A description of the problem.
+    private mutating func hold(_ push: Push, at now: ClockReading) -> String {
+        let bytes = push.bytes
+        tooLarge = TooLarge(
+            bytes: min(bytes, tooLarge?.bytes ?? .max),
+            retry: Retry(
+                at: now.uptime + Self.tooLargeRetryMilliseconds,
+                notBefore: now.uptime + Self.refusedRetryMilliseconds))
+        let key = push.transactions.first?.writes.first?.key.string ?? ""
+        return
+            "what was written with \"\(key)\", \(bytes) bytes, is more than the server, or a proxy "
+            + "before it, takes at once"
+    }
+
+    private mutating func retryPush(
+        after milliseconds: Int64, at now: ClockReading, isOrdered: Bool = false
+    ) {
+        let at = now.uptime + milliseconds
+        pushRetry = Retry(at: at, notBefore: isOrdered ? at : now.uptime)
+    }
+
+    /// Gives new stamps to writes that the server refused as too far in its future. It never
+    /// accepted them.
+    private mutating func restamp(
+        aheadOf serverMilliseconds: Int64, sentAt: ClockReading, at now: ClockReading
+    ) {
+        let measured = measureClock(serverMilliseconds, sentAt: sentAt, at: now)
+        post(Notice(.serverChange, measured))
+        let latest = serverMilliseconds + PushAdmission.clockAheadMax
+        let keys = waiting.filter {
+            entries[$0].map { $0.pending!.record.stamp.timestamp.milliseconds > latest } ?? false
+        }
+        clock = DeviceClock(correction: clock.correction)
+        for (key, entry) in entries.all {
+            observe(entry.confirmed, keys.contains(key) ? nil : entry.pending, at: now)
+        }
+        // Including records that the stream has not brought and whose author has written again
+        // meanwhile.
+        for acknowledged in acknowledgedWrites.values {
+            clock.observe(acknowledged.held.stamp.timestamp)
+        }
+        // A transaction gets one stamp, in the order in which it was written.
+        var stamps: [Stamp: HybridTimestamp] = [:]
+        let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp })
+        for stamp in old.sorted() { stamps[stamp] = clock.issue(at: now).timestamp }
+        post(Notice(.serverChange, stamp(keys, by: stamps)))
+    }
+}
+
+/// A transaction to be sent.
+private struct OutgoingTransaction {
+    private var writes: [Record] = []
+    private var had: [Key: Stamp] = [:]
+    private(set) var bytes = 0
+    /// The smallest timestamp of its writes, and of the writes they replaced that may have been
+    /// sent.
+    private(set) var oldest = HybridTimestamp(rawValue: .max)
+    private(set) var newest = HybridTimestamp.zero
+    private var first: Key?
+
+    mutating func add(_ write: PendingWrite, over confirmed: Record?) {
+        let record = write.record
+        writes.append(record)
+        bytes += record.pushBytes
+        oldest = min(oldest, record.stamp.timestamp)
+        newest = max(newest, record.stamp.timestamp)
+        first = first.map { min($0, record.key) } ?? record.key
+        guard let replaced = write.had else { return }
+        had[record.key] = replaced
+        if replaced.device == record.stamp.device, replaced != confirmed?.stamp.withoutDigest {
+            oldest = min(oldest, replaced.timestamp)
+        }
+    }
+
+    func isBefore(_ other: OutgoingTransaction) -> Bool {
+        guard oldest == other.oldest, let first, let second = other.first else {
+            return oldest < other.oldest
+        }
+        return first < second
+    }
+
+    /// Keys are unique here, because each comes from a different entry.
+    var transaction: Transaction? {
+        try? Transaction(writes.sorted { $0.key < $1.key }, had: had)
+    }
+}
+
+extension SyncEngine {
+    /// The transactions for the next push, oldest first.
+    ///
+    /// Everything in a push must be later than what was sent before, or a server that has dropped
+    /// tombstones since would take it for a repeat. So a push also includes transactions that
+    /// overlap in time, up to four times what the connection bears, because the overlap may never
+    /// end. It does not where even the minimum is still too much. A transaction that was too large
+    /// is sent alone.
+    func sendable() -> [Transaction] {
+        let ready = outgoing().sorted { $0.isBefore($1) }
+        let soft = min(meta.limits.pushBytesMax, pushBytesMax)
+        let factor = pushBytesMax > Self.pushBytesMin ? 4 : 1
+        let hard = min(meta.limits.pushBytesMax, soft > Int.max / factor ? Int.max : soft * factor)
+        let tooLargeBytes = tooLarge?.bytes ?? .max
+        var result: [Transaction] = []
+        var bytes = 0
+        var newest = HybridTimestamp.zero
+        for next in ready where next.bytes < tooLargeBytes {
+            bytes += next.bytes
+            let isApart = newest < next.oldest
+            if !result.isEmpty, bytes > (isApart ? soft : hard) { break }
+            newest = max(newest, next.newest)
+            if let transaction = next.transaction { result.append(transaction) }
+        }
+        guard result.isEmpty, tooLarge?.retry == nil else { return result }
+        return ready.first?.transaction.map { [$0] } ?? []
+    }
+
+    /// The transactions that are on disk with their final stamps.
+    private func outgoing() -> some Collection<OutgoingTransaction> {
+        var outgoing: [UInt64: OutgoingTransaction] = [:]
+        var held: Set<UInt64> = []
+        for key in waiting {
+            guard let entry = entries[key], let pending = entry.pending else { continue }
+            outgoing[pending.transaction, default: OutgoingTransaction()].add(
+                pending, over: entry.confirmed)
+            if pending.provisional != nil || !entries.isSaved(key) {
+                held.insert(pending.transaction)
+            }
+        }
+        for transaction in held { outgoing[transaction] = nil }
+        return outgoing.values
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension SyncEngine {
+    /// Writes of the app as one transaction: all or nothing, here and everywhere.
+    ///
+    /// An equal value or the removal of an absent key is not a change. But if anything in a
+    /// transaction changes, all of it is written. Otherwise an earlier transaction could win the
+    /// omitted keys, and neither would be seen as a whole.
+    ///
+    /// - Throws: ``LimitViolation`` if the transaction does not fit. Nothing has changed then, and
+    ///   a violation of the quota is also posted as a ``Notice``.
+    ///
+    /// - Parameter operations: Writes of other keys under a policy.
+    package mutating func write(
+        _ changes: [Key: Content], merging operations: [Key: MergeOperation] = [:],
+        at now: ClockReading
+    ) throws(LimitViolation) {
+        let operations = operations.merging(self.operations(for: changes)) { $1 }
+        let plain = changes.filter { operations[$0.key] == nil }
+        var all: [Change] = []
+        if plain.contains(where: { $0.value.value != self[$0.key] }) {
+            for (key, content) in plain { all += replacing(key, by: content) }
+        }
+        for (key, operation) in operations { all += merging(operation, into: key) }
+        try write(all, at: now)
+    }
+
+    /// Writes one key as a transaction of its own.
+    package mutating func write(
+        _ key: Key, _ content: Content, at now: ClockReading
+    ) throws(LimitViolation) {
+        guard entries.hasParts(key) || (!policies.isEmpty && policies[key] != nil) else {
+            return try write(CollectionOfOne(Change(key: key, content: content)), at: now)
+        }
+        try write([key: content], at: now)
+    }
+
+    /// A write without a policy replaces everything that its author saw.
+    private func replacing(_ key: Key, by content: Content) -> [Change] {
+        let removal = entries.hasParts(key) ? entries.mergeState(key).removal : [:]
+        return [Change(key: key, content: content)]
+            + removal.map { Change(key: key.part($0.key), content: $0.value) }
+    }
+
+    private mutating func merging(_ operation: MergeOperation, into key: Key) -> [Change] {
+        guard operation.fits else {
+            misfits.insert(key)
+            return replacing(key, by: operation.value.map(Content.value) ?? .deleted)
+        }
+        let changes = PartChanges(
+            operation, into: key, of: entries.mergeState(key), entries.resolver(of: key),
+            names: &partNames)
+        let parts = changes.parts.map { Change(key: key.part($0.key), content: $0.value) }
+        return parts + (changes.base.map { [Change(key: key, content: $0)] } ?? [])
+    }
+
+    private struct Change {
+        var key: Key
+        var content: Content
+    }
+
+    private mutating func write(
+        _ all: some Collection<Change>, at now: ClockReading
+    ) throws(LimitViolation) {
+        guard all.contains(where: { $0.content.value != entries.content($0.key) }) else { return }
+        let changes = Array(all)
+        let changed =
+            notifiesOwnWrites ? changes.filter { $0.content.value != entries.content($0.key) } : []
+        do throws(LimitViolation) {
+            try checkLimits(of: changes)
+        } catch {
+            if case .keyTooLong = error { throw error }
+            notices.postRefused(Set(changes.map(\.key.whole)))
+            throw error
+        }
+        let (timestamp, provisional) = clock.issue(at: now)
+        let transaction = transaction(for: changes)
+        let stamp = Stamp(
+            timestamp, device,
+            digest: ValueFingerprint.digest(of: changes.lazy.map { ($0.key, $0.content) }))
+        for change in changes {
+            if change.key.isPart, change.content == .deleted, entries.isNew(change.key) {
+                entries.update(change.key) { $0.dropPending() }
+                continue
+            }
+            let record = Record(key: change.key, content: change.content, stamp: stamp)
+            entries.write(
+                PendingWrite(
+                    record: record, transaction: transaction, provisional: provisional,
+                    had: entries.had(change.key)))
+        }
+        let merged = entries.refreshViews()
+        guard notifiesOwnWrites else { return }
+        let plain = changed.map(\.key).filter { !entries.hasParts($0) }
+        post(Notice(.ownWrite, merged.union(plain)))
+    }
+
+    private func checkLimits(of changes: [Change]) throws(LimitViolation) {
+        var after = usage
+        for change in changes {
+            try meta.limits.check(change.key, change.content)
+            after.replace(
+                entries.content(change.key), by: change.content.value, of: change.key)
+        }
+        try meta.limits.check(
+            from: usage, to: after, by: changes.lazy.map { (key: $0.key, content: $0.content) })
+    }
+
+    /// The transaction number for new writes.
+    ///
+    /// A write that replaces one of a waiting transaction joins it: the rest of that transaction
+    /// must neither become visible nor be refused without it.
+    private mutating func transaction(for changes: [Change]) -> UInt64 {
+        let replaced = Set(changes.compactMap { entries.transaction(of: $0.key) })
+        guard let first = replaced.min() else { return random.next() }
+        for other in replaced where other != first { join(other, into: first) }
+        return first
+    }
+
+    mutating func join(_ pairs: [(UInt64, UInt64)]) {
+        var names: [UInt64: UInt64] = [:]
+        for (one, other) in pairs {
+            var (one, other) = (one, other)
+            while let name = names[one] { one = name }
+            while let name = names[other] { other = name }
+            guard one != other else { continue }
+            names[max(one, other)] = min(one, other)
+            join(max(one, other), into: min(one, other))
+        }
+    }
+
+    private mutating func join(_ transaction: UInt64, into other: UInt64) {
+        for key in waiting where entries.transaction(of: key) == transaction {
+            entries.update(key) { $0.pending?.transaction = other }
+        }
+    }
+}
+
+extension SyncEngine {
+    /// Sets how writes of a key merge from now on. With nil the later one wins. Stored values stay.
+    ///
+    /// - Parameter resolver: The app's own rule, for ``MergePolicy/register``. The visible value
+    ///   changes at once, without a notification.
+    package mutating func setPolicy(
+        _ policy: MergePolicy?, resolver: Resolver? = nil, for key: Key
+    ) {
+        policies[key] = policy
+        entries.setResolver(policy == .register ? resolver : nil, for: key)
+    }
+
+    package func policy(of key: Key) -> MergePolicy? { policies[key] }
+
+    /// Returns and clears the keys that got a value which their policy cannot merge.
+    package mutating func takeMisfits() -> Set<Key> {
+        guard !misfits.isEmpty else { return [] }
+        defer { misfits = [] }
+        return misfits
+    }
+
+    /// Whether a run must continue under another name: either it has counted more often under the
+    /// key than its keeper knows, who then has an older copy, or its count was deleted.
+    package func hasCounted(moreThan count: ExternalCount, under key: Key) -> Bool {
+        let entry = entries[key.part(count.part)]
+        if case .deleted? = entry?.visible { return true }
+        let known = entry?.visible?.value.flatMap { Count($0) }
+        return known.map {
+            $0.times > count.times || $0.times == count.times && $0.value != count.content.value
+        } ?? false
+    }
+
+    /// The operations for writes of keys with a policy. The app's base is the value that it sees.
+    func operations(for changes: [Key: Content]) -> [Key: MergeOperation] {
+        guard !policies.isEmpty else { return [:] }
+        var operations: [Key: MergeOperation] = [:]
+        for (key, content) in changes {
+            guard let policy = policies[key] else { continue }
+            operations[key] = MergeOperation(policy, from: self[key], to: content.value)
+        }
+        return operations
+    }
+
+    /// Takes over the policies of the engine that this one replaces.
+    mutating func adoptPolicies(of other: SyncEngine) {
+        for (key, policy) in other.policies {
+            setPolicy(policy, resolver: other.entries.resolver(of: key), for: key)
+        }
+    }
+}

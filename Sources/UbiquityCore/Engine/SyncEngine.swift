@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The sync rules of a device: takes writes of the app and news of disk and server, and decides
+/// what to do.
+///
+/// A value without a clock, a disk or a network. Report what happened with ``handle(_:at:)`` and
+/// ``write(_:at:)``, then ask ``nextEffect(at:)`` for actions until it returns nil. Effects are
+/// derived from the state at the moment of asking, so a hundred writes are one save and one push.
+/// At most one save, one push, one pull and one stream are under way. A write is pushed only when
+/// it is on disk, with the stamp that is on disk: after a crash a device must not send it again
+/// with another one.
+///
+/// One process of a device *leads*: it holds the connection. The others *follow*: they write to the
+/// disk, and read from it what the leader received. Both use this engine.
+package struct SyncEngine: Sendable {
+    // The parts of the state, each with the file that changes it.
+
+    /// All keys, with what waits for the server and what is not on disk yet.
+    var entries: EntryTable
+
+    // Disk: SyncEngine+Disk.swift
+    package internal(set) var diskVersion: Int64
+    var isMetaUnsaved = false
+    var refusedUnsaved: [RefusedWrite] = []
+    var saveInFlight: SaveInFlight?
+    /// The reason the disk refused the last save, until one succeeds.
+    package internal(set) var diskFailure: String?
+    var saveRetryAt: Int64?
+
+    // Time
+    var clock: DeviceClock
+    var random: RandomSource
+    // Policies: SyncEngine+Writing.swift
+    var policies: [Key: MergePolicy] = [:]
+    /// Names for the parts that this run writes.
+    var partNames: PartNames
+    var misfits: Set<Key> = []
+
+    // Link: SyncEngine+Link.swift
+    package internal(set) var meta: StoredMeta
+    package internal(set) var device = DeviceID.unassigned
+    package internal(set) var isSignedIn = false
+    package internal(set) var isLeading = false
+    var link = Link.idle
+    var streamsOpened = 0
+    /// A stream to close.
+    var hangUp: Int?
+    var backoff = Backoff()
+    /// The number of attempts since a stream was last live.
+    var streamsFailed = 0
+    /// When the newest stream was requested, when its first byte arrived, and when it last gave a
+    /// heartbeat, by the uptime.
+    var streamSentAt: ClockReading?
+    var streamHeardAt: ClockReading?
+    var streamHeartbeatAt: Int64 = 0
+    /// The reason the next stream or poll downloads the whole store.
+    var snapshotReason: SnapshotReason?
+    // Polling: SyncEngine+Polling.swift
+    var polling: Polling?
+    var pullInFlight: PullInFlight?
+    var streamLag: StreamLag?
+    /// When the server last sent its configuration to this process, by the uptime; nil means never.
+    var configuredAt: Int64?
+    /// Polls have overtaken the stream that is being opened.
+    var isStreamStale = false
+    /// The horizon up to which tombstones were last dropped.
+    var horizon = HybridTimestamp.zero
+
+    // Pushing: SyncEngine+Pushing.swift and SyncEngine+Acknowledging.swift
+    var pushInFlight: PushInFlight?
+    var pushesSent = 0
+    /// The last fetch begun before a push failed without an answer. The server may have accepted
+    /// that push, so what replaces its writes here must not get an earlier timestamp before a later
+    /// fetch has told.
+    var unknownPush: Int?
+    var acknowledgedWrites: [Key: AcknowledgedWrite] = [:]
+    /// The cursors that the stream has reached since a request was sent.
+    var passedCursors: Set<Cursor> = []
+    var pushBackoff = Backoff()
+    var pushRetry: Retry?
+    /// The size of a push that the connection bears.
+    var pushBytesMax = Int.max
+    var tooLarge: TooLarge?
+    var bucket: TokenBucket
+
+    // Requests for a round trip: SyncEngine+Requests.swift
+    var requests: [SyncRequest] = []
+    var requestsMade = 0
+    var fetchesStarted = 0
+    var fetchesFinished = 0
+    var finished: [(id: Int, failure: LinkFailure?)] = []
+    /// Used as follower.
+    var leaderMonitor = LeaderMonitor()
+    var asksAgain = false
+
+    package internal(set) var notices: NoticeQueue
+    /// Whether the app's own writes are posted as well.
+    package var notifiesOwnWrites = false
+    package let settings: Settings
+
+    package struct Settings: Hashable, Sendable {
+        package var firstSync = FirstSyncPolicy.serverWins
+        /// The limit for keys until a server has announced one.
+        package var key = StoreLimits().key
+
+        package init() {}
+    }
+
+    /// - Parameters:
+    ///   - seed: A number that no other process of this device has.
+    package init(
+        disk: DiskChanges, settings: Settings = Settings(), seed: UInt64, at now: ClockReading
+    ) {
+        self.settings = settings
+        diskVersion = disk.version
+        meta = Self.meta(disk.meta, settings)
+        clock = DeviceClock(correction: disk.meta.correction)
+        random = RandomSource(seed: seed)
+        var names = RandomSource(seed: ~seed)
+        partNames = PartNames(run: names.next())
+        bucket = TokenBucket(disk.meta.allowance, now: now.uptime)
+        notices = NoticeQueue(now: now.uptime)
+        entries = EntryTable(disk: disk.entries)
+        for stored in disk.entries { observe(stored.confirmed, stored.pending, at: now) }
+    }
+
+    /// Observes the stamps, so that later writes get later ones.
+    mutating func observe(
+        _ confirmed: Record?, _ pending: PendingWrite?, at now: ClockReading
+    ) {
+        if let confirmed { clock.observe(confirmed.stamp.timestamp) }
+        if let pending {
+            // An author who overwrites a write has seen everything that its author had seen.
+            if let stamp = pending.provisional { clock.observe(stamp.seen) }
+            // A clock that knows its error must not follow a stamp of one that did not.
+            clock.observe(
+                clock.time(of: pending, at: now), isFinal: pending.provisional == nil)
+        }
+    }
+
+    /// The server's settings, or the defaults until there are any.
+    static func meta(_ disk: StoredMeta, _ settings: Settings) -> StoredMeta {
+        var meta = disk
+        meta.limits = disk.limits.believed
+        if disk.cursor == nil { meta.limits.key = settings.key }
+        return meta
+    }
+
+    /// The value that the app sees. O(1).
+    package subscript(key: Key) -> PropertyListValue? { entries.value(key) }
+
+    /// The same without a copy: `mutating` passes the engine in place, so that an app's read does
+    /// not wait for a copy of its 700 bytes.
+    package mutating func value(_ key: Key) -> PropertyListValue? { entries.value(key) }
+
+    /// All values that the app sees. O(*n*).
+    package var values: [Key: PropertyListValue] { entries.values }
+
+    /// The value of each record that is not deleted, parts of keys by their own keys.
+    package var contents: [Key: PropertyListValue] { entries.contents }
+
+    package var usage: Usage { entries.usage }
+
+    /// The keys with a write that waits for the server.
+    var waiting: Set<Key> { entries.waiting }
+
+    /// Queues a notice. Notices that are not posted yet are combined.
+    mutating func post(_ notice: Notice) {
+        var notice = notice
+        if notice.keys.contains(where: \.isPart) { notice.keys = Set(notice.keys.map(\.whole)) }
+        if notice.keys.isEmpty, notice.reason != .accountChange { return }
+        notices.post(notice)
+    }
+}
+
+/// The treatment of a device's own values when it first meets the account's.
+package enum FirstSyncPolicy: String, Hashable, Sendable {
+    /// The server's value wins: a fresh install overwrites nothing.
+    case serverWins
+    /// The later write wins, as at any other time.
+    case timestamps
+}
+
+/// The state of the sync at one moment.
+package struct EngineStatus: Hashable, Sendable {
+    package var account: String?
+    package var isSignedIn: Bool
+    package var isLeading: Bool
+    /// Another process holds the connection and does not respond.
+    package var isHeldUp: Bool
+    package var link: LinkStatus
+    /// The keys with a write that waits for the server.
+    package var pendingKeys: Set<Key>
+    package var usage: Usage
+    package var limits: StoreLimits
+    package var hasCompletedFirstSync: Bool
+    /// The reason the disk refused the last save; nil if it did not.
+    package var diskFailure: String?
+}
+
+extension SyncEngine {
+    /// The keys of which the app sees a write of this device that is not confirmed by the server.
+    /// Parts of a key are listed by their own keys.
+    package var ownRecords: Set<Key> {
+        Set(entries.all.lazy.filter { $0.entry.pending != nil }.map(\.key))
+    }
+
+    /// The records that wait for the server.
+    package var waitingRecords: Set<Key> { waiting }
+
+    package var status: EngineStatus {
+        EngineStatus(
+            account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading,
+            isHeldUp: leaderMonitor.isSilent && isSignedIn && diskFailure == nil, link: linkStatus,
+            pendingKeys: Set(waiting.map(\.whole)), usage: usage, limits: meta.limits,
+            hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)
+    }
+
+    private var linkStatus: LinkStatus {
+        var link = meta.link
+        if !isSignedIn {
+            link.state = .signedOut
+            link.nextRetry = nil
+        }
+        return link
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Identifies a device within its account: 64 bits that the server draws when the device signs in.
+///
+/// Its text is 16 hexadecimal digits. ``unassigned`` is the author of writes made before a sign-in.
+package struct DeviceID: Hashable, Comparable, Sendable {
+    package let rawValue: UInt64
+
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// Fails unless the text is 16 hexadecimal digits.
+    package init?(_ text: String) {
+        guard text.utf8.count == 16, text.utf8.allSatisfy({ UInt8.isHexadecimalDigit($0) }),
+            let value = UInt64(text, radix: 16)
+        else { return nil }
+        rawValue = value
+    }
+
+    package static let unassigned = DeviceID(rawValue: 0)
+
+    package static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
+}
+
+extension DeviceID: CustomStringConvertible {
+    package var description: String { Self.hexadecimal(rawValue) }
+
+    static func hexadecimal(_ value: UInt64) -> String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}
+
+extension UInt8 {
+    fileprivate static func isHexadecimalDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
+        default: false
+        }
+    }
+}
+
+/// Names a store within an account, such as `TEAMID.com.example.app`.
+///
+/// 1 to 255 ASCII letters, digits, points, hyphens and underscores, beginning with a letter or
+/// digit. It is used in addresses and file names.
+package struct StoreIdentifier: Hashable, Sendable, CustomStringConvertible {
+    package let string: String
+
+    /// - Throws: ``StoreIdentifierError`` for any other string.
+    package init(_ string: String) throws(StoreIdentifierError) {
+        let bytes = string.utf8
+        guard (1...255).contains(bytes.count), let first = bytes.first,
+            Self.isAlphanumeric(first),
+            bytes.allSatisfy({ Self.isAlphanumeric($0) || ".-_".utf8.contains($0) })
+        else { throw StoreIdentifierError() }
+        self.string = string
+    }
+
+    package var description: String { string }
+
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "A")...UInt8(ascii: "Z"):
+            true
+        default: false
+        }
+    }
+}
+
+package struct StoreIdentifierError: Error, Equatable, Sendable, CustomStringConvertible {
+    package var description: String {
+        "a store identifier has 1 to 255 letters, digits, points, hyphens and underscores, and "
+            + "begins with a letter or digit"
+    }
+}

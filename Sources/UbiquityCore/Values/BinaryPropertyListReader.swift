@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Reads the binary format of a property list, described at ``BinaryPropertyList``.
+///
+/// Objects refer to others by number, and several may refer to one. Values cannot share, so 200
+/// bytes can expand to a million million parts. The expanded size is therefore counted and limited;
+/// no honest list comes near the limit. A list that contains itself ends at the maximum depth.
+struct BinaryPropertyListReader {
+    private let bytes: [UInt8]
+    private let offsetBytes: Int
+    private let referenceBytes: Int
+    private let count: Int
+    private let rootNumber: Int
+    private let table: Int
+    /// The remaining size in bytes, with ``partBytes`` for each part.
+    private var budget = budgetMax
+    private let depthMax: Int
+    private let unsupported: ((ExactString, UnsupportedValue) -> Void)?
+
+    private static let partBytes = 64
+    /// Far more than a store can hold.
+    private static let budgetMax = 96 << 20
+
+    init(
+        _ bytes: [UInt8], depthMax: Int,
+        unsupported: ((ExactString, UnsupportedValue) -> Void)?
+    ) throws(PropertyListError) {
+        guard bytes.starts(with: BinaryPropertyList.magic),
+            bytes.count > BinaryPropertyList.trailerBytes
+        else { throw .broken }
+        self.bytes = bytes
+        self.depthMax = depthMax
+        self.unsupported = unsupported
+        let trailer = bytes.count - BinaryPropertyList.trailerBytes
+        offsetBytes = Int(bytes[trailer + 6])
+        referenceBytes = Int(bytes[trailer + 7])
+        count = try Self.number(bytes[(trailer + 8)..<(trailer + 16)])
+        rootNumber = try Self.number(bytes[(trailer + 16)..<(trailer + 24)])
+        table = try Self.number(bytes[(trailer + 24)..<(trailer + 32)])
+    }
+
+    mutating func root() throws(PropertyListError) -> PropertyListValue {
+        try value(rootNumber, depth: 1)
+    }
+
+    private mutating func value(
+        _ object: Int, depth: Int
+    ) throws(PropertyListError) -> PropertyListValue {
+        guard depth <= depthMax else { throw .unsupported(.tooDeep) }
+        let start = try offset(of: object)
+        let marker = try byte(start)
+        switch marker >> 4 {
+        case 0x0 where marker == 0x08 || marker == 0x09:
+            try spend(0)
+            return .boolean(marker == 0x09)
+        case 0x1: return try integer(at: start)
+        case 0x2: return .real(try real(at: start))
+        case 0x3 where marker == 0x33: return .date(try real(at: start))
+        case 0x4: return .data(Array(try content(at: start, unit: 1)))
+        case 0x5, 0x6: return .string(try string(at: start))
+        case 0x8: throw .unsupported(.archiveReference)
+        case 0xA: return .array(try elements(at: start, depth: depth))
+        case 0xB, 0xC: throw .unsupported(UnsupportedValue("a set is no property-list value"))
+        case 0xD: return .dictionary(try entries(at: start, depth: depth))
+        default: throw .unsupported(.otherType)
+        }
+    }
+
+    private mutating func elements(
+        at start: Int, depth: Int
+    ) throws(PropertyListError) -> [PropertyListValue] {
+        let references = try references(at: start, times: 1)
+        var values: [PropertyListValue] = []
+        for reference in references {
+            do throws(PropertyListError) {
+                values.append(try value(reference, depth: depth + 1))
+            } catch { throw error.within { $0.within(index: values.count) } }
+        }
+        return values
+    }
+
+    private mutating func entries(
+        at start: Int, depth: Int
+    ) throws(PropertyListError) -> [ExactString: PropertyListValue] {
+        let references = try references(at: start, times: 2)
+        let count = references.count / 2
+        var entries: [ExactString: PropertyListValue] = [:]
+        for index in 0..<count {
+            let key = ExactString(try string(at: offset(of: references[index])))
+            do throws(PropertyListError) {
+                let value = try value(references[count + index], depth: depth + 1)
+                guard entries.updateValue(value, forKey: key) == nil else { throw .broken }
+            } catch {
+                guard depth == 1, let unsupported, case .unsupported(let value) = error else {
+                    throw error.within { $0.within(key: key.string) }
+                }
+                unsupported(key, value)
+            }
+        }
+        return entries
+    }
+
+    private mutating func references(
+        at start: Int, times: Int
+    ) throws(PropertyListError) -> [Int] {
+        let (count, first) = try counted(at: start)
+        try spend(count * times * referenceBytes)
+        // Each element is a part, and takes eight bytes in the list.
+        guard count * times <= budget / Self.partBytes else { throw .tooLarge }
+        var references: [Int] = []
+        for index in 0..<(count * times) {
+            references.append(try number(first + index * referenceBytes, referenceBytes))
+        }
+        return references
+    }
+
+    private mutating func string(at start: Int) throws(PropertyListError) -> String {
+        switch try byte(start) >> 4 {
+        case 0x5: return String(decoding: try content(at: start, unit: 1), as: UTF8.self)
+        case 0x6:
+            let bytes = Array(try content(at: start, unit: 2))
+            let units = stride(from: 0, to: bytes.count, by: 2).map {
+                UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1])
+            }
+            return String(decoding: units, as: UTF16.self)
+        default: throw .unsupported(.otherType)
+        }
+    }
+
+    private mutating func integer(
+        at start: Int
+    ) throws(PropertyListError) -> PropertyListValue {
+        try spend(0)
+        let size = 1 << Int(try byte(start) & 0xF)
+        guard size <= 16 else { throw .broken }
+        let bytes = try slice(start + 1, size)
+        let low = bytes.suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        guard size >= 8 else { return .integer(Int64(low)) }
+        let high = bytes.dropLast(8)
+        if high.isEmpty || high.allSatisfy({ $0 == 0xFF }) {
+            return .integer(Int64(bitPattern: low))
+        }
+        guard high.allSatisfy({ $0 == 0 }) else { throw .unsupported(.otherType) }
+        return PropertyListValue(unsigned: low)
+    }
+
+    private mutating func real(at start: Int) throws(PropertyListError) -> Double {
+        try spend(0)
+        switch try byte(start) & 0xF {
+        case 2:
+            let bits = try slice(start + 1, 4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+            return PropertyListValue.canonical(Double(Float(bitPattern: bits)))
+        case 3:
+            let bits = try slice(start + 1, 8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            return PropertyListValue.canonical(Double(bitPattern: bits))
+        default: throw .broken
+        }
+    }
+
+    private mutating func content(
+        at start: Int, unit: Int
+    ) throws(PropertyListError) -> ArraySlice<UInt8> {
+        let (count, first) = try counted(at: start)
+        try spend(count * unit)
+        return try slice(first, count * unit)
+    }
+
+    /// The number of an object's elements and where they begin. The lower half of its first byte is
+    /// the number, or 15 if an integer with the number follows.
+    private func counted(at start: Int) throws(PropertyListError) -> (count: Int, first: Int) {
+        let low = Int(try byte(start) & 0xF)
+        guard low == 0xF else { return (low, start + 1) }
+        let type = try byte(start + 1)
+        guard type >> 4 == 1, type & 0xF <= 3 else { throw .broken }
+        let size = 1 << Int(type & 0xF)
+        let count = try number(start + 2, size)
+        // Each element takes at least a byte.
+        guard count <= bytes.count else { throw .broken }
+        return (count, start + 2 + size)
+    }
+
+    private func offset(of object: Int) throws(PropertyListError) -> Int {
+        guard object < count, object < bytes.count else { throw .broken }
+        return try number(table + object * offsetBytes, offsetBytes)
+    }
+
+    private func byte(_ offset: Int) throws(PropertyListError) -> UInt8 {
+        guard bytes.indices.contains(offset) else { throw .broken }
+        return bytes[offset]
+    }
+
+    private func slice(
+        _ offset: Int, _ size: Int
+    ) throws(PropertyListError) -> ArraySlice<UInt8> {
+        guard offset >= 0, size >= 0, offset <= bytes.count - size else { throw .broken }
+        return bytes[offset..<(offset + size)]
+    }
+
+    private func number(_ offset: Int, _ size: Int) throws(PropertyListError) -> Int {
+        guard size > 0 else { throw .broken }
+        return try Self.number(try slice(offset, size))
+    }
+
+    /// No offset in a file needs more than six bytes.
+    private static func number(_ bytes: ArraySlice<UInt8>) throws(PropertyListError) -> Int {
+        let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        guard number < 1 << 48 else { throw .broken }
+        return Int(number)
+    }
+
+    private mutating func spend(_ payload: Int) throws(PropertyListError) {
+        budget -= Self.partBytes + payload
+        guard budget >= 0 else { throw .tooLarge }
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The reason a value cannot be stored: a leaf or a container in it is not a property list.
+package struct UnsupportedValue: Error, Hashable, Sendable {
+    /// The problem, such as "a URL is no property-list value".
+    package var reason: String
+    /// The place in the value, such as `[3].url`; empty for the value itself.
+    package var path: String
+
+    package init(_ reason: String, path: String = "") {
+        self.reason = reason
+        self.path = path
+    }
+
+    /// Longer places in nested values lose their beginning.
+    private static let pathBytesMax = 8_192
+
+    package func within(index: Int) -> Self { within("[\(index)]") }
+
+    package func within(key: String) -> Self { within(".\(key)") }
+
+    private func within(_ place: String) -> Self {
+        guard place.utf8.count + path.utf8.count <= Self.pathBytesMax else { return self }
+        return UnsupportedValue(reason, path: place + path)
+    }
+
+    package static let tooDeep = UnsupportedValue(PropertyListValue.depthRule)
+
+    package static func isNil() -> Self { UnsupportedValue("nil is no property-list value") }
+
+    package static func type(of value: Any) -> Self {
+        let name = "\(Swift.type(of: value))"
+        // Foundation's private name for it means nothing to people.
+        if name.contains("KeyedArchiverUID") { return .archiveReference }
+        return UnsupportedValue("a \(name) is no property-list value")
+    }
+
+    static let archiveReference = UnsupportedValue(
+        "a reference of a keyed archive is no property-list value")
+
+    static let otherType = UnsupportedValue("it has something that no store holds")
+
+    package static func key(_ key: Any) -> Self {
+        UnsupportedValue("the keys of a dictionary must be strings, not \(Swift.type(of: key))")
+    }
+
+    /// The same as ``description``, with the key before the path: `bookmarks[3].url: a URL is no
+    /// property-list value`.
+    package func description(forKey key: String) -> String { "\(key)\(path): \(reason)" }
+}
+
+extension UnsupportedValue: CustomStringConvertible {
+    package var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import UbiquityCore
+
+/// The setup of a run, drawn from its seed: people, limits and faults.
+///
+/// A run with all faults at once hardly ever makes progress, and finds less than one with a few
+/// frequent faults. So each fault is in about half of the runs.
+package struct Scenario: Sendable {
+    package var accounts = 1
+    package var devices = 2
+    package var stores = 1
+    /// The maximum of processes on one device.
+    package var processes = 1
+    package var keys = 6
+    /// Keys that are always written together, so that a torn transaction is detected.
+    package var groups = 1
+    package var groupSize = 3
+    /// Adds one key with each of these policies.
+    package var policies: [MergePolicy] = []
+    package var firstSync = FirstSyncPolicy.serverWins
+    package var limits = StoreLimits()
+    package var allowance = Allowance(burst: 20, perSecond: 5)
+    /// The average time between two actions of a process, in milliseconds.
+    package var workInterval: Int64 = 2_000
+    /// The average time between two faults, in milliseconds.
+    package var faultInterval: Int64 = 10_000
+    /// The maximum latency of one direction, in milliseconds.
+    package var delayMax: Int64 = 200
+    /// The same from a device to the server; nil for the same as back.
+    package var delayThereMax: Int64?
+    /// The lines of the devices, in rotation.
+    package var qualities: [LineQuality] = []
+    /// The maximum of streams for an account.
+    package var streamsMax = Int.max
+    /// The number of a counter's parts that the server lists before it folds some.
+    package var partsMax = 60
+    /// The number of folded increments that the server keeps; nil for the default, which is hardly
+    /// ever reached.
+    package var foldedMax: Int?
+    /// The server's timeout for a request, in milliseconds.
+    package var requestMillisecondsMax: Int64 = 120_000
+    /// The maximum time of a disk flush, in milliseconds.
+    package var flushMax: Int64 = 20
+    /// The maximum error of a device's wall clock, in hours.
+    package var skewHoursMax = 0
+    package var faults: Set<Fault> = []
+
+    /// The fastest and simplest scenario, for tests of the simulator itself.
+    package init() {}
+
+    /// - Parameters:
+    ///   - merging: The source for the policies. It is separate so that their presence changes
+    ///     nothing else.
+    ///   - lines: The source for the qualities of lines, separate likewise.
+    ///   - folding: The source for the folding of counters, separate likewise.
+    init(_ chance: Chance, merging: Chance?, lines: Chance, folding: Chance) {
+        if let merging, merging.perMille(400) {
+            policies = MergePolicy.allCases.filter { _ in merging.coin() }
+        }
+        partsMax = folding.pick([60, 0, 1, 2, 4, 8])
+        foldedMax = folding.pick([nil, nil, nil, 4, 12])
+        accounts = chance.pick([1, 1, 2, 3])
+        devices = chance.pick([1, 2, 2, 3, 3, 4, 5, 8])
+        stores = chance.pick([1, 1, 1, 2])
+        processes = chance.pick([1, 1, 2, 3])
+        keys = chance.pick([1, 3, 6, 12])
+        groups = chance.pick([0, 1, 1, 2])
+        groupSize = chance.pick([2, 3, 5])
+        firstSync = chance.pick([.serverWins, .timestamps])
+        limits.storeBytesMax = chance.pick([300, 1_000, 4_000])
+        limits.keysMax = chance.pick([6, 12, 1_024])
+        limits.valueBytesMax = chance.pick([100, 1_000])
+        limits.key = .utf8Bytes(16)
+        // So small that many pushes must be split.
+        limits.pushBytesMax = chance.pick([600, 8 << 20])
+        allowance = Allowance(
+            burst: chance.pick([2, 10, 100]), perSecond: chance.pick([0.5, 5, 50]))
+        workInterval = chance.pick([20, 300, 3_000, 60_000])
+        faultInterval = chance.pick([500, 5_000, 60_000, 3_600_000])
+        delayMax = chance.pick([2, 100, 3_000])
+        flushMax = chance.pick([1, 20, 500])
+        skewHoursMax = chance.pick([0, 1, 30])
+        // One run in ten has no faults: its failures have other causes.
+        if chance.perMille(900) {
+            faults = Set(Fault.allCases.filter { !Fault.rare.contains($0) && chance.coin() })
+            // From the other source, so that runs without these faults do not change.
+            if let merging { faults.formUnion(Fault.rare.filter { _ in merging.perMille(250) }) }
+        }
+        // A run of an app that is resumed twice uses its names twice: see RELIABILITY.md.
+        if faults.contains(.snapshot) { policies.removeAll { !$0.survivesSnapshots } }
+        if lines.perMille(300) { drawLines(lines) }
+    }
+
+    private mutating func drawLines(_ chance: Chance) {
+        if chance.coin() { delayThereMax = chance.pick([0, 20, 2_000]) }
+        if chance.perMille(300) { streamsMax = chance.int(1...3) }
+        let isSlow = chance.perMille(400)
+        qualities = (0..<3).map { _ in
+            LineQuality(
+                isBuffering: chance.perMille(isSlow ? 600 : 300),
+                bytesPerSecond: isSlow && chance.coin() ? chance.pick([35, 35, 60, 400]) : nil)
+        }
+        guard slowest != nil else { return }
+        // A transaction that cannot be split must get through.
+        requestMillisecondsMax = 25_000
+        (groups, policies, limits.valueBytesMax) = (0, [], 100)
+        // And a push must take long.
+        keys = 12
+    }
+
+    func delayMax(_ direction: Direction) -> Int64 {
+        direction == .there ? delayThereMax ?? delayMax : delayMax
+    }
+
+    /// Whether a device may have to manage without a stream.
+    var polls: Bool { streamsMax < .max || qualities.contains(where: \.isBuffering) }
+
+    /// The slowest line in bytes per second; nil if none is slow.
+    var slowest: Int? { qualities.compactMap(\.bytesPerSecond).min() }
+
+    /// The time to transfer a whole store, in milliseconds.
+    private var transferMax: Int64 {
+        let bytes = limits.storeBytesMax + 70 * min(limits.keysMax, keys + groups * groupSize) + 200
+        return slowest.map { Int64(bytes) * 1_000 / Int64($0) } ?? 0
+    }
+
+    /// How much the times of two writes may be out of order even if no clock is set, in
+    /// milliseconds. A device takes the middle between sending and receiving for the server's
+    /// time, which is wrong by half of the difference between the two latencies.
+    var timeTolerance: Int64 {
+        let late: Int64 = faults.contains(.slowAnswer) ? 20_000 : 0
+        // A commit waits for the one before.
+        let slow: Int64 = faults.contains(.serverSlow) ? 4_000 : 0
+        // If a request arrives twice, the second answer may be the one that arrives in time.
+        let again: Int64 =
+            !faults.contains(.duplicate) ? 0 : faults.contains(.answerLost) ? 30_000 : late
+        let there = delayMax(.there) + transferMax + 2 * flushMax + slow + again
+        let back = delayMax(.back) + transferMax + late
+        return (there + back) / 2 + 100
+    }
+
+    /// Whether a write that was once on the server keeps its stamp.
+    ///
+    /// A write that the server finds in its future gets a new stamp, because nobody has accepted
+    /// it. If the server's clock is set back, somebody may have: the server itself, before it was
+    /// restored from an older copy.
+    var keepsStamps: Bool {
+        !faults.contains(.serverRestore)
+            || faults.isDisjoint(with: [.serverClockJump, .serverClockWeeks])
+    }
+
+    var plainKeys: [Key] { (0..<keys).map { Self.key("k\($0)") } }
+
+    var groupedKeys: [[Key]] {
+        (0..<groups).map { group in (0..<groupSize).map { Self.key("g\(group).\($0)") } }
+    }
+
+    var mergedKeys: [Key: MergePolicy] {
+        Dictionary(
+            uniqueKeysWithValues: policies.map { (Self.key("p.\($0.rawValue)"), $0) })
+    }
+
+    private static func key(_ name: String) -> Key {
+        guard let key = try? Key(name) else { preconditionFailure("A name of a key is empty.") }
+        return key
+    }
+}
+
+extension MergePolicy {
+    /// Whether it is harmless that two processes give new parts the same names.
+    fileprivate var survivesSnapshots: Bool { [.maximum, .minimum, .dictionary].contains(self) }
+}
+
+extension Scenario: CustomStringConvertible {
+    package var description: String {
+        """
+        \(accounts) accounts, \(devices) devices with \(processes) processes, \(stores) stores, \
+        \(keys) keys and \(groups) groups of \(groupSize), \
+        policies \(policies.map { "\($0)" }.joined(separator: " ")), \(partsMax) parts of a counter, \
+        \(foldedMax.map { "\($0)" } ?? "all") remembered that are folded, first sync \(firstSync.rawValue), \
+        at most \(limits.keysMax) keys and \(limits.storeBytesMax) bytes, \
+        \(allowance.burst) pushes at once and \(allowance.perSecond) a second, \
+        work every \(workInterval) ms, faults every \(faultInterval) ms, \
+        delays up to \(delayMax) ms, flushes up to \(flushMax) ms, clocks up to \(skewHoursMax) h wrong; \
+        delays there up to \(delayThereMax.map { "\($0)" } ?? "the same"), \
+        streams \(streamsMax == .max ? "without limit" : "\(streamsMax)"), \
+        lines \(qualities.map { "\($0.isBuffering ? "buffering " : "")\($0.bytesPerSecond ?? 0)" }), \
+        faults of \(faults.map(\.rawValue).sorted().joined(separator: ", "))
+        """
+    }
+}
