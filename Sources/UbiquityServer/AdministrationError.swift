@@ -23,9 +23,7 @@ package enum AdministrationError: Error, Hashable, Sendable {
 extension AdministrationError: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .nameInvalid:
-            "an account's name has 1 to \(AccountName.bytesMax) bytes, no control characters, "
-                + "and no blanks at its ends"
+        case .nameInvalid: AccountName.rule
         case .accountExists(let name):
             "the account \"\(name)\" exists; ask for a further code to sign in a device"
         case .noSuchAccount(let name): "there is no account \"\(name)\""

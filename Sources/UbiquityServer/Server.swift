@@ -75,7 +75,8 @@ struct Server: Sendable {
             exports: ExportRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate, settings: settings),
             health: HealthRoutes(readiness: readiness), edge: edge,
-            requests: RateLimiter(settings.requestAllowance, clock: settings.clock))
+            requests: RateLimiter(
+                .requestsPerAddress, settings.requestAllowance, clock: settings.clock))
         housekeeping = Housekeeping(
             storage: storage, writer: writer, hub: hub, authenticator: authenticator,
             apps: apps, lastSeen: lastSeen, failures: failures, commits: commits,

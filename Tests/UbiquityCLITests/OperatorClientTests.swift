@@ -30,17 +30,21 @@ struct OperatorClientTests {
             var list = WireAccountList()
             list.accounts = numbers.map { number in
                 var account = WireAccount()
-                account.name = "n\(number)"
+                account.name = "n\(10_000 + number)"
                 return account
             }
             return WireFormat.protobuf.encode(list)
         }
-        let (first, second) = (page(0..<1_000), page(1_000..<1_003))
+        let pages = [
+            "": page(0..<1_000), "?after=n10999": page(1_000..<1_003), "?after=n11002": page(0..<0),
+        ]
         let server = try await StubServer { request in
-            .init(body: request.uri.contains("after=") ? second : first)
+            .init(body: pages[String(request.uri.dropFirst("/v1/accounts".count))] ?? [])
         }
         let accounts = try await OperatorClient(server: server.address, credential: "op").accounts()
-        #expect(accounts.map(\.name) == (0..<1_003).map { "n\($0)" })
-        #expect(server.requests.map(\.uri) == ["/v1/accounts", "/v1/accounts?after=n999"])
+        #expect(accounts.map(\.name) == (10_000..<11_003).map { "n\($0)" })
+        #expect(
+            server.requests.map(\.uri)
+                == ["", "?after=n10999", "?after=n11002"].map { "/v1/accounts\($0)" })
     }
 }

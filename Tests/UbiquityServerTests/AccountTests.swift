@@ -45,7 +45,10 @@ struct AccountTests {
     }
 
     @Test func `sign-in attempts are throttled`() async throws {
-        try await withServer({ $0.signInAllowance = .init(burst: 2, perSecond: 0.5) }) { server in
+        try await withServer({
+            $0.signInAllowance = .init(burst: 2, perSecond: 0.5)
+            $0.clock = TestClock().clock
+        }) { server in
             _ = try await server.signIn(code: "2222-2222-2222")
             _ = try await server.signIn(code: "2222-2222-2222")
             let third = try await server.signIn(code: "2222-2222-2222")

@@ -7,6 +7,7 @@ internal import Logging
 internal import Synchronization
 internal import Testing
 internal import UbiquityCore
+internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
@@ -109,7 +110,7 @@ struct CommitQueueTests {
 
     @Test func `a problem says what the client is to do`() {
         let full = Problem(StorageError.full)
-        #expect(full.status.code == 507 && full.code == "storage-full")
+        #expect(full.status.code == 507 && full.code == .storageFull)
         let failed = Problem(StorageError.failed("secret"))
         #expect(failed.status.code == 503 && failed.retryAfterSeconds == 1)
         #expect(!failed.detail.contains("secret"))

@@ -24,17 +24,31 @@ extension LinkFailure {
     private static func kind(
         of status: UInt, _ headers: HTTPHeaders, _ problem: WireProblem
     ) -> Kind {
-        switch status {
-        case 401: .unauthorized
-        case 409 where problem.code == "clock-ahead" && problem.serverMilliseconds > 0:
+        switch ProblemCode(rawValue: problem.code) {
+        case .clockAhead where problem.serverMilliseconds > 0:
             .clockAhead(
                 serverMilliseconds: Int64(wireMilliseconds: problem.serverMilliseconds))
-        case 413 where problem.code != "too-many": .tooLarge
-        case 400, 403, 404, 409, 413, 415, 422: .refused
-        case 408, 504: .timedOut
-        case 410: .cursorGone(isOtherHistory: problem.code == "cursor-other-history")
-        case 429 where problem.code == "too-many-streams":
+        case .tooMany: .refused
+        case .cursorOtherHistory: .cursorGone(isOtherHistory: true)
+        case .tooManyStreams:
             .tooManyStreams(retryAfterMilliseconds: retryAfter(headers) ?? 30_000)
+        // The status says enough, and an intermediary's answer has no code.
+        case .malformed, .credentialMissing, .credentialInvalid, .credentialExpired, .codeInvalid,
+            .tokenInvalid, .tokenExpired, .tokenNotTaken, .notYours, .appNotRegistered, .notFound,
+            .methodNotAllowed, .notAcceptable, .requestTooSlow, .accountExists, .clockAhead,
+            .cursorCompacted, .bodyTooLarge, .unsupportedMediaType, .hostForeign,
+            .tooManyRequests, .headerTooLarge, .unavailable, .storageFull, nil:
+            kind(of: status, headers)
+        }
+    }
+
+    private static func kind(of status: UInt, _ headers: HTTPHeaders) -> Kind {
+        switch status {
+        case 401: .unauthorized
+        case 400, 403, 404, 409, 415, 422: .refused
+        case 408, 504: .timedOut
+        case 410: .cursorGone(isOtherHistory: false)
+        case 413: .tooLarge
         case 429: .busy(retryAfterMilliseconds: retryAfter(headers) ?? 1_000)
         case 503, 507: .busy(retryAfterMilliseconds: retryAfter(headers) ?? 5_000)
         default: .unreachable

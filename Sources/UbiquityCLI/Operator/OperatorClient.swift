@@ -9,7 +9,6 @@ struct OperatorClient: Sendable {
     private let address: ServerAddress
     private let credential: String
 
-    private static let accountsPerRequest = 1_000
     private static let accountsMax = 10_000_000
 
     init(
@@ -43,7 +42,7 @@ struct OperatorClient: Sendable {
         ).answer(WireNewAccountAnswer.self) { DeviceCode($0) }
     }
 
-    /// All accounts, sorted by name.
+    /// All accounts, sorted by name. The server decides how many it lists at a time.
     func accounts() async throws(LinkFailure) -> [ServerAccount] {
         var accounts: [ServerAccount] = []
         while true {
@@ -52,10 +51,9 @@ struct OperatorClient: Sendable {
                 .answer(WireAccountList.self, .list) { $0.accounts.map(ServerAccount.init) }
             // A server that starts over would never come to an end.
             let isFurther = accounts.last.map { last in page.allSatisfy { $0.name > last.name } }
-            accounts += page
-            guard page.count >= Self.accountsPerRequest, isFurther ?? true,
-                accounts.count < Self.accountsMax
+            guard !page.isEmpty, isFurther ?? true, accounts.count < Self.accountsMax
             else { return accounts }
+            accounts += page
         }
     }
 

@@ -117,7 +117,7 @@ extension PushAnswer {
     }
 
     /// The records that replace the sent ones.
-    var superseding: [Record] {
+    package var superseding: [Record] {
         results.flatMap { result -> [Record] in
             guard case .committed(let results) = result else { return [] }
             return results.compactMap { result in

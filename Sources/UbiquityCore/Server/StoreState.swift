@@ -19,18 +19,6 @@ package struct StoreState: Hashable, Sendable {
     package var folded = 0
     package var foldsCompacted = FoldHorizon()
 
-    package struct Admitted: Hashable, Sendable {
-        /// The records to store under the revision of ``position``; empty if there is nothing to
-        /// store.
-        package var writes: [Record]
-        /// The increments to store with them. They replace stored ones of the same ID.
-        package var folded: [FoldedIncrement]
-        package var results: [TransactionResult]
-        package var position: Position
-        /// The span to store with them, if the revision begins one.
-        package var span: Lineage.Span?
-    }
-
     package init() {}
 
     package init(
@@ -57,7 +45,7 @@ package struct StoreState: Hashable, Sendable {
     package mutating func admit(
         _ push: Push, records: [Key: Record], folded known: [FoldedIncrement],
         by admission: PushAdmission, in epoch: UInt64
-    ) throws(ClockAhead) -> Admitted {
+    ) throws(ClockAhead) -> CommittedPush {
         let stored = PushAdmission.Stored(
             records: records, usage: usage, newest: newest, newestCompacted: newestCompacted,
             accepted: accepted,
@@ -74,9 +62,10 @@ package struct StoreState: Hashable, Sendable {
             folded += Set(decision.folded.map(\.id)).subtracting(known.lazy.map(\.id)).count
             span = lineage.advance(in: epoch)
         }
-        return Admitted(
-            writes: decision.writes, folded: decision.folded, results: decision.results,
-            position: lineage.position, span: span)
+        return CommittedPush(
+            writes: decision.writes, folded: decision.folded, span: span, results: decision.results,
+            position: lineage.position, serverMilliseconds: admission.now, horizon: horizon,
+            deletions: deletions, foldedCount: folded)
     }
 
     /// Records that the tombstones up to a revision have been dropped.
@@ -115,5 +104,40 @@ package struct StoreState: Hashable, Sendable {
             let weight = CompactionRule.Tombstone.weight(of: write.key)
             return wasDeleted ? sum - weight : sum + weight
         }
+    }
+}
+
+/// A push as a store commits it: the changes to store, and the answers to the device and to the
+/// store's listeners.
+package struct CommittedPush: Hashable, Sendable {
+    /// The records to store under the revision of ``position`` and to send to listeners; empty if
+    /// the push changes nothing and makes no revision.
+    package var writes: [Record]
+    /// The increments to store with them. They replace stored ones of the same ID.
+    package var folded: [FoldedIncrement]
+    /// The span to store with them, if the revision begins one.
+    package var span: Lineage.Span?
+    package var results: [TransactionResult]
+    /// The store's position after the push.
+    package var position: Position
+    package var serverMilliseconds: Int64
+    /// The store's tombstone horizon.
+    package var horizon: HybridTimestamp
+    /// The weight of the store's tombstones.
+    package var deletions: Int
+    /// The number of the store's increments of folded counts.
+    package var foldedCount: Int
+
+    /// The answer to the device that pushed.
+    package var answer: PushAnswer {
+        PushAnswer(
+            cursor: position.cursor, serverMilliseconds: serverMilliseconds, results: results)
+    }
+
+    /// The changes to send to the store's listeners.
+    package var changes: ChangeSet {
+        ChangeSet(
+            records: writes, cursor: position.cursor, serverMilliseconds: serverMilliseconds,
+            isWhole: false, horizon: horizon)
     }
 }

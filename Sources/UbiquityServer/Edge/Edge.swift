@@ -3,6 +3,8 @@
 internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
+internal import NIOCore
+internal import NIOHTTPTypes
 internal import Synchronization
 internal import UbiquityCore
 
@@ -94,6 +96,16 @@ final class Edge: Sendable {
         fields[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
         fields[.referrerPolicy] = "no-referrer"
         if tls != nil { fields[.strictTransportSecurity] = "max-age=31536000" }
+    }
+
+    /// The answer to a request that ends its connection.
+    func lastAnswer(_ problem: Problem) -> [HTTPResponsePart] {
+        var head = HTTPResponse(status: problem.status, headerFields: problem.headers)
+        let body = problem.body
+        head.headerFields[.connection] = "close"
+        head.headerFields[.contentLength] = "\(body.readableBytes)"
+        addHeaders(to: &head.headerFields)
+        return [.head(head), .body(body), .end(nil)]
     }
 }
 

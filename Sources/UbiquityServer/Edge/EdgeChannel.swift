@@ -84,27 +84,19 @@ struct EdgeChannel: ServerChildChannel {
     /// Answers the first request and closes the connection.
     private func refuse(_ parts: Parts, _ problem: Problem, _ limit: EdgeLimit) async {
         edge.note(limit)
-        edge.metrics.refused(problem)
+        edge.metrics.refused(problem.code)
         try? await parts.executeThenClose { inbound, outbound in
             var isAnswered = false
             // Reads to the end, because unread data would make the system discard the answer.
             for try await part in inbound {
                 guard case .head = part, !isAnswered else { continue }
                 isAnswered = true
-                try await outbound.write(contentsOf: answer(problem))
+                try await outbound.write(contentsOf: edge.lastAnswer(problem))
                 outbound.finish()
             }
         }
     }
 
-    private func answer(_ problem: Problem) -> [HTTPResponsePart] {
-        var head = HTTPResponse(status: problem.status, headerFields: problem.headers)
-        let body = problem.body
-        head.headerFields[.connection] = "close"
-        head.headerFields[.contentLength] = "\(body.readableBytes)"
-        edge.addHeaders(to: &head.headerFields)
-        return [.head(head), .body(body), .end(nil)]
-    }
 }
 
 extension Channel {

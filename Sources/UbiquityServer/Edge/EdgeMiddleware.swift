@@ -45,7 +45,7 @@ struct EdgeMiddleware: RouterMiddleware {
         let route = context.endpointPath ?? "none"
         let method = Self.methods.contains(request.method) ? request.method.rawValue : "other"
         edge.metrics.answered(
-            ServerMetrics.Request(
+            ServerMetrics.AnsweredRequest(
                 method: method, route: route, status: response.status.code),
             seconds: seconds)
         context.logger.info(
@@ -66,16 +66,13 @@ struct EdgeMiddleware: RouterMiddleware {
 struct RateMiddleware: RouterMiddleware {
     typealias Context = ServerContext
 
-    let edge: Edge
     let requests: RateLimiter<String>
 
     func handle(
         _ request: Request, context: ServerContext,
         next: @concurrent (Request, ServerContext) async throws -> Response
     ) async throws -> Response {
-        do { try requests.take(context.remoteAddress) } catch {
-            throw error.at(.requestsPerAddress)
-        }
+        try requests.take(context.remoteAddress)
         return try await next(request, context)
     }
 }

@@ -163,22 +163,15 @@ final class RequestLimitHandler: ChannelDuplexHandler, RemovableChannelHandler {
         let isSpeakable = !isAnswering && phase.unanswered == (phase.isReceiving ? 1 : 0)
         isEnding = true
         guard isSpeakable else { return context.close(promise: nil) }
-        answer(problem, context)
+        edge.metrics.refused(problem.code)
+        for part in edge.lastAnswer(problem) {
+            context.write(wrapOutboundOut(part), promise: nil)
+        }
+        context.flush()
         context.close(mode: .output, promise: nil)
         _ = context.after(Self.lingerMilliseconds) { context.close(promise: nil) }
     }
 
-    private func answer(_ problem: Problem, _ context: ChannelHandlerContext) {
-        var head = HTTPResponse(status: problem.status, headerFields: problem.headers)
-        let body = problem.body
-        head.headerFields[.connection] = "close"
-        head.headerFields[.contentLength] = "\(body.readableBytes)"
-        edge.addHeaders(to: &head.headerFields)
-        edge.metrics.refused(problem)
-        context.write(wrapOutboundOut(.head(head)), promise: nil)
-        context.write(wrapOutboundOut(.body(body)), promise: nil)
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
-    }
 }
 
 /// Reports the bytes from which requests are decoded to a ``RequestLimitHandler``.

@@ -25,9 +25,9 @@ actor IdentityVerifier {
         self.logger = logger
     }
 
-    /// - Throws: ``Problem``, `IdentityRefusal`.
+    /// - Throws: ``TokenError``, `IdentityRefusal`.
     func proof(in token: String) async throws -> IdentityProof {
-        guard let header = TokenHeader(of: token) else { throw Problem.tokenMalformed }
+        guard let header = TokenHeader(of: token) else { throw TokenError.malformed }
         let claims = try await claims(of: token, signedBy: try await key(for: header))
         return try settings.rule.proof(of: claims, now: clock.now())
     }
@@ -38,7 +38,7 @@ actor IdentityVerifier {
         do {
             return try await JWTKeyCollection().add(jwk: key).verify(token, as: TokenClaims.self)
                 .claims
-        } catch { throw Problem.tokenForged }
+        } catch { throw TokenError.forged }
     }
 
     private func key(for header: TokenHeader) async throws -> JWK {
@@ -46,11 +46,8 @@ actor IdentityVerifier {
             startLoading()
         }
         await loading?.value
-        guard refresh.areGood(now: clock.uptime()) else {
-            throw Problem.unavailable(
-                "The identity provider's keys cannot be had. Try again later.")
-        }
-        guard let key = keys.key(for: header) else { throw Problem.tokenForged }
+        guard refresh.areGood(now: clock.uptime()) else { throw TokenError.keysUnavailable }
+        guard let key = keys.key(for: header) else { throw TokenError.forged }
         return key
     }
 
@@ -72,4 +69,13 @@ actor IdentityVerifier {
         }
         loading = nil
     }
+}
+
+/// The reason a token could not be verified.
+enum TokenError: Error, Hashable, Sendable {
+    case malformed
+    case forged
+    /// The server accepts no tokens.
+    case noProvider
+    case keysUnavailable
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import UbiquityWire
+
 extension ServerMetrics {
     /// Current values, as opposed to counters.
     struct Gauges: Sendable {
@@ -50,8 +52,8 @@ extension ServerMetrics.State {
             text.histogram("ubiquity_request_seconds", histogram, ["route": route])
         }
         text.begin("ubiquity_problems_total", .counter, "Requests that were refused, by code.")
-        for (code, count) in problems.sorted(by: { $0.key < $1.key }) {
-            text.value("ubiquity_problems_total", count, ["code": code])
+        for (code, count) in problems.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            text.value("ubiquity_problems_total", count, ["code": code.rawValue])
         }
         text.begin("ubiquity_limits_total", .counter, "Limits that somebody ran into.")
         for limit in EdgeLimit.allCases {

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Synchronization
+internal import UbiquityWire
 
 /// Counters of the server's work since it started. None identifies an account or device.
 ///
 /// State: `state`, guarded by its lock, which is held for a few additions.
 final class ServerMetrics: Sendable {
     /// A request and its outcome. The route is a pattern, never the requested path.
-    struct Request: Hashable, Sendable {
+    struct AnsweredRequest: Hashable, Sendable {
         var method: String
         var route: String
         var status: Int
     }
 
     struct State: Sendable {
-        var requests: [Request: Int] = [:]
+        var requests: [AnsweredRequest: Int] = [:]
         var requestSeconds: [String: Histogram] = [:]
-        var problems: [String: Int] = [:]
+        var problems: [ProblemCode: Int] = [:]
         var limits: [EdgeLimit: Int] = [:]
         var pushes = 0
         var transactions: [String: Int] = [:]
@@ -31,15 +32,15 @@ final class ServerMetrics: Sendable {
 
     var current: State { state.withLock { $0 } }
 
-    func answered(_ request: Request, seconds: Double) {
+    func answered(_ request: AnsweredRequest, seconds: Double) {
         state.withLock { state in
             state.requests[request, default: 0] += 1
             state.requestSeconds[request.route, default: .seconds].record(seconds)
         }
     }
 
-    func refused(_ problem: Problem) {
-        state.withLock { $0.problems[problem.code, default: 0] += 1 }
+    func refused(_ code: ProblemCode) {
+        state.withLock { $0.problems[code, default: 0] += 1 }
     }
 
     func limited(_ limit: EdgeLimit) {
@@ -69,4 +70,26 @@ final class ServerMetrics: Sendable {
             for seconds in seconds { state.deliverySeconds.record(seconds) }
         }
     }
+}
+
+/// A limit for clients, as named in the log and the metrics.
+enum EdgeLimit: String, CaseIterable, Hashable, Sendable {
+    case connections
+    case connectionsPerAddress = "connections-per-address"
+    case requestsPerAddress = "requests-per-address"
+    case signInAttempts = "sign-in-attempts"
+    case pushesPerDevice = "pushes-per-device"
+    case headerTooLarge = "header-too-large"
+    case malformedRequest = "malformed-request"
+    case foreignHost = "foreign-host"
+    case bodyTooLarge = "body-too-large"
+    case bodiesInMemory = "bodies-in-memory"
+    case answersInMemory = "answers-in-memory"
+    case listenersPerAccount = "listeners-per-account"
+    case listenerOverflow = "listener-overflow"
+    case slowHead = "slow-head"
+    case slowBody = "slow-body"
+    case slowReader = "slow-reader"
+    case pipelinedRequests = "pipelined-requests"
+    case handshake = "tls-handshake"
 }

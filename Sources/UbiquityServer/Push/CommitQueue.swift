@@ -16,7 +16,7 @@ final class CommitQueue: Sendable {
     private struct Waiting: Sendable {
         var push: PendingPush
         var bytes: Int
-        var answer: @Sendable (Result<PushOutcome, any Error>) -> Void
+        var answer: @Sendable (Result<CommittedPush, any Error>) -> Void
     }
 
     private struct State {
@@ -58,8 +58,8 @@ final class CommitQueue: Sendable {
 
     /// Returns when the push is on stable storage.
     /// - Parameter bytes: Its share of the queue's limit.
-    /// - Throws: ``Busy``, ``StorageError``; nothing of it was stored then.
-    func commit(_ push: PendingPush, bytes: Int) async throws -> PushOutcome {
+    /// - Throws: ``Busy``, ``PushRefusal``, ``StorageError``; nothing of it was stored then.
+    func commit(_ push: PendingPush, bytes: Int) async throws -> CommittedPush {
         try await withCheckedThrowingContinuation { continuation in
             let waiting = Waiting(push: push, bytes: bytes) { continuation.resume(with: $0) }
             if !enqueue(waiting) { continuation.resume(throwing: Busy()) }
@@ -92,11 +92,11 @@ final class CommitQueue: Sendable {
             admission: admission, run: run, storesPerAccountMax: settings.storesPerAccountMax)
         let start = NIODeadline.now()
         do throws(StorageError) {
-            let outcomes = try storage.commit(group.map(\.push), rules: rules)
-            count(outcomes, since: start)
-            for (waiting, outcome) in zip(group, outcomes) {
-                publish(outcome, of: waiting.push.store)
-                waiting.answer(.success(outcome))
+            let results = try storage.commit(group.map(\.push), rules: rules)
+            count(results, since: start)
+            for (waiting, result) in zip(group, results) {
+                if let push = try? result.get() { publish(push, to: waiting.push.store) }
+                waiting.answer(result.mapError { $0 })
             }
         } catch {
             logger.error("A commit failed.", metadata: ["reason": "\(error)"])
@@ -105,12 +105,21 @@ final class CommitQueue: Sendable {
         commitMore()
     }
 
-    private func count(_ outcomes: [PushOutcome], since start: NIODeadline) {
+    /// Counts each transaction by its outcome, and a refused push as one.
+    private func count(
+        _ results: [Result<CommittedPush, PushRefusal>], since start: NIODeadline
+    ) {
         var transactions: [String: Int] = [:]
-        for outcome in outcomes { outcome.count(into: &transactions) }
+        for result in results {
+            switch result {
+            case .failure(let refusal): transactions[refusal.label, default: 0] += 1
+            case .success(let push):
+                for result in push.results { transactions[result.label, default: 0] += 1 }
+            }
+        }
         let elapsed = NIODeadline.now() - start
         metrics.committed(
-            pushes: outcomes.count, transactions: transactions,
+            pushes: results.count, transactions: transactions,
             seconds: Double(elapsed.nanoseconds) / 1e9)
     }
 
@@ -148,41 +157,23 @@ final class CommitQueue: Sendable {
         for waiting in stranded { waiting.answer(.failure(Busy())) }
     }
 
-    private func publish(_ outcome: PushOutcome, of store: StoreReference) {
-        guard case .committed(let commit) = outcome, !commit.writes.isEmpty else { return }
-        hub.publish(commit, of: store)
-        if commit.deletions > settings.deletionsPerStoreMax
-            || commit.folded > CompactionRule.folded.tombstonesMax
+    private func publish(_ push: CommittedPush, to store: StoreReference) {
+        guard !push.writes.isEmpty else { return }
+        hub.publish(push, of: store)
+        if push.deletions > settings.deletionsPerStoreMax
+            || push.foldedCount > CompactionRule.folded.tombstonesMax
         {
             crowded.withLock { _ = $0.insert(store) }
         }
     }
 }
 
-extension PushOutcome {
-    /// The reason nothing of the push applies; nil if it was decided.
-    private var word: String? {
+extension TransactionResult {
+    /// The name in the metrics.
+    fileprivate var label: String {
         switch self {
-        case .committed: nil
-        case .clockAhead: "clock-ahead"
-        case .tooLarge: "answer-too-large"
-        case .unreadable: "unreadable"
-        case .tooManyStores: "too-many-stores"
-        case .notAllowed: "not-allowed"
-        case .noSuchAccount: "no-such-account"
-        case .full: "storage-full"
-        }
-    }
-
-    /// Counts each transaction by its outcome.
-    fileprivate func count(into transactions: inout [String: Int]) {
-        if let word { transactions[word, default: 0] += 1 }
-        guard case .committed(let commit) = self else { return }
-        for result in commit.results {
-            switch result {
-            case .committed: transactions["committed", default: 0] += 1
-            case .refused(let violation): transactions[violation.code, default: 0] += 1
-            }
+        case .committed: "committed"
+        case .refused(let refusal): refusal.code
         }
     }
 }

@@ -66,16 +66,13 @@ final class PushHub: Sendable {
 
     /// Must be called in the order of the revisions. The event's bytes are made once in each
     /// format.
-    func publish(_ commit: CommittedPush, of store: StoreReference) {
+    func publish(_ push: CommittedPush, of store: StoreReference) {
         let subscribers = state.withLock { $0.subscribers[store].map { Array($0.values) } ?? [] }
         guard !subscribers.isEmpty else { return }
-        let changes = ChangeSet(
-            records: commit.writes, cursor: commit.position.cursor,
-            serverMilliseconds: commit.serverMilliseconds, isWhole: false, horizon: commit.horizon)
         for (isBinary, subscribers) in Dictionary(grouping: subscribers, by: \.takesBinary) {
             let event = Subscriber.Event(
-                revision: commit.position.revision,
-                bytes: ServerSentEvent.push(changes, isBinary: isBinary), committed: .now())
+                revision: push.position.revision,
+                bytes: ServerSentEvent.push(push.changes, isBinary: isBinary), committed: .now())
             for subscriber in subscribers where !subscriber.offer(event) {
                 edge?.note(.listenerOverflow)
             }

@@ -55,7 +55,7 @@ struct AccountRoutes: Sendable {
     }
 
     private func signIn(_ device: NewDevice, byToken token: String) async throws -> SignedIn {
-        guard let identities else { throw Problem.tokensNotTaken }
+        guard let identities else { throw TokenError.noProvider }
         let proof = try await identities.proof(in: token)
         let now = settings.clock.now()
         var device = device

@@ -5,6 +5,7 @@ internal import Hummingbird
 internal import NIOCore
 internal import UbiquityArchive
 internal import UbiquityCore
+internal import UbiquityWire
 
 /// Exports everything in an account as an archive, for the person and for the operator.
 struct ExportRoutes: Sendable {
@@ -48,7 +49,9 @@ struct ExportRoutes: Sendable {
         _ request: Request, _ operation: ServerOperation, by actor: AuditActor,
         find: @escaping @Sendable () throws -> Account?
     ) async throws -> Response {
-        guard request.headers.accepts(Self.mediaType) else { throw Problem.notTarAcceptable }
+        guard request.headers.accepts(Self.mediaType) else {
+            throw Problem(.notAcceptable, "The answer can be application/x-tar only.")
+        }
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
         let permit = try permits.take(account.id)
         let now = settings.clock.now()
@@ -99,9 +102,4 @@ struct ExportRoutes: Sendable {
             .contentDisposition: "attachment; filename=\"ubiquity-\(account.id).tar\"",
         ]
     }
-}
-
-extension Problem {
-    fileprivate static let notTarAcceptable = Problem(
-        .notAcceptable, "not-acceptable", "The answer can be application/x-tar only.")
 }

@@ -179,7 +179,7 @@ struct OperatorRoutes: Sendable {
 
     private static func accountName(_ text: String) throws(Problem) -> AccountName {
         guard let name = AccountName(text) else {
-            throw .malformed("\"name\": \(AdministrationError.nameInvalid("")).")
+            throw .malformed("\"name\": \(AccountName.rule).")
         }
         return name
     }

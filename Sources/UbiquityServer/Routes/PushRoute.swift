@@ -37,9 +37,9 @@ struct PushRoute: Sendable {
         // Receiving the body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .pushToStore(store.identifier))
         let waiting = PendingPush(store: store, push: push, by: rights)
-        let outcome = try await commits.commit(waiting, bytes: bytes)
+        let commit = try await commits.commit(waiting, bytes: bytes)
         return try await answer(
-            outcome, format, rights.account, answerPermit, on: context.channel.eventLoop)
+            commit.answer, format, rights.account, answerPermit, on: context.channel.eventLoop)
     }
 
     /// - Returns: The push, and its cost in bytes: that of its body, or of its writes.
@@ -55,59 +55,40 @@ struct PushRoute: Sendable {
             isShallow: bytes.count <= Self.shallowBytesMax, author.account
         ) {
             guard format.hasAtMost(bounds.elements, in: bytes, .push) else {
-                throw Problem.pushTooLarge(elementsMax: bounds.elements)
+                throw Problem(
+                    .bodyTooLarge,
+                    "The push may have at most \(bounds.elements) elements. Send less at once.",
+                    at: .bodyTooLarge)
             }
             return try Push(format.decode(WirePush.self, from: bytes), author: author.id)
         }
         let counted = max(bytes.count, push.bytes)
         allowance.charge(bytes: counted - bytes.count, author)
         guard counted <= bounds.bytes else {
-            throw Problem.pushTooLarge(counted, max: bounds.bytes)
+            throw Problem(
+                .bodyTooLarge,
+                "The push's writes count \(counted) bytes, and may count at most \(bounds.bytes). "
+                    + "Send less at once.", at: .bodyTooLarge)
         }
         return (push, counted)
     }
 
     private func answer(
-        _ outcome: PushOutcome, _ format: WireFormat, _ account: AccountID,
+        _ answer: PushAnswer, _ format: WireFormat, _ account: AccountID,
         _ permit: AccountShares.Permit, on loop: any EventLoop
     ) async throws -> Response {
-        switch outcome {
-        case .clockAhead(let error): throw error
-        case .tooLarge: throw Problem.answerRepeats
-        case .unreadable: throw Problem.unreadable
-        case .tooManyStores: throw Problem.tooManyStores
-        case .full: throw StorageError.full
-        case .notAllowed(let refusal): throw refusal
-        // Its devices are gone too.
-        case .noSuchAccount: throw AccessRefusal.credentialInvalid
-        case .committed(let commit):
-            let answer = PushAnswer(
-                cursor: commit.position.cursor, serverMilliseconds: commit.serverMilliseconds,
-                results: commit.results)
-            let records = answer.records
-            let bytes = try await onFittingThread(isShallow: records.isEmpty, account) {
-                try StoreReader.checkAnswer(of: records)
-                return format.encode(WirePushAnswer(answer))
-            }
-            permit.note(bytes.count)
-            return HeldAnswer([ByteBuffer(bytes: bytes)], permit).response(format, on: loop)
+        let records = answer.superseding
+        let bytes = try await onFittingThread(isShallow: records.isEmpty, account) {
+            try StoreReader.checkAnswer(of: records)
+            return format.encode(WirePushAnswer(answer))
         }
+        permit.note(bytes.count)
+        return HeldAnswer([ByteBuffer(bytes: bytes)], permit).response(format, on: loop)
     }
 
     private func onFittingThread<T: Sendable>(
         isShallow: Bool, _ account: AccountID, _ body: @escaping @Sendable () throws -> T
     ) async throws -> T {
         isShallow ? try body() : try await threads.run(for: account, body)
-    }
-}
-
-extension PushAnswer {
-    fileprivate var records: [Record] {
-        results.flatMap { result -> [Record] in
-            guard case .committed(let writes) = result else { return [] }
-            return writes.compactMap { write in
-                if case .superseded(let record) = write { record } else { nil }
-            }
-        }
     }
 }

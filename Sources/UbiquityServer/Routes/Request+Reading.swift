@@ -106,7 +106,7 @@ extension Request {
             return nil
         }
         guard let cursor = Cursor(text), let position = Position(cursor) else {
-            throw .cursorInvalid
+            throw .malformed("The cursor is none that this server gave.")
         }
         return position
     }
@@ -118,7 +118,6 @@ extension ByteBuffer {
 
 extension HTTPField.Name {
     static let lastEventID = HTTPField.Name("Last-Event-ID")!
-    static let retryAfter = HTTPField.Name("Retry-After")!
     static let accelBuffering = HTTPField.Name("X-Accel-Buffering")!
 }
 

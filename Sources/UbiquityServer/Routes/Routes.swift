@@ -70,7 +70,7 @@ struct Routes: Sendable {
         let router = Router(context: ServerContext.self)
         router.add(middleware: EdgeMiddleware(edge: edge))
         router.add(middleware: ProblemMiddleware(edge: edge))
-        router.add(middleware: RateMiddleware(edge: edge, requests: requests))
+        router.add(middleware: RateMiddleware(requests: requests))
         router.add(middleware: ServerOptions(allow: Self.allow(all)))
         for (path, routes) in Dictionary(grouping: all, by: \.path) { on(router, path, routes) }
         return router

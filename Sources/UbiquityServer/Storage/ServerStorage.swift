@@ -42,7 +42,7 @@ package protocol ServerStorage: Sendable {
     ) throws(StorageError)
 
     /// Removes the account with everything that belongs to it: devices, codes, identities, stores.
-    /// Later pushes to it give ``PushOutcome/noSuchAccount``. Takes time in proportion to the
+    /// Later pushes to it give ``PushRefusal/noSuchAccount``. Takes time in proportion to the
     /// number of its devices. The content of its stores is overwritten by ``eraseRest(for:)``, and
     /// the last traces by ``scrub(pacedAt:)``.
     /// - Returns: Whether there was such an account.
@@ -148,10 +148,10 @@ package protocol ServerStorage: Sendable {
     func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead
 
     /// Decides the pushes in order and stores their changes in one commit.
-    /// - Returns: One outcome for each push, in order.
+    /// - Returns: One result for each push, in order.
     func commit(
         _ pushes: [PendingPush], rules: CommitRules
-    ) throws(StorageError) -> [PushOutcome]
+    ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>]
 
     /// Adds to the server's running time, which determines the age of tombstones. A clock would not
     /// do, because it may jump.

@@ -257,8 +257,7 @@ package final class VirtualServer {
                             serverMilliseconds: now, newestCompacted: store.state.newestCompacted,
                             device: waiting.device, folded: admitted.folded,
                             partsMax: partsMax)))
-                let horizon = store.state.horizon
-                return { [self] in publish(admitted, horizon, of: waiting) }
+                return { [self] in publish(admitted, of: waiting) }
             } catch {
                 let failure = LinkFailure(
                     .clockAhead(serverMilliseconds: error.serverMilliseconds), "ahead")
@@ -267,17 +266,10 @@ package final class VirtualServer {
         }
     }
 
-    private func publish(
-        _ admitted: StoreState.Admitted, _ horizon: HybridTimestamp, of waiting: Waiting
-    ) {
-        let answer = PushAnswer(
-            cursor: admitted.position.cursor, serverMilliseconds: now, results: admitted.results)
-        waiting.reply(.success(answer))
-        guard !admitted.writes.isEmpty else { return }
-        let changes = ChangeSet(
-            records: admitted.writes, cursor: admitted.position.cursor, serverMilliseconds: now,
-            isWhole: false, horizon: horizon)
-        for subscriber in streams[waiting.store] ?? [] { subscriber.offer(changes) }
+    private func publish(_ push: CommittedPush, of waiting: Waiting) {
+        waiting.reply(.success(push.answer))
+        guard !push.writes.isEmpty else { return }
+        for subscriber in streams[waiting.store] ?? [] { subscriber.offer(push.changes) }
     }
 
     // MARK: - Faults

@@ -30,7 +30,7 @@ package struct VirtualStore {
 
     mutating func admit(
         _ push: Push, by admission: PushAdmission, in epoch: UInt64, running: Int64
-    ) throws(ClockAhead) -> StoreState.Admitted {
+    ) throws(ClockAhead) -> CommittedPush {
         let queries = push.foldedQueries(records)
         let known = folded.values.lazy.filter { kept in
             !kept.isCompacted && queries.contains { $0.matches(kept.increment) }

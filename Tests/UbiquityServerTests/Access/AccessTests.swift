@@ -147,8 +147,10 @@ extension AccountSuites {
 
         @Test func `attempts to sign in are throttled for all addresses together too`() async throws
         {
-            try await withServer({ $0.signInTotalAllowance = .init(burst: 1, perSecond: 0.5) }) {
-                server in
+            try await withServer({
+                $0.signInTotalAllowance = .init(burst: 1, perSecond: 0.5)
+                $0.clock = TestClock().clock
+            }) { server in
                 #expect(try await server.signIn(code: "2222-2222-2222").status == 401)
                 let second = try await server.signIn(code: "2222-2222-2222")
                 #expect(second.status == 429)

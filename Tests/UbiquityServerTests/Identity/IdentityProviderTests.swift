@@ -273,7 +273,10 @@ struct IdentityProviderTests {
     }
 
     @Test func `attempts by tokens are throttled as those by codes are`() async throws {
-        try await withServer({ $0.signInAllowance = .init(burst: 1, perSecond: 0.5) }) { server in
+        try await withServer({
+            $0.signInAllowance = .init(burst: 1, perSecond: 0.5)
+            $0.clock = TestClock().clock
+        }) { server in
             _ = try await server.signIn(code: "2222-2222-2222")
             #expect(try await server.signIn(token: "a.b.c").status == 429)
         }

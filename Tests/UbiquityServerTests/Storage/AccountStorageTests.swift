@@ -150,7 +150,7 @@ internal import UbiquityCore
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
         #expect(try storage.erase(ada.id, now: 9, by: .operatorLocally))
         let late = Sample.push(Sample.record("a", .integer(2), at: 600))
-        #expect(try storage.commit([late], rules: Sample.rules()) == [.noSuchAccount])
+        #expect(try storage.commit([late], rules: Sample.rules()) == [.failure(.noSuchAccount)])
         #expect(try storage.stores(of: ada.id).isEmpty)
         #expect(try storage.keys(since: nil) == [])
     }

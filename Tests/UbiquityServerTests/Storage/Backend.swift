@@ -84,9 +84,8 @@ extension ServerStorage {
     func commit(
         _ push: PendingPush, now: Int64 = 1_000, epoch: UInt64 = 7
     ) throws(StorageError) -> CommittedPush? {
-        let outcomes = try commit([push], rules: Sample.rules(now: now, epoch: epoch))
-        guard case .committed(let commit) = outcomes.first else { return nil }
-        return commit
+        let results = try commit([push], rules: Sample.rules(now: now, epoch: epoch))
+        return try? results[0].get()
     }
 
     /// The keys that a read gives, and nil if the position does not hold.

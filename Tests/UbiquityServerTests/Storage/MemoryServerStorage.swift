@@ -391,28 +391,30 @@ final class MemoryServerStorage: ServerStorage {
 
     func commit(
         _ pushes: [PendingPush], rules: CommitRules
-    ) throws(StorageError) -> [PushOutcome] {
+    ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
         if let failure = failure.withLock({ $0 }) { throw failure }
         groups.withLock { $0.append(pushes.map(\.store)) }
         return state.withLock { state in
-            pushes.map { Self.commit($0, rules: rules, &state) }
+            pushes.map { push in
+                Result { () throws(PushRefusal) in try Self.commit(push, rules: rules, &state) }
+            }
         }
     }
 
     private static func commit(
         _ waiting: PendingPush, rules: CommitRules, _ state: inout State
-    ) -> PushOutcome {
+    ) throws(PushRefusal) -> CommittedPush {
         if let rights = waiting.rights {
             if rights.hasExpired(at: rules.admission.now) {
-                return .notAllowed(.credentialExpired)
+                throw .notAllowed(.credentialExpired)
             }
-            if state.devices[rights.reference] == nil { return .notAllowed(.credentialInvalid) }
+            if state.devices[rights.reference] == nil { throw .notAllowed(.credentialInvalid) }
         }
         let isNew = state.stores[waiting.store] == nil
         var store = state.stores[waiting.store] ?? Store()
         let records = store.records.mapValues(\.record)
-        guard rules.mayAnswer(waiting.push, over: records) else { return .tooLarge }
-        let admitted: StoreState.Admitted
+        guard rules.mayAnswer(waiting.push, over: records) else { throw .answerTooLarge }
+        let admitted: CommittedPush
         let queries = waiting.push.foldedQueries(records)
         let folded = store.folded.values.map(\.increment).filter { increment in
             queries.contains { $0.matches(increment) }
@@ -421,11 +423,11 @@ final class MemoryServerStorage: ServerStorage {
             admitted = try store.state.admit(
                 waiting.push, records: records, folded: folded, by: rules.admission,
                 in: rules.epoch(of: waiting.store))
-        } catch { return .clockAhead(error) }
+        } catch { throw .clockAhead(error) }
         if !admitted.writes.isEmpty {
-            guard state.accounts[waiting.store.account] != nil else { return .noSuchAccount }
+            guard state.accounts[waiting.store.account] != nil else { throw .noSuchAccount }
             let count = state.stores.keys.count { $0.account == waiting.store.account }
-            guard !isNew || count < rules.storesPerAccountMax else { return .tooManyStores }
+            guard !isNew || count < rules.storesPerAccountMax else { throw .tooManyStores }
             for write in admitted.writes {
                 store.records[write.key] = Entry(
                     record: write, revision: admitted.position.revision,
@@ -438,11 +440,7 @@ final class MemoryServerStorage: ServerStorage {
         if state.accounts[waiting.store.account] != nil, !isNew || !admitted.writes.isEmpty {
             state.stores[waiting.store] = store
         }
-        return .committed(
-            CommittedPush(
-                position: admitted.position, results: admitted.results, writes: admitted.writes,
-                serverMilliseconds: rules.admission.now, deletions: store.state.deletions,
-                folded: store.state.folded, horizon: store.state.horizon))
+        return admitted
     }
 
     func addRunningTime(_ milliseconds: Int64) {

@@ -61,10 +61,8 @@ struct SQLiteServerStorageTests {
                     Sample.record("a", .integer(2), at: 600)),
                 Sample.push(Sample.record("d", .integer(2), at: 600)),
             ], rules: Sample.rules())
-        #expect(outcomes[1] == .unreadable)
-        let positions = outcomes.map { outcome -> Int64? in
-            if case .committed(let commit) = outcome { commit.position.revision } else { nil }
-        }
+        #expect(outcomes[1] == .failure(.unreadable))
+        let positions = outcomes.map { try? $0.get().position.revision }
         #expect(positions == [2, nil, 3])
         #expect(throws: StorageError.unreadable) { try storage.keys(since: nil) }
         #expect(try storage.keys(since: Sample.position(1)) == ["b", "d"])
@@ -101,9 +99,7 @@ struct SQLiteServerStorageTests {
         #expect(try storage.keys(since: nil) == ["a"])
         try limitPages(of: storage, toPresent: false)
         let outcomes = try storage.commit(batch, rules: Sample.rules())
-        let revisions = outcomes.map { outcome -> Int64? in
-            if case .committed(let commit) = outcome { commit.position.revision } else { nil }
-        }
+        let revisions = outcomes.map { try? $0.get().position.revision }
         #expect(revisions == [2, 3])
         #expect(try storage.keys(since: nil) == ["a", "b", "c"])
         #expect(try storage.stores(of: Sample.account.id).map(\.usage.keys) == [3])

@@ -8,6 +8,9 @@ internal import UbiquityCore
 package struct AccountName: Hashable, Sendable, CustomStringConvertible {
     package let string: String
     package static let bytesMax = 128
+    static let rule =
+        "an account's name has 1 to \(bytesMax) bytes, no control characters, and no blanks at its "
+        + "ends"
 
     /// Fails for any other text.
     package init?(_ text: String) {

@@ -2,6 +2,7 @@
 
 internal import Synchronization
 internal import UbiquityCore
+internal import UbiquityWire
 
 /// Reads stores on threads that may block, with accounts taking turns, and records how far each
 /// device has read.
@@ -62,8 +63,13 @@ struct StoreReader: Sendable {
                 records: [], cursor: position.cursor, serverMilliseconds: clock.now(),
                 isWhole: isWhole, horizon: horizon)
             return StoreAnswer.Draft(form, head, records, permit)
-        case .otherHistory: throw Problem.cursorOtherHistory
-        case .compacted: throw Problem.cursorCompacted
+        case .otherHistory:
+            throw Problem(
+                .cursorOtherHistory,
+                "The cursor belongs to another history of this store. Pull the whole store.")
+        case .compacted:
+            throw Problem(
+                .cursorCompacted, "Deletions since the cursor are forgotten. Pull the whole store.")
         }
     }
 }

@@ -3,7 +3,9 @@
 internal import Foundation
 internal import Logging
 internal import NIOSSL
+internal import ServiceLifecycle
 internal import Synchronization
+internal import UnixSignals
 
 /// The certificate and key for new connections, reloaded when their files change.
 ///
@@ -120,5 +122,18 @@ final class TLSIdentity: Sendable {
 
     private static func look(at files: ServerTLS) -> [FileStatus?] {
         [FileStatus(path: files.certificatePath), FileStatus(path: files.keyPath)]
+    }
+}
+
+/// Reloads the TLS files at each SIGHUP.
+struct TLSReloading: Service {
+    let identity: TLSIdentity
+    let logger: Logger
+
+    func run() async throws {
+        let signals = await UnixSignalsSequence(trapping: .sighup)
+        for await _ in signals.cancelOnGracefulShutdown() {
+            identity.refresh(isAsked: true, logger: logger)
+        }
     }
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import NIOCore
+internal import SwiftProtobuf
+internal import UbiquityWire
+
+/// The reason a request was refused, as in the answer. Below the routes and the edge, errors are
+/// the domain's own, and `Problem.init(_:)` translates them.
+struct Problem: Error, Sendable {
+    var code: ProblemCode
+    /// A sentence with the problem and the solution.
+    var detail: String
+    var retryAfterSeconds: Int64?
+    /// The limit that was exceeded; nil for other problems.
+    var limit: EdgeLimit?
+    /// Nil if it is irrelevant for this problem.
+    var serverMilliseconds: Int64?
+    /// The methods of the path, for 405.
+    var allow: String?
+    /// Whether something in the database is unreadable.
+    var showsDamage = false
+    /// False if the problem is logged elsewhere, less often than it is answered.
+    var isLogged = true
+
+    init(
+        _ code: ProblemCode, _ detail: String, retryAfterSeconds: Int64? = nil,
+        at limit: EdgeLimit? = nil
+    ) {
+        self.code = code
+        self.detail = detail
+        self.retryAfterSeconds = retryAfterSeconds
+        self.limit = limit
+    }
+
+    static func malformed(_ detail: String) -> Problem { Problem(.malformed, detail) }
+
+    static func unavailable(
+        _ detail: String, seconds: Int64 = 1, at limit: EdgeLimit? = nil
+    ) -> Problem {
+        Problem(.unavailable, detail, retryAfterSeconds: seconds, at: limit)
+    }
+
+    var status: HTTPResponse.Status {
+        switch code {
+        case .malformed: .badRequest
+        case .credentialMissing, .credentialInvalid, .credentialExpired, .codeInvalid,
+            .tokenInvalid, .tokenExpired, .tokenNotTaken:
+            .unauthorized
+        case .notYours, .appNotRegistered: .forbidden
+        case .notFound: .notFound
+        case .methodNotAllowed: .methodNotAllowed
+        case .notAcceptable: .notAcceptable
+        case .requestTooSlow: .requestTimeout
+        case .accountExists, .clockAhead: .conflict
+        case .cursorOtherHistory, .cursorCompacted: .gone
+        case .bodyTooLarge, .tooMany: .contentTooLarge
+        case .unsupportedMediaType: .unsupportedMediaType
+        case .hostForeign: .misdirectedRequest
+        case .tooManyRequests, .tooManyStreams: .tooManyRequests
+        case .headerTooLarge: .requestHeaderFieldsTooLarge
+        case .unavailable: .serviceUnavailable
+        case .storageFull: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
+        }
+    }
+}
+
+// MARK: - The answer
+
+extension Problem {
+    /// Problem details according to RFC 9457, in JSON whatever the request accepts.
+    var response: Response {
+        Response(status: status, headers: headers, body: ResponseBody(byteBuffer: body))
+    }
+
+    var headers: HTTPFields {
+        var headers: HTTPFields = [.contentType: "application/problem+json"]
+        if let retryAfterSeconds { headers[.retryAfter] = "\(retryAfterSeconds)" }
+        if let allow { headers[.allow] = allow }
+        if status == .unauthorized { headers[.wwwAuthenticate] = "Bearer" }
+        return headers
+    }
+
+    var body: ByteBuffer { ByteBuffer(bytes: WireFormat.json.encode(message)) }
+
+    private var message: WireProblem {
+        .with {
+            $0.type = "urn:ubiquity:problem:\(code.rawValue)"
+            $0.title = status.reasonPhrase
+            $0.status = UInt32(status.code)
+            $0.detail = detail
+            $0.code = code.rawValue
+            $0.serverMilliseconds = UInt64(clamping: serverMilliseconds ?? 0)
+        }
+    }
+}
+
+extension HTTPField.Name {
+    fileprivate static let retryAfter = HTTPField.Name("Retry-After")!
+}
+
+// MARK: - The problems of the edge
+
+extension Problem {
+    static let headerTooLarge = Problem(
+        .headerTooLarge, "The request's address and headers are too large, or too many.")
+    static let notHTTP = malformed("The request is no HTTP/1.1.")
+    static let hostInvalid = malformed(
+        "A request names the server that it is for, once, in the header Host.")
+    static let hostForeign = Problem(
+        .hostForeign,
+        "This server is not known by the name in the header Host. Whoever runs it can add the name."
+    )
+    static let requestTooSlow = Problem(
+        .requestTooSlow, "The request came too slowly. Send it again over a better connection.")
+    static let tooManyConnections = unavailable(
+        "The server has as many connections as it may have. Try again soon.", seconds: 5)
+    static let tooManyConnectionsFromThere = Problem(
+        .tooManyRequests, "There are too many connections from this address. Close some.",
+        retryAfterSeconds: 5)
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import Logging
+internal import NIOCore
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// Turns every error into problem details.
+struct ProblemMiddleware: RouterMiddleware {
+    typealias Context = ServerContext
+
+    let edge: Edge
+
+    func handle(
+        _ request: Request, context: ServerContext,
+        next: @concurrent (Request, ServerContext) async throws -> Response
+    ) async throws -> Response {
+        do { return try await next(request, context) } catch {
+            let problem = Problem(error)
+            edge.metrics.refused(problem.code)
+            if let limit = problem.limit { edge.note(limit) }
+            if problem.showsDamage {
+                edge.metrics.foundUnreadable()
+                context.logger.error(
+                    "A request needs what cannot be read. `ubiquity doctor --data` counts it.",
+                    metadata: ["route": "\(context.endpointPath ?? "")"])
+            } else if problem.status.kind == .serverError, problem.limit == nil, problem.isLogged {
+                context.logger.error(
+                    "A request failed.",
+                    metadata: [
+                        "route": "\(context.endpointPath ?? "")",
+                        "code": "\(problem.code.rawValue)",
+                    ])
+            }
+            return problem.response
+        }
+    }
+}
+
+extension Problem {
+    /// Translates any error for the client. The only place where the errors of the other parts of
+    /// the server become problems.
+    init(_ error: any Error) {
+        switch error {
+        case let problem as Problem: self = problem
+        case let error as WireError: self = .malformed("\(error).")
+        case let error as StorageError: self.init(error)
+        case let refusal as PushRefusal: self.init(refusal)
+        case let refusal as AccessRefusal: self.init(refusal)
+        case let refusal as IdentityRefusal: self.init(refusal)
+        case let error as TokenError: self.init(error)
+        case let error as RateExceeded: self.init(error)
+        case let error as HubError: self.init(error)
+        case is Busy: self = .unavailable("The server has too much to do. Try again soon.")
+        case is NIOTooManyBytesError: self = .bodyTooLarge()
+        case let error as HTTPError where error.status == .notFound: self = .notFound
+        case is any HTTPResponseError: self = .malformed("The request could not be understood.")
+        default: self = .unavailable("Something went wrong on the server. Try again later.")
+        }
+    }
+
+    private init(_ error: StorageError) {
+        switch error {
+        case .accountExists:
+            self.init(
+                .accountExists,
+                "An account of this name exists. Ask for a further code to sign in a device.")
+        case .noSuchAccount: self.init(.notFound, "There is no account of this name.")
+        case .noSuchDevice: self.init(.notFound, "The account has no such device.")
+        case .noSuchApp: self.init(.notFound, "This app is not registered.")
+        case .codeInvalid:
+            self.init(
+                .codeInvalid,
+                "The code is wrong, was used already, or has expired. Ask for a new one.")
+        case .tooMany(let things):
+            self.init(.tooMany, "There are too many \(things). Remove some.")
+        case .full:
+            self.init(
+                .storageFull,
+                "The server's disk is full, and nothing was stored. Try again later.",
+                retryAfterSeconds: 30)
+        case .unreadable:
+            self = .unavailable(
+                "What the server has stored there cannot be read. Its operator must look.",
+                seconds: 60)
+            showsDamage = true
+        case .failed:
+            self = .unavailable("The server could not use its disk. Try again later.")
+        }
+    }
+
+    private init(_ refusal: PushRefusal) {
+        switch refusal {
+        case .clockAhead(let error):
+            self.init(
+                .clockAhead,
+                "transactions[\(error.transaction)].writes[\(error.write)] is stamped too far into "
+                    + "the future. Correct it by the server's time.")
+            serverMilliseconds = error.serverMilliseconds
+        case .answerTooLarge:
+            self.init(
+                .bodyTooLarge,
+                "The push writes the same keys so often that its answer would be too large. Send "
+                    + "less at once.", at: .bodyTooLarge)
+        case .tooManyStores:
+            self.init(.tooMany, "The account has as many stores as it may have.")
+        case .unreadable: self.init(StorageError.unreadable)
+        case .full: self.init(StorageError.full)
+        case .notAllowed(let refusal): self.init(refusal)
+        // Its devices are gone too.
+        case .noSuchAccount: self.init(AccessRefusal.credentialInvalid)
+        }
+    }
+
+    private init(_ refusal: AccessRefusal) {
+        switch refusal {
+        case .credentialMissing:
+            self.init(
+                .credentialMissing,
+                "The request has no credential. Send the device's in the Authorization header.")
+        case .credentialInvalid:
+            self.init(
+                .credentialInvalid,
+                "The credential is unknown or was revoked. Sign in again.")
+        case .credentialExpired:
+            self.init(.credentialExpired, "The credential has expired. Sign in again.")
+        case .onlyForOperator:
+            self.init(.notYours, "Only the operator's credential may do this.")
+        case .notForOperator:
+            self.init(
+                .notYours, "The operator's credential reaches no stores. Sign in as a device.")
+        case .confined:
+            self.init(
+                .notYours,
+                "The credential is confined to some stores, and may not do this. Sign in by another "
+                    + "code.")
+        // Only devices are ever hidden.
+        case .hidden: self.init(StorageError.noSuchDevice)
+        case .appNotRegistered:
+            self.init(
+                .appNotRegistered,
+                "The server takes registered apps only, and this store's is none. Ask who runs "
+                    + "the server to register its identifier.")
+        }
+    }
+
+    /// Details for the holder of a valid signature: an app's developer.
+    private init(_ refusal: IdentityRefusal) {
+        switch refusal {
+        case .otherIssuer:
+            self.init(
+                .tokenInvalid, "The token was issued by another provider than this server trusts.")
+        case .otherAudience:
+            self.init(.tokenInvalid, "The token is made out for another audience.")
+        case .endless:
+            self.init(.tokenInvalid, "The token never expires, and is not taken therefore.")
+        case .expired: self.init(.tokenExpired, "The token has expired. Get a new one.")
+        case .notYetValid: self.init(.tokenInvalid, "The token is not valid yet.")
+        case .noSubject:
+            self.init(
+                .tokenInvalid,
+                "The claim that names the account must be a text of 1 to "
+                    + "\(IdentityRule.subjectBytesMax) bytes without control characters.")
+        }
+    }
+
+    private init(_ error: TokenError) {
+        switch error {
+        case .malformed:
+            self.init(
+                .tokenInvalid,
+                "What was sent is no JSON Web Token with a signature. Send the identity provider's "
+                    + "as it is.")
+        case .forged:
+            self.init(
+                .tokenInvalid,
+                "The token is not signed by a key of the identity provider that this server trusts."
+            )
+        case .noProvider:
+            self.init(
+                .tokenNotTaken,
+                "This server takes no tokens of identity providers. Sign in by a code.")
+        case .keysUnavailable:
+            self = .unavailable("The identity provider's keys cannot be had. Try again later.")
+        }
+    }
+
+    private init(_ error: RateExceeded) {
+        self.init(
+            .tooManyRequests, "Too many requests. Wait as long as Retry-After says.",
+            retryAfterSeconds: max(1, (error.waitMilliseconds + 999) / 1_000), at: error.limit)
+    }
+
+    private init(_ error: HubError) {
+        switch error {
+        case .closed: self = .unavailable("The server is shutting down. Try again soon.")
+        case .tooMany:
+            self.init(
+                .tooManyStreams,
+                "The account has too many open streams. Close some, or try again later.",
+                retryAfterSeconds: 30, at: .listenersPerAccount)
+        }
+    }
+}
+
+// MARK: - The problems of the routes
+
+extension Problem {
+    static let notFound = Problem(.notFound, "There is nothing at this address.")
+    static let notAcceptable = Problem(
+        .notAcceptable, "The answer can be application/json or application/x-protobuf only.")
+    static let unsupportedMediaType = Problem(
+        .unsupportedMediaType, "The body must be application/json or application/x-protobuf.")
+    static let notReady: Problem = {
+        var problem = unavailable("The server is not ready. Try again soon.")
+        problem.isLogged = false
+        return problem
+    }()
+    static let answersInMemory = unavailable(
+        "The server has too many answers under way. Try again soon.", at: .answersInMemory)
+    static let bodiesInMemory = unavailable(
+        "The server has too many requests under way. Try again soon.", at: .bodiesInMemory)
+    static let answerTooLarge = Problem(
+        .storageFull, "The store is too large to be sent. Remove something from it.")
+
+    static func methodNotAllowed(_ allow: String) -> Problem {
+        var problem = Problem(.methodNotAllowed, "This address knows \(allow) only.")
+        problem.allow = allow
+        return problem
+    }
+
+    static func bodyTooLarge(max: Int? = nil) -> Problem {
+        let limit = max.map { " It may have at most \($0) bytes." } ?? ""
+        return Problem(.bodyTooLarge, "The body is too large.\(limit)", at: .bodyTooLarge)
+    }
+}

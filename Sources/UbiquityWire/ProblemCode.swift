@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The reason a server refused a request, for programs: ``WireProblem/code``.
+package enum ProblemCode: String, CaseIterable, Sendable {
+    case malformed
+    case credentialMissing = "credential-missing"
+    case credentialInvalid = "credential-invalid"
+    case credentialExpired = "credential-expired"
+    case codeInvalid = "code-invalid"
+    case tokenInvalid = "token-invalid"
+    case tokenExpired = "token-expired"
+    case tokenNotTaken = "token-not-taken"
+    case notYours = "not-yours"
+    case appNotRegistered = "app-not-registered"
+    case notFound = "not-found"
+    case methodNotAllowed = "method-not-allowed"
+    case notAcceptable = "not-acceptable"
+    case requestTooSlow = "request-too-slow"
+    case accountExists = "account-exists"
+    case clockAhead = "clock-ahead"
+    case cursorOtherHistory = "cursor-other-history"
+    case cursorCompacted = "cursor-forgotten"
+    case bodyTooLarge = "body-too-large"
+    /// The account or the server has as many things of a kind as it may have.
+    case tooMany = "too-many"
+    case unsupportedMediaType = "unsupported-media-type"
+    case hostForeign = "host-foreign"
+    case tooManyRequests = "too-many-requests"
+    case tooManyStreams = "too-many-streams"
+    case headerTooLarge = "header-too-large"
+    case unavailable
+    case storageFull = "storage-full"
+}
