@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import ProcessHarness
 import Ubiquity
 import UbiquityArchive
 import UbiquityCore
@@ -54,6 +55,7 @@ extension Failure {
         case let error as StorageError: self.init(.inputOutput, error.description)
         case let error as CocoaError:
             self.init(Status(error), error.sentence(about: error.filePath ?? "the file"))
+        case let trouble as Trouble: self.init(.cannotCreate, trouble.description)
         case is CancellationError: self.init(.system, "interrupted")
         default:
             // The argument parser's own errors are not public.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import ProcessHarness
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -20,11 +21,12 @@ struct DemoCommand: AsyncParsableCommand {
 
     func run() async throws {
         let preferences = try DemoPreferences(plist)
-        let stage = try DemoStage()
+        let stage = try Stage("demo", ubiquity: .own)
+        // Also if the output's reader has gone and the program ends in the middle of a line.
+        stage.cleanAtExit()
         defer { stage.clean() }
         let story = Task {
-            var story = DemoStory(stage, preferences)
-            try await story.tell()
+            try await DemoStory(stage, preferences).tell()
         }
         let signals = Signals { story.cancel() }
         defer { signals.cancel() }

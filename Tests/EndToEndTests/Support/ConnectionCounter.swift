@@ -2,6 +2,7 @@
 
 #if os(Linux)
 
+internal import ProcessHarness
 internal import Synchronization
 
 /// Looks again and again which of several processes are connected to a server.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ProcessHarness
 import Synchronization
 
 /// Pushes of one key that a server answers, each after its flush, on connections that stay open.
@@ -8,8 +9,8 @@ enum PushThroughput {
     private static let connections = 32
     private static let seconds: Int64 = 5
 
-    static func measure(_ workshop: Workshop) throws -> [Measurement] {
-        let server = try Server(workshop, name: "throughput")
+    static func measure(_ stage: Stage) throws -> [Measurement] {
+        let server = try Server(stage, name: "throughput")
         defer { server.end() }
         let credential = try server.newCredential()
         let durations = Mutex<[Int64]>([])
@@ -28,7 +29,7 @@ enum PushThroughput {
             }
         }
         done.wait()
-        if let failure = failures.withLock(\.first) { throw Failure(failure) }
+        if let failure = failures.withLock(\.first) { throw Trouble(failure) }
         return [line(durations.withLock(\.self))]
     }
 
@@ -42,7 +43,7 @@ enum PushThroughput {
             let answer = try connection.exchange(
                 request(key: "key-\(number)", count: durations.count, credential))
             guard answer.firstRange(of: "applied".utf8) != nil else {
-                throw Failure("a push was not applied: \(String(decoding: answer, as: UTF8.self))")
+                throw Trouble("a push was not applied: \(String(decoding: answer, as: UTF8.self))")
             }
             durations.append(nanoseconds() - start)
         }

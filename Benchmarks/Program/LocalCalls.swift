@@ -2,6 +2,7 @@
 
 import AllocationCount
 import Foundation
+import ProcessHarness
 import Ubiquity
 
 /// Calls that never leave the process, beside Foundation's `UserDefaults` with the same keys.
@@ -19,9 +20,8 @@ struct LocalCalls: Codable {
     private static let allocationCalls = 10_000
     private static let nanosecondsMax: Int64 = 2_000_000_000
 
-    static func measure(_ workshop: Workshop) throws -> [Measurement] {
-        var child = try workshop.start(
-            .benchmarks, ["role", "local", "--home", workshop.path("local")])
+    static func measure(_ stage: Stage) throws -> [Measurement] {
+        var child = try RoleProcess(stage, .local, home: stage.path("local"))
         defer { child.end() }
         let line = try child.lines.next(seconds: 60)
         return try JSONDecoder().decode([LocalCalls].self, from: Data(line.utf8)).map(\.line)
@@ -43,7 +43,7 @@ struct LocalCalls: Codable {
     static func measure(home: String) throws -> [LocalCalls] {
         let store = try SampleStore.open(home: home)
         guard let defaults = UserDefaults(suiteName: SampleStore.identifier) else {
-            throw Failure("UserDefaults cannot be opened")
+            throw Trouble("UserDefaults cannot be opened")
         }
         let writes = compare(
             "set(_:forKey:)", max: 1_000, { store.set($1, forKey: $0) },

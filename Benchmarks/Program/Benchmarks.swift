@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import ProcessHarness
 
 @main
 struct Benchmarks: ParsableCommand {
@@ -32,29 +33,35 @@ struct Run: ParsableCommand {
 
     func run() throws {
         signal(SIGPIPE, SIG_IGN)
-        let workshop = try Workshop(in: folder)
-        let watch = Self.endEarly(workshop)
+        let stage = try Stage("benchmarks", in: folder, environment: Self.environment)
+        let watch = Self.endEarly(stage)
         defer {
             watch.cancel()
-            workshop.clean()
+            stage.clean()
         }
         var report = Report(machine: Machine.description)
         for name in Name.allCases where only.isEmpty || only.contains(name) {
             note("Measuring: \(name.rawValue)")
-            report.measurements += try Self.measure(name, workshop)
+            report.measurements += try Self.measure(name, stage)
         }
         print(report.text(command: command))
     }
 
+    /// With a home that is thrown away.
+    private static func environment(_ folder: String) -> [String: String] {
+        let variables = ["HOME", "CFFIXED_USER_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"]
+        return Dictionary(uniqueKeysWithValues: variables.map { ($0, folder) })
+    }
+
     private static func measure(
-        _ name: Name, _ workshop: Workshop
+        _ name: Name, _ stage: Stage
     ) throws -> [Measurement] {
         switch name {
-        case .latency: try ChangeLatency.measure(workshop)
-        case .firstSync: try Opening.measureFirstSync(workshop)
-        case .local: try LocalCalls.measure(workshop)
-        case .idle: try Idle.measure(workshop)
-        case .throughput: try PushThroughput.measure(workshop)
+        case .latency: try ChangeLatency.measure(stage)
+        case .firstSync: try Opening.measureFirstSync(stage)
+        case .local: try LocalCalls.measure(stage)
+        case .idle: try Idle.measure(stage)
+        case .throughput: try PushThroughput.measure(stage)
         }
     }
 
@@ -64,9 +71,9 @@ struct Run: ParsableCommand {
     }
 
     /// Cleans up after Ctrl-C too, and when a run takes too long.
-    private static func endEarly(_ workshop: Workshop) -> any DispatchSourceSignal {
+    private static func endEarly(_ stage: Stage) -> any DispatchSourceSignal {
         let end: @Sendable () -> Void = {
-            workshop.clean()
+            stage.clean()
             note("The run was ended early.")
             Foundation.exit(1)
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ProcessHarness
 
 /// A bare HTTP/1.1 connection to this machine that stays open: a socket and nothing around it.
 final class HTTPConnection {
@@ -15,7 +16,7 @@ final class HTTPConnection {
         let kind = SOCK_STREAM
         #endif
         socket = Foundation.socket(AF_INET, kind, 0)
-        guard socket >= 0 else { throw Failure.system("socket") }
+        guard socket >= 0 else { throw Trouble.system("socket") }
         setOptions()
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -25,7 +26,7 @@ final class HTTPConnection {
         let status = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, size) }
         }
-        guard status == 0 else { throw Failure.system("connect") }
+        guard status == 0 else { throw Trouble.system("connect") }
     }
 
     deinit { close(socket) }
@@ -52,17 +53,17 @@ final class HTTPConnection {
 
     /// Sends a request and waits for the whole answer.
     /// - Returns: Its body.
-    /// - Throws: ``Failure`` for any status but 200.
+    /// - Throws: ``Trouble`` for any status but 200.
     func exchange(_ request: [UInt8]) throws -> [UInt8] {
         try send(request)
         let header = try readHeader()
         let text = String(decoding: header, as: UTF8.self).lowercased()
         guard let length = Self.length(in: text) else {
-            throw Failure("an answer does not say how long it is: \(text)")
+            throw Trouble("an answer does not say how long it is: \(text)")
         }
         let body = try take(length)
         guard text.hasPrefix("http/1.1 200") else {
-            throw Failure("\(text)\(String(decoding: body, as: UTF8.self))")
+            throw Trouble("\(text)\(String(decoding: body, as: UTF8.self))")
         }
         return body
     }
@@ -77,7 +78,7 @@ final class HTTPConnection {
         var sent = 0
         while sent < bytes.count {
             let count = bytes[sent...].withUnsafeBytes { write(socket, $0.baseAddress, $0.count) }
-            guard count > 0 else { throw Failure.system("write") }
+            guard count > 0 else { throw Trouble.system("write") }
             sent += count
         }
     }
@@ -99,7 +100,7 @@ final class HTTPConnection {
     private func readMore() throws {
         try withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 1) { space in
             let count = read(socket, space.baseAddress, space.count)
-            guard count > 0 else { throw Failure.system("read") }
+            guard count > 0 else { throw Trouble.system("read") }
             buffer += space[..<count]
         }
     }

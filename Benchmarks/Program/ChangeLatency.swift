@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ProcessHarness
 import Ubiquity
 
 /// From a write on one device until it is readable on another: two processes and the server.
@@ -14,25 +15,24 @@ struct ChangeLatency {
     private static let p99Max: Int64 = 10_000_000
 
     private let store: UbiquitousKeyValueStore
-    private var reader: Child
+    private var reader: RoleProcess
     private var count = 0
 
-    static func measure(_ workshop: Workshop) throws -> [Measurement] {
-        let server = try Server(workshop, name: "latency")
+    static func measure(_ stage: Stage) throws -> [Measurement] {
+        let server = try Server(stage, name: "latency")
         defer { server.end() }
         let store = try SampleStore.open(home: try server.newDevice())
-        let reader = try workshop.start(
-            .benchmarks, ["role", "watch", "--home", try server.newDevice()])
+        let reader = try RoleProcess(stage, .watch, home: try server.newDevice())
         defer { reader.end() }
         var measure = ChangeLatency(store: store, reader: reader)
-        let yardsticks = try Yardsticks.measure(workshop, port: server.port)
+        let yardsticks = try Yardsticks.measure(stage, port: server.port)
         _ = try measure.samples(warmUp)
         let back = try measure.samples(back)
         let apart = try measure.samples(apart, pauseMicroseconds: pauseMicroseconds)
         return [line("one after the other", back), line("20 ms apart", apart)] + yardsticks
     }
 
-    private init(store: UbiquitousKeyValueStore, reader: Child) {
+    private init(store: UbiquitousKeyValueStore, reader: RoleProcess) {
         self.store = store
         self.reader = reader
     }
@@ -54,7 +54,7 @@ struct ChangeLatency {
         while true {
             let words = try reader.lines.next(seconds: 20).split(separator: " ")
             guard words.count == 2, let end = Int64(words[1]) else {
-                throw Failure("the reading device said something else")
+                throw Trouble("the reading device said something else")
             }
             if words[0] == "value-\(count)" { return end - start }
         }

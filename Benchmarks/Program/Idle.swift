@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ProcessHarness
 import Ubiquity
 
 /// What a process costs that holds a connected store and does nothing.
@@ -11,11 +12,10 @@ struct Idle: Codable {
 
     private static let seconds = 40
 
-    static func measure(_ workshop: Workshop) throws -> [Measurement] {
-        let server = try Server(workshop, name: "idle")
+    static func measure(_ stage: Stage) throws -> [Measurement] {
+        let server = try Server(stage, name: "idle")
         defer { server.end() }
-        var child = try workshop.start(
-            .benchmarks, ["role", "idle", "--home", try server.newDevice()])
+        var child = try RoleProcess(stage, .idle, home: try server.newDevice())
         defer { child.end() }
         let line = try child.lines.next(seconds: seconds + 30)
         let idle = try JSONDecoder().decode(Idle.self, from: Data(line.utf8))

@@ -1,6 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import ProcessHarness
+
+/// What a stage has on the disk. It is gone with the program.
+enum StageFolder {
+    /// The same after the program has started again.
+    static let path: String = {
+        let known = ProcessInfo.processInfo.environment[variable] ?? ""
+        // What is removed in the end must be the stage's own.
+        return known.contains(prefix) ? known : new()
+    }()
+
+    private static func new() -> String {
+        let folder = NSTemporaryDirectory() + prefix + UUID().uuidString
+        setenv(variable, folder, 1)
+        return folder
+    }
+
+    private static let prefix = "/ubiquity-example-"
+    private static let variable = "UBIQUITY_EXAMPLE_STAGE"
+}
 
 /// Where the examples' preferences lie: with the device, for each device has its own, and two devices of
 /// one machine must not meet by a file.
@@ -16,7 +36,7 @@ enum PreferencesFolder {
         guard ProcessInfo.processInfo.environment[variable] != path else { return }
         setenv(variable, path, 1)
         execv(Bundle.main.executablePath ?? CommandLine.arguments[0], CommandLine.unsafeArgv)
-        throw StageTrouble("the program cannot start again: \(String(cString: strerror(errno)))")
+        throw Trouble.system("the program cannot start again")
     }
 
     private static let variable = "XDG_CONFIG_HOME"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ProcessHarness
 import Ubiquity
 
 /// A full store: 1,024 keys, and 1 MiB of strings of 256 to 1,792 bytes.
@@ -37,7 +38,7 @@ extension UbiquitousKeyValueStore {
             done.signal()
         }
         guard done.wait(timeout: .now() + .seconds(seconds)) == .success else {
-            throw Failure("the exchange with the server took more than \(seconds) s")
+            throw Trouble("the exchange with the server took more than \(seconds) s")
         }
     }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ProcessHarness
 
 /// What this machine needs for the parts of which every exchange consists.
 enum Yardsticks {
     private static let count = 500
 
-    static func measure(_ workshop: Workshop, port: Int) throws -> [Measurement] {
+    static func measure(_ stage: Stage, port: Int) throws -> [Measurement] {
         [
-            line("Yardstick: flush of 4 KiB to the same disk", try flush(workshop)),
+            line("Yardstick: flush of 4 KiB to the same disk", try flush(stage)),
             line("Yardstick: `GET /v1/config`, bare socket", try roundTrip(port)),
         ]
     }
@@ -17,14 +18,14 @@ enum Yardsticks {
         Measurement(name: name, result: samples.percentiles)
     }
 
-    private static func flush(_ workshop: Workshop) throws -> Samples {
-        let file = open(workshop.path("yardstick"), O_RDWR | O_CREAT, 0o600)
-        guard file >= 0 else { throw Failure.system("open") }
+    private static func flush(_ stage: Stage) throws -> Samples {
+        let file = open(stage.path("yardstick"), O_RDWR | O_CREAT, 0o600)
+        guard file >= 0 else { throw Trouble.system("open") }
         defer { close(file) }
         let page = [UInt8](repeating: 1, count: 4_096)
         return try Samples(repeating: count) {
             guard write(file, page, page.count) == page.count, flush(file) == 0 else {
-                throw Failure.system("write")
+                throw Trouble.system("write")
             }
         }
     }

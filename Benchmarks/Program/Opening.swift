@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ProcessHarness
 import Ubiquity
 
 /// How long a device takes from opening a full store until all of it is readable.
@@ -23,7 +24,7 @@ struct Opening: Codable {
         let lastKey = SampleStore.keys.last!
         while store.string(forKey: lastKey) == nil || !SampleStore.isWhole(store) {
             guard nanoseconds() - start < Int64(secondsMax) * 1_000_000_000 else {
-                throw Failure("the store was not whole after \(secondsMax) s")
+                throw Trouble("the store was not whole after \(secondsMax) s")
             }
             usleep(200)
         }
@@ -33,21 +34,21 @@ struct Opening: Codable {
         return Opening(opened: opened, whole: whole)
     }
 
-    static func measureFirstSync(_ workshop: Workshop) throws -> [Measurement] {
-        let server = try Server(workshop, name: "first-sync")
+    static func measureFirstSync(_ stage: Stage) throws -> [Measurement] {
+        let server = try Server(stage, name: "first-sync")
         defer { server.end() }
         let store = try SampleStore.open(home: try server.newDevice())
         SampleStore.fill(store)
         try store.exchange(seconds: secondsMax)
         let homes = try (0..<devices).map { _ in try server.newDevice() }
-        let first = try homes.map { try device(workshop, home: $0) }
-        let second = try homes.map { try device(workshop, home: $0) }
+        let first = try homes.map { try device(stage, home: $0) }
+        let second = try homes.map { try device(stage, home: $0) }
         withExtendedLifetime(store) {}
         return lines(first: first, second: second)
     }
 
-    private static func device(_ workshop: Workshop, home: String) throws -> Opening {
-        var child = try workshop.start(.benchmarks, ["role", "open", "--home", home])
+    private static func device(_ stage: Stage, home: String) throws -> Opening {
+        var child = try RoleProcess(stage, .open, home: home)
         defer { child.end() }
         let line = try child.lines.next(seconds: secondsMax + 10)
         return try JSONDecoder().decode(Opening.self, from: Data(line.utf8))
