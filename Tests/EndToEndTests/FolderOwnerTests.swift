@@ -17,6 +17,8 @@ extension EndToEndTests {
 
         /// A data folder of the service's user with one account, and a backup of it.
         private func prepared(_ stage: Stage) async throws -> (data: String, backup: String) {
+            // The service's user comes through it to the data folder.
+            chmod(stage.folder, 0o755)
             let server = try await ServerProcess.started(stage)
             _ = try await server.newCode(isFirst: true)
             try await server.stop()
