@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import UbiquityServer
 
 /// Writes the program's output: results to the standard output, everything else to the standard
 /// error.
@@ -21,7 +22,7 @@ enum Output {
     }
 
     private static func send(_ bytes: [UInt8]) {
-        guard let code = write(bytes, to: STDOUT_FILENO) else { return }
+        guard let code = writeAll(bytes, to: STDOUT_FILENO) else { return }
         if code == EPIPE { exit(0) }
         note("ubiquity: the output cannot be written: \(String(cString: strerror(code)))")
         end(.inputOutput)
@@ -32,24 +33,10 @@ enum Output {
 
     /// Prints without a line break, for progress.
     static func noteInPlace(_ text: TerminalText) {
-        _ = write(Array(text.string.utf8), to: STDERR_FILENO)
+        _ = writeAll(Array(text.string.utf8), to: STDERR_FILENO)
     }
 
     static func end(_ status: Failure.Status) -> Never { exit(status.rawValue) }
-
-    /// - Returns: The value of `errno` if not everything was written.
-    private static func write(_ bytes: [UInt8], to file: Int32) -> Int32? {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }
-            if count >= 0 {
-                rest = rest.dropFirst(count)
-            } else if errno != EINTR {
-                return errno
-            }
-        }
-        return nil
-    }
 }
 
 extension Output {

@@ -16,7 +16,7 @@ struct AccountCommand: AsyncParsableCommand {
             --operator-credential).
             """,
         subcommands: [
-            Create.self, Code.self, List.self, Rename.self, Delete.self, Export.self,
+            Create.self, NewCode.self, List.self, Rename.self, Delete.self, Export.self,
         ])
 
     struct Create: AsyncParsableCommand {
@@ -38,8 +38,9 @@ struct AccountCommand: AsyncParsableCommand {
         }
     }
 
-    struct Code: AsyncParsableCommand {
+    struct NewCode: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "code",
             abstract: "Make a code for a further device of an account.",
             discussion: """
                 With --store the device is confined: it reaches these stores of the account and \

@@ -59,7 +59,7 @@ extension Failure {
         case is CancellationError: self.init(.system, "interrupted")
         default:
             // The argument parser's own errors are not public.
-            if Program.exitCode(for: error) != .failure { return nil }
+            if Parser.exitCode(for: error) != .failure { return nil }
             self.init(.software, "\(error)")
         }
     }
@@ -83,6 +83,9 @@ extension Failure {
         do { _ = try ServerAddress(server, security) } catch { throw Failure(.usage, error.detail) }
     }
 }
+
+/// Only for the argument parser's judgement of errors.
+private struct Parser: ParsableArguments {}
 
 extension Failure.Status {
     init(_ code: UbiquityError.Code) {

@@ -6,41 +6,6 @@ import Ubiquity
 import UbiquityCore
 import UbiquityServer
 
-/// The folder with all of a server's data.
-struct DataOptions: ParsableArguments {
-    @Option(
-        help: ArgumentHelp(
-            "The server's data folder.",
-            discussion: "Default: ubiquity-server in XDG_DATA_HOME, or in ~/.local/share.",
-            valueName: "folder"), transform: notEmpty)
-    var data: String?
-
-    var given: [String] { UbiquityCLI.given(("--data", data != nil)) }
-
-    private var folder: String { data ?? Self.standard(ProcessInfo.processInfo.environment) }
-
-    /// The folder, to work there from now on: see ``FolderOwner``.
-    /// - Throws: ``Failure``.
-    func enter() throws(Failure) -> String {
-        let folder = Self.expanded(folder)
-        try FolderOwner.become(of: folder)
-        return folder
-    }
-
-    /// Expands a tilde that the shell left in place.
-    static func expanded(_ path: String) -> String {
-        URL(fileURLWithPath: (path as NSString).expandingTildeInPath).standardizedFileURL.path
-    }
-
-    static func standard(_ environment: [String: String]) -> String {
-        func variable(_ name: String) -> String? {
-            environment[name].flatMap { $0.isEmpty ? nil : $0 }
-        }
-        let base = variable("XDG_DATA_HOME") ?? (variable("HOME") ?? "~") + "/.local/share"
-        return base + "/ubiquity-server"
-    }
-}
-
 /// The authority of an operator's command: the data folder, or the operator's credential.
 struct OperatorOptions: ParsableArguments {
     @OptionGroup var data: DataOptions

@@ -51,8 +51,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Connections") var edge: ServerEdgeOptions
     @OptionGroup(title: "Identity provider") var identity: IdentityOptions
-    @OptionGroup(title: "Limits") var limits: ServerLimitOptions
-    @OptionGroup(title: "Limits of traffic") var traffic: ServerTrafficOptions
+    @OptionGroup(title: "Limits") var limits: LimitOptions
     @OptionGroup var json: JSONOption
 
     func validate() throws {
@@ -109,7 +108,6 @@ struct ServeCommand: AsyncParsableCommand {
         settings.port = port
         settings.apps = apps
         limits.apply(to: &settings)
-        traffic.apply(to: &settings)
         edge.apply(to: &settings)
         settings.identity = try identity.settings
         return settings
