@@ -129,7 +129,7 @@ fuzz-corpus: fuzz-build
 
 # What is formatted.
 FORMATTED := Package.swift Examples Snippets Sources Tests Fuzz/Entries Fuzz/Program \
-	Benchmarks/Package.swift Benchmarks/Sources
+	Benchmarks
 
 lint:
 	$(SWIFT) format lint --strict --recursive $(FORMATTED)
@@ -150,9 +150,13 @@ docs: setup
 	@echo "To read it: python3 -m http.server --directory .build/docs 8080, and then"
 	@echo "http://127.0.0.1:8080/documentation"
 
+# BENCHMARK_FLAGS="--only latency" takes one measurement alone.
+BENCHMARK_FLAGS ?=
+
 benchmark: setup
-	$(SWIFT) build -c release --package-path Benchmarks
-	"$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/ubiquity-benchmarks"
+	$(SWIFT) build $(BUILD_FLAGS) -c release --product ubiquity
+	UBIQUITY_BENCHMARKS=1 $(SWIFT) build $(BUILD_FLAGS) -c release --product ubiquity-benchmarks
+	"$$($(SWIFT) build $(BUILD_FLAGS) -c release --show-bin-path)/ubiquity-benchmarks" $(BENCHMARK_FLAGS)
 
 # Each goes on where the one before has failed; NIGHTLY="torture fuzz" runs some of them.
 nightly:
@@ -169,4 +173,4 @@ protobuf: setup
 		--swift_opt=UseAccessLevelOnImports=true ubiquity.proto
 
 clean:
-	rm -rf .build .build-docs .build-fuzz .build-mutations .build-tsan Benchmarks/.build
+	rm -rf .build .build-docs .build-fuzz .build-mutations .build-tsan

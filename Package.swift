@@ -83,12 +83,16 @@ let package = Package(
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
+        // The program and others of this build as processes that leave nothing behind: for the demo,
+        // the examples, the tests and the benchmarks.
+        .target(name: "ProcessHarness"),
         // Named apart from its product: `ubiquity` and `Ubiquity` would be one module on
         // a disk that ignores case.
         .executableTarget(
             name: "UbiquityCLI",
             dependencies: [
-                "Ubiquity", "UbiquityArchive", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "ProcessHarness", "Ubiquity", "UbiquityArchive", "UbiquityCore", "UbiquityServer",
+                "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -156,9 +160,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "ClientTestSupport", "SyncMe", "Ubiquity", "UbiquityCLI", "UbiquityCore",
-                "UbiquityTestWorker",
-                "UbiquityTorture", "UbiquityWire",
+                "ClientTestSupport", "ProcessHarness", "SyncMe", "Ubiquity", "UbiquityCLI",
+                "UbiquityCore", "UbiquityTestWorker", "UbiquityTorture", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -180,7 +183,8 @@ let package = Package(
         .executableTarget(
             name: "UbiquityTorture",
             dependencies: [
-                "TortureLanguage", "Ubiquity", "UbiquityCore", "UbiquitySimulation", "UbiquityWire",
+                "ClientTestSupport", "ProcessHarness", "TortureLanguage", "Ubiquity",
+                "UbiquityCore", "UbiquitySimulation", "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -239,12 +243,12 @@ let package = Package(
         .target(
             name: "ExampleStage",
             dependencies: [
-                "ExampleScreen", "Ubiquity", "UbiquityDefaults",
+                "ExampleScreen", "ProcessHarness", "Ubiquity", "UbiquityDefaults",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
-            path: "Examples/Stage", packageAccess: false),
+            path: "Examples/Stage"),
         .testTarget(
             name: "ExampleTests",
             dependencies: ["ExampleScreen", "ExampleStage", "Ubiquity", "UbiquityDefaults"]
@@ -269,6 +273,22 @@ if Context.environment["UBIQUITY_FUZZ"] != nil {
         .executableTarget(
             name: "FuzzProgram", dependencies: ["FuzzEntries"], path: "Fuzz/Program",
             linkerSettings: [.linkedLibrary("stdc++", .when(platforms: [.linux]))]))
+}
+
+// For `make benchmark` only: no other build compiles them.
+if Context.environment["UBIQUITY_BENCHMARKS"] != nil {
+    package.products.append(
+        .executable(name: "ubiquity-benchmarks", targets: ["UbiquityBenchmarks"]))
+    package.targets += [
+        .target(name: "AllocationCount", path: "Benchmarks/AllocationCount"),
+        .executableTarget(
+            name: "UbiquityBenchmarks",
+            dependencies: [
+                "AllocationCount", "ProcessHarness", "Ubiquity",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Benchmarks/Program"),
+    ]
 }
 
 // In CI a warning is an error; with those who use the package it is none of their business.

@@ -2,6 +2,7 @@
 
 internal import ExampleScreen
 internal import Foundation
+internal import ProcessHarness
 internal import Ubiquity
 
 /// Runs an example: two devices side by side, with a real server of their own, or the one device that
@@ -23,7 +24,7 @@ public enum Stage {
             home: ProcessInfo.processInfo.environment["UBIQUITY_HOME"], names: App.options)
         if arguments.isHelp { return print(help(app)) }
         guard arguments.isPrinting || Terminal.isThere else {
-            throw StageTrouble("it needs a terminal to run in; --print shows one picture without")
+            throw Trouble("it needs a terminal to run in; --print shows one picture without")
         }
         try PreferencesFolder.use(in: arguments.home ?? StageFolder.path)
         let signals = EndingSignals()
@@ -46,7 +47,9 @@ public enum Stage {
     }
 
     private static func pair<App: Pane>(_ arguments: Arguments) async throws -> [RunningApp<App>] {
-        let server = try await StageServer(in: StageFolder.path)
+        let stage = try ProcessHarness.Stage(folder: StageFolder.path)
+        stage.cleanAtExit()
+        let server = try await ServerProcess.started(stage)
         var apps: [RunningApp<App>] = []
         for (number, name) in ["device A", "device B"].enumerated() {
             let (home, cable) = ("\(StageFolder.path)/\(name)", Cable(to: server.port))

@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 
@@ -9,7 +10,7 @@ extension EndToEndTests {
     @Suite struct BackupTests {
         @Test func `after a restore the devices notice, and nothing is lost`() async throws {
             try await onStage { stage in
-                var server = try await ServerProcess.started(stage)
+                let server = try await ServerProcess.started(stage)
                 let a = try Device(home: await server.signIn("a", isFirst: true))
                 let b = try Device(home: await server.signIn("b"))
                 let homeC = try await server.signIn("c")
@@ -87,7 +88,7 @@ extension EndToEndTests {
             async throws
         {
             try await onStage { stage in
-                var server = try await ServerProcess.started(stage)
+                let server = try await ServerProcess.started(stage)
                 let home = try await server.signIn("a", isFirst: true)
                 try await stage.succeed("set", "a", "1", "--store", "TEAM.one", "--home", home)
                 let device = try await stage.run("doctor", "--home", home)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
@@ -108,7 +109,7 @@ extension EndToEndTests {
             _ word: String, _ change: (String) throws -> Void
         ) async throws {
             try await onStage { stage in
-                var server = try await ServerProcess.started(stage)
+                let server = try await ServerProcess.started(stage)
                 _ = try await server.newCode(isFirst: true)
                 try await server.stop()
                 let file = server.data + "/ubiquity.sqlite"

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 
 extension EndToEndTests {
     /// An example as a program: the stage that all of them have.
     @Suite struct ExampleProgramTests {
         private func run(_ stage: Stage, _ arguments: [String]) async throws -> ProgramRun {
-            let child = try stage.start(arguments, program: .syncMe)
+            let child = try stage.start(arguments, program: ProgramFile("SyncMe"))
             let status = try await child.exit()
             return ProgramRun(status: status, output: child.output, errors: child.errors)
         }

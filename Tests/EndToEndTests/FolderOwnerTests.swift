@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 
 extension EndToEndTests {
@@ -16,7 +17,9 @@ extension EndToEndTests {
 
         /// A data folder of the service's user with one account, and a backup of it.
         private func prepared(_ stage: Stage) async throws -> (data: String, backup: String) {
-            var server = try await ServerProcess.started(stage)
+            // The service's user comes through it to the data folder.
+            chmod(stage.folder, 0o755)
+            let server = try await ServerProcess.started(stage)
             _ = try await server.newCode(isFirst: true)
             try await server.stop()
             let backup = stage.path("backup")
@@ -82,7 +85,7 @@ extension EndToEndTests {
                 chown(place, Self.user, Self.user)
                 #expect(try await stage.run(backingUp).status == 0)
                 #expect(try owner(file) == Self.user)
-                let child = try stage.start("serve", "--port", "0", "--data", data)
+                let child = try stage.start(["serve", "--port", "0", "--data", data])
                 try await until("the start") { child.output.contains("serves on") }
                 #expect(child.errors.contains("Working as"))
                 child.signal(SIGTERM)

@@ -4,6 +4,7 @@ internal import ClientTestSupport
 internal import Foundation
 internal import NIOCore
 internal import NIOPosix
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 

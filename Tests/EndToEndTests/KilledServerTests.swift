@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ClientTestSupport
+internal import ProcessHarness
 internal import Synchronization
 internal import Testing
 internal import Ubiquity
@@ -15,7 +16,7 @@ extension EndToEndTests {
             async throws
         {
             try await onStage { stage in
-                var server = try await ServerProcess.started(stage, options: Self.manyPushes)
+                let server = try await ServerProcess.started(stage, options: Self.manyPushes)
                 let a = try Device(home: await server.signIn("a", isFirst: true))
                 let b = try Device(home: await server.signIn("b"))
                 let (writesA, writesB) = (Writer(a, "a"), Writer(b, "b"))
@@ -56,7 +57,7 @@ extension EndToEndTests {
             async throws
         {
             try await onStage { stage in
-                var server = try await ServerProcess.started(stage)
+                let server = try await ServerProcess.started(stage)
                 let a = try Device(home: await server.signIn("a", isFirst: true))
                 let homeB = try await server.signIn("b")
                 for number in Int64(1)...20 { a.store.set(number, forKey: "key \(number)") }

@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 
@@ -9,7 +10,7 @@ extension EndToEndTests {
     @Suite struct RestoredServerTests {
         @Test func `a server restored from an older copy heals from its devices`() async throws {
             try await onStage { stage in
-                var server = try await ServerProcess.started(stage)
+                let server = try await ServerProcess.started(stage)
                 let a = try Device(home: await server.signIn("a", isFirst: true))
                 let b = try Device(home: await server.signIn("b"))
                 let homeC = try await server.signIn("c")

@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 internal import UbiquityTestWorker
@@ -195,7 +196,7 @@ extension EndToEndTests {
         #endif
 
         /// - Returns: When it has said that it watches.
-        private static func watch(_ home: String, _ stage: Stage) async throws -> Child {
+        private static func watch(_ home: String, _ stage: Stage) async throws -> ChildProcess {
             let watch = try stage.start(command("watch", home) + ["--json"])
             try await until("the start of the watch") {
                 if !watch.isRunning { throw Trouble("the watch ended: \(watch.errors)") }

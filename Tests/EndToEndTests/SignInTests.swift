@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
@@ -90,7 +91,7 @@ extension EndToEndTests {
             async throws
         {
             try await onStage { stage in
-                var server = try await ServerProcess.started(stage)
+                let server = try await ServerProcess.started(stage)
                 let home = try await server.signIn("a", isFirst: true)
                 let account = try UbiquityAccount.current(home: home)
                 func code(of attempt: String) async -> UbiquityError.Code? {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ProcessHarness
 internal import Testing
 
 extension EndToEndTests {
     @Suite struct SilentServerTests {
         @Test func `a command saves the value and says that it was not sent`() async throws {
             try await onStage { stage in
-                var server = try await ServerProcess.started(stage)
+                let server = try await ServerProcess.started(stage)
                 let home = try await server.signIn("a", isFirst: true)
                 try await server.stop()
                 let silent = try SilentServer(port: server.port)

@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 
 extension EndToEndTests {
@@ -45,7 +46,7 @@ extension EndToEndTests {
 
         @Test func `sync ends when nothing of what it sent waits for agreement`() async throws {
             try await onStage { stage in
-                var server = try await ServerProcess.started(stage)
+                let server = try await ServerProcess.started(stage)
                 let home = ["--home", try await server.signIn("a", isFirst: true)]
                 for round in 1...5 {
                     for key in 1...3 {
@@ -92,15 +93,16 @@ extension EndToEndTests {
             async throws
         {
             try await onStage { stage in
-                var server = try await ServerProcess.started(stage)
+                let server = try await ServerProcess.started(stage)
                 _ = try await server.newCode(isFirst: true)
                 try await server.stop()
                 let (backup, data) = (stage.path("backup"), stage.path("restored"))
                 try await stage.succeed("backup", "--data", server.data, "--output", backup)
                 let restored = try await stage.run("restore", backup, "--data", data)
                 #expect(restored.errors.contains("There is no operator's credential"))
-                let child = try stage.start(
-                    "serve", "--port", "0", "--data", data, "--json", "--log-level", "error")
+                let child = try stage.start([
+                    "serve", "--port", "0", "--data", data, "--json", "--log-level", "error",
+                ])
                 try await until("the announcement") { child.output.contains("\n") }
                 #expect(child.output.contains("\"operatorCredential\":null"))
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 internal import UbiquityCore

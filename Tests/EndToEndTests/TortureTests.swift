@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ProcessHarness
 internal import Testing
 
 extension EndToEndTests {
@@ -11,7 +12,7 @@ extension EndToEndTests {
                     [
                         "--quick", "--seconds", "4", "--devices", "2", "--processes", "2",
                         "--accounts", "1", "--folder", stage.path("torture"),
-                    ], program: .torture)
+                    ], program: ProgramFile("UbiquityTorture"))
                 #expect(try await torture.exit() == 0, "\(torture.errors)")
                 #expect(torture.output.hasSuffix("all promises kept\n"), "\(torture.output)")
             }

@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 
@@ -29,7 +30,7 @@ extension EndToEndTests {
                 let json = try await stage.succeed(
                     "status", "--home", b.home, "--store", Device.identifier, "--json")
                 #expect(json.contains("\"polling\""))
-                try await server.stopped()
+                try await server.stop()
             }
         }
 
@@ -53,7 +54,7 @@ extension EndToEndTests {
                         && b.store.string(forKey: "a") == "from a"
                 }
                 try await proxy.close()
-                try await server.stopped()
+                try await server.stop()
             }
         }
 
@@ -76,15 +77,8 @@ extension EndToEndTests {
                 try await until("the end of b's first sync") { b.isSettled }
                 try await until("the values at a") { a.store.dictionaryRepresentation.count == 4 }
                 try await proxy.close()
-                try await server.stopped()
+                try await server.stop()
             }
         }
-    }
-}
-
-extension ServerProcess {
-    fileprivate func stopped() async throws {
-        var server = self
-        try await server.stop()
     }
 }

@@ -2,6 +2,7 @@
 
 import Foundation
 import NIOPosix
+import ProcessHarness
 import UbiquitySimulation
 
 /// One torture from beginning to end.

@@ -2,6 +2,7 @@
 
 import Foundation
 import NIOPosix
+import ProcessHarness
 import TortureLanguage
 import UbiquityCore
 import UbiquitySimulation
@@ -21,7 +22,7 @@ struct Setting {
         let chronicle = try chronicle()
         // Never ended: the program does.
         let loop = MultiThreadedEventLoopGroup.singleton.next()
-        let server = TortureServer(
+        let server = ServerProcess(
             stage, port: try await FreePort.find(on: loop), data: stage.path("server"))
         try await server.start()
         var listeners: [ServerListener] = []
@@ -29,7 +30,7 @@ struct Setting {
             listeners.append(
                 try await ServerListener(
                     StoreReference(account: account, store: 0), server: server.url,
-                    code: server.makeAccount(Self.name(account)), chronicle))
+                    code: server.newCode(isFirst: true, account: Self.name(account)), chronicle))
         }
         var devices: [TortureDevice] = []
         let clocks = WrongClocks(plan)
@@ -41,7 +42,7 @@ struct Setting {
             let device = TortureDevice(
                 number: number, account: account, home: stage.path("device-\(number)"),
                 proxy: proxy, environment: clocks.environment(of: number))
-            try await device.join(by: server.newCode(of: Self.name(account)))
+            try await device.join(by: server.newCode(account: Self.name(account)))
             chronicle.note(
                 .signedIn(device: number, folder: device.disk.folder, account: account))
             devices.append(device)
@@ -83,7 +84,7 @@ struct Setting {
         for (event, name) in [
             (Tally.Event.serverDisksFull, "server"), (.deviceDisksFull, "device-0"),
         ] {
-            disks[event] = try stage.mountSmallDisk(name)
+            disks[event] = try SmallDisk(mountingAt: stage.path(name))
         }
         return disks
     }

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import ProcessHarness
 
 /// Real servers and devices as processes, which are killed while the network and the disks fail.
 @main
@@ -58,7 +59,7 @@ struct Torture: AsyncParsableCommand {
     /// - Returns: The exit status.
     private static func perform(_ plan: TorturePlan, _ stage: Stage) async -> Int32 {
         let signals = Interruption {
-            stage.end(); stage.removeFolder()
+            clean(stage)
         }
         defer { withExtendedLifetime(signals) {} }
         do {
@@ -68,19 +69,26 @@ struct Torture: AsyncParsableCommand {
             performance.report()
             guard let complaint else {
                 say("all promises kept")
-                stage.removeFolder()
+                clean(stage)
                 return 0
             }
-            stage.keepDisks()
+            SmallDisk.keepAll()
+            stage.keepFolder()
             say("A PROMISE WAS BROKEN: \(complaint)")
             say("The history and all files are in \(stage.folder).")
             return 1
         } catch {
-            stage.end()
             say("The torture could not begin: \(error)")
-            stage.removeFolder()
+            clean(stage)
             return 2
         }
+    }
+
+    /// Leaves nothing behind.
+    private static func clean(_ stage: Stage) {
+        stage.end()
+        SmallDisk.unmountAll()
+        stage.clean()
     }
 
     static func say(_ line: String) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import UbiquityCore
+
 /// What the torture tells an app to do, one JSON document a line.
 package enum TortureCommand: Codable, Hashable, Sendable {
     case write(TortureWrite)
@@ -35,4 +37,15 @@ package struct TortureWrite: Codable, Hashable, Sendable {
     package func text(at place: Int) -> String? {
         padding.map { "\(first + place):\(batch):" + String(repeating: "x", count: $0) }
     }
+}
+
+/// The keys of the torture's apps whose writes merge.
+package enum MergedKeys {
+    package static let policies: [Key: MergePolicy] = MergePolicy.allCases.reduce(into: [:]) {
+        if let key = try? Key(prefix + String($1.rawValue)) { $0[key] = $1 }
+    }
+
+    private static let prefix = "p."
+
+    package static func contains(_ key: Key) -> Bool { policies[key.whole] != nil }
 }

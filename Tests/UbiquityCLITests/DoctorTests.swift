@@ -156,8 +156,13 @@ struct DoctorTests {
         #expect(findings.isEmpty)
     }
 
-    @Test func `a way over the network that is not encrypted is a problem`() {
-        expect("encryption", .problem, saying: "https") { $0.contact?.isEncrypted = false }
+    /// A name is not this machine's because it begins as one of its addresses does.
+    @Test(arguments: ["u.example", "127.evil.com", "127.0.0.1.evil.com", "localhost.evil.com"])
+    func `a way over the network that is not encrypted is a problem`(_ host: String) {
+        expect("encryption", .problem, saying: "https") {
+            $0.contact?.isEncrypted = false
+            $0.contact?.host = host
+        }
     }
 
     @Test func `a clock is wrong by more than the answer took`() {

@@ -11,13 +11,13 @@ import UbiquityServer
 
 struct SettingsTests {
     /// The rows of the tables of docs/SETTINGS.md.
-    private func documented() throws -> [(option: String, fallback: String)] {
+    private func documented() throws -> [(option: String, unit: String, fallback: String)] {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../docs/SETTINGS.md")
         return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").compactMap {
             let cells = $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
             guard cells.count > 3, cells[0].hasPrefix("`--") else { return nil }
-            return (String(cells[0].dropFirst().dropLast()), cells[2])
+            return (String(cells[0].dropFirst().dropLast()), cells[1], cells[2])
         }
     }
 
@@ -35,37 +35,59 @@ struct SettingsTests {
         return offered
     }
 
+    /// All settings but the clock, which is a function and is printed as one.
+    private static func text(_ settings: ServerSettings) -> String {
+        Mirror(reflecting: settings).children.filter { $0.label != "clock" }
+            .map { "\($0.label ?? "") \($0.value)" }.joined(separator: "\n")
+    }
+
     @Test func `every option that sets a server is documented, with the default it has`() throws {
         let documented = try documented()
         let offered = offered()
         let others = ["--json", "--version"]
         #expect(Set(documented.map(\.option)) == Set(offered.keys).subtracting(others))
         #expect(documented.count == Set(documented.map(\.option)).count)
-        for (option, fallback) in documented where Double(fallback) != nil {
+        for (option, _, fallback) in documented where Double(fallback) != nil {
             let help = try #require(offered[option])
             #expect(help.contains("(default: \(fallback)"), "\(option)")
         }
     }
 
     @Test func `the defaults that are documented are those of the server`() throws {
-        let documented = Dictionary(uniqueKeysWithValues: try documented())
-        let words = documented.filter { Double($0.value) != nil }
-            .flatMap { option, fallback in [option, fallback] }
+        let words = try documented().filter { Double($0.fallback) != nil }
+            .flatMap { [$0.option, $0.fallback] }
         let command = try ServeCommand.parse(words)
         var said = ServerSettings(dataFolder: "")
         command.limits.apply(to: &said)
-        command.traffic.apply(to: &said)
         command.edge.apply(to: &said)
-        // The clock is a function, and is printed as one.
-        func text(_ settings: ServerSettings) -> String {
-            Mirror(reflecting: settings).children.filter { $0.label != "clock" }
-                .map { "\($0.label ?? "") \($0.value)" }.joined(separator: "\n")
-        }
-        #expect(text(said) == text(ServerSettings(dataFolder: "")))
+        #expect(Self.text(said) == Self.text(ServerSettings(dataFolder: "")))
         #expect(command.port == said.port)
     }
 
+    @Test func `the limits are documented as the server has them`() throws {
+        let documented = try documented()
+        for limit in ServerLimit.all {
+            let row = try #require(documented.first { $0.option == "--\(limit.option)" })
+            #expect(row.unit == limit.unit.rawValue, "\(row.option)")
+            #expect(row.fallback == limit.standard.map(LimitOptions.text) ?? "none")
+        }
+    }
+
+    @Test func `a limit is set to what is given, and no other is`() throws {
+        for limit in ServerLimit.all {
+            var (given, wanted) = (ServerSettings(dataFolder: ""), ServerSettings(dataFolder: ""))
+            try ServeCommand.parse(["--\(limit.option)", "7"]).limits.apply(to: &given)
+            limit.set(7, in: &wanted)
+            #expect(Self.text(given) == Self.text(wanted), "\(limit.option)")
+            #expect(Self.text(given) != Self.text(ServerSettings(dataFolder: "")))
+        }
+    }
+
     @Test(arguments: [
+        ["--connections-max", "1.5"], ["--connections-max", "4294967297"],
+        ["--connections-max", ""], ["--requests-per-second", "inf"],
+        ["--requests-per-second", "nan"], ["--requests-per-second", "-1"],
+        ["--store-bytes-max", "1099511627777"], ["--keep-alive-seconds", "0"],
         ["--tls-certificate", "a"], ["--tls-key", "a"], ["--trusted-proxy", "example.com"],
         ["--trusted-proxy", "10.0.0.0/99"], ["--metrics-port", "70000"],
         ["--connections-max", "0"], ["--header-bytes-max", "-1"],
@@ -78,17 +100,17 @@ struct SettingsTests {
 
     @Test func `how long a code is good is said where the code is made`() throws {
         let minutes = ["--code-minutes", "60"]
-        #expect(try AccountCommand.Code.parse(["ada"] + minutes).validity.codeMinutes == 60)
+        #expect(try AccountCommand.NewCode.parse(["ada"] + minutes).validity.codeMinutes == 60)
         #expect(try AccountCommand.Create.parse(["ada"] + minutes).validity.codeMinutes == 60)
         let afar = ["--server", "https://u.example", "--operator-credential", "file"]
         #expect(throws: (any Error).self) {
-            try AccountCommand.Code.parse(["ada"] + minutes + afar)
+            try AccountCommand.NewCode.parse(["ada"] + minutes + afar)
         }
         #expect(throws: (any Error).self) {
             try AccountCommand.Create.parse(["ada"] + minutes + afar)
         }
         #expect(throws: (any Error).self) {
-            try AccountCommand.Code.parse(["ada", "--code-minutes", "0"])
+            try AccountCommand.NewCode.parse(["ada", "--code-minutes", "0"])
         }
     }
 
@@ -99,7 +121,7 @@ struct SettingsTests {
             "--requests-per-second", "0.5", "--device-live-days", "2", "--host-name", "u.example",
         ])
         var settings = ServerSettings(dataFolder: "")
-        command.traffic.apply(to: &settings)
+        command.limits.apply(to: &settings)
         command.edge.apply(to: &settings)
         #expect(settings.tls == ServerTLS(certificatePath: "/c.pem", keyPath: "/k.pem"))
         #expect(settings.trustedProxies.map(\.description) == ["10.0.0.0/8", "::1/128"])

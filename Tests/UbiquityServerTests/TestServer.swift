@@ -21,7 +21,7 @@ struct TestServer: Sendable {
     private let running: Task<Void, any Error>
 
     static func start(
-        in folder: TemporaryFolder? = nil, log: LogText? = nil,
+        in folder: TemporaryFolder? = nil, log: LogRecorder? = nil,
         _ configure: (inout ServerSettings) -> Void = { _ in }
     ) async throws -> TestServer {
         let folder = try folder ?? TemporaryFolder()

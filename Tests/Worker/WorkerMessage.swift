@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
+import Synchronization
+
 /// What a worker prints, one JSON document a line. Times are ``MonotonicTime``.
 package enum WorkerMessage: Codable, Hashable, Sendable {
     /// The store is open.
@@ -35,5 +38,28 @@ package enum WorkerMessage: Codable, Hashable, Sendable {
         /// What the keys had when the observer read them.
         package var values: [String: String]
         package var at: UInt64
+    }
+}
+
+/// The standard output. What was printed is out, even if the process is killed right after.
+///
+/// Shared state: the file, guarded by a mutex, for changes are printed by the store's own thread.
+enum MessageOutput {
+    private static let file = Mutex(FileHandle.standardOutput)
+
+    static func print(_ message: some Encodable) {
+        do {
+            let line = try JSONEncoder().encode(message) + Data("\n".utf8)
+            try file.withLock { try $0.write(contentsOf: line) }
+        } catch { fatalError("A message could not be printed: \(error)") }
+    }
+}
+
+/// Nanoseconds of a clock that all processes of a machine share, and that nobody sets.
+package enum MonotonicTime {
+    package static var now: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }

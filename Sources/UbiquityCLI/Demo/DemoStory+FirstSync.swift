@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ProcessHarness
 import Ubiquity
 
 extension DemoStory {
@@ -33,7 +34,7 @@ extension DemoStory {
     private func keep(_ a: DemoDevice, _ c: DemoDevice, _ game: LevelGame) async throws {
         let seen = game.seen
         try await step("C signs in: the account's 13 stands, and C has it") {
-            try await signIn(c.home, "device C", with: "code")
+            try await server.signIn("device C", home: c.home)
             try await c.store.initialSync()
             try await c.store.synchronizeNow()
             try await a.store.synchronizeNow()
@@ -46,7 +47,7 @@ extension DemoStory {
     private func overwrite(_ a: DemoDevice, _ d: DemoDevice, _ game: LevelGame) async throws {
         let told = game.seen.count
         try await step("D signs in: its 1 was written later and wins; A is told") {
-            try await signIn(d.home, "device D", with: "code")
+            try await server.signIn("device D", home: d.home)
             try await until("that A is told of level 1") {
                 game.seen.dropFirst(told).contains(1)
             }

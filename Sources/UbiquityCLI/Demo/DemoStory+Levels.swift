@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
+import ProcessHarness
 import Synchronization
 import Ubiquity
 import UbiquityCore
 
 extension DemoStory {
     /// The well-known example: the later write wins, and the app corrects it.
-    mutating func playLevels(_ a: DemoDevice, _ b: inout DemoDevice) async throws {
+    func playLevels(_ a: DemoDevice, _ b: inout DemoDevice) async throws {
         DemoScreen.chapter("The later write wins, and an app may know better: level 13")
         let game = LevelGame(a.store)
         defer { game.end() }
@@ -17,7 +17,7 @@ extension DemoStory {
             game.reach(13)
             try await until("its arrival at the server") { a.pendingKeys == 0 }
         }
-        try await endServer("The server goes down, in good order (SIGTERM)", SIGTERM)
+        try await step("The server goes down, in good order (SIGTERM)") { try await server.stop() }
         try b.reopen()
         let offline = b
         try await step("B's app opens offline; there, later, a new player is at level 1") {
@@ -26,7 +26,7 @@ extension DemoStory {
                 throw Failure(.no, "B has not kept it")
             }
         }
-        try await restartServer("The server is back")
+        try await step("The server is back") { try await server.start() }
         try await agree(a, offline, game)
         try await welcome(a, game)
     }

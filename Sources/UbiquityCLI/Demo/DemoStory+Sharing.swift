@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ProcessHarness
 import Ubiquity
 import UbiquityCore
 
@@ -26,10 +27,11 @@ extension DemoStory {
         _ key: Key, _ value: PropertyListValue, _ b: DemoDevice
     ) async throws {
         try await step("On B, `ubiquity get \(key)` prints \(value.line(28))") {
-            let printed = try await stage.run(
+            let run = try await stage.run(
                 "get", key.string, "--store", DemoDevice.identifier, "--home", b.home)
-            guard printed == value.text.trimmed else {
-                throw Failure(.no, "it printed \(printed)")
+            let printed = run.output.trimmingCharacters(in: .newlines)
+            guard run.errors.isEmpty, printed == value.text.trimmingCharacters(in: .newlines) else {
+                throw Failure(.no, "it printed \(printed)\(run.errors)")
             }
         }
     }
@@ -76,18 +78,20 @@ extension DemoStory {
     }
 
     /// Both write while there is no server, and nothing is lost.
-    mutating func goOffline(_ a: DemoDevice, _ b: DemoDevice) async throws {
+    func goOffline(_ a: DemoDevice, _ b: DemoDevice) async throws {
         DemoScreen.chapter("Without a server, the devices go on")
         // An answer may still be on its way to a device whose change the other already has.
         try await until("the last answer") { a.pendingKeys + b.pendingKeys == 0 }
         let before = a.store.values
-        try await endServer("The server's process is killed (kill -9)", SIGKILL)
+        try await step("The server's process is killed (kill -9)") { try await server.kill() }
         try await step("A and B both write; their disks have it when synchronize() returns") {
             try write(["ThemeName": "Night", "NoteA": "written on A, offline"], on: a)
             try write(["ExportFormat": "html", "NoteB": "written on B, offline"], on: b)
         }
         let all = before.merging(Self.offline) { $1 }
-        try await restartServer("The server is started again, at the same address")
+        try await step("The server is started again, at the same address") {
+            try await server.start()
+        }
         try await step("A and B have each other's changes; nothing is lost, nothing waits") {
             try await until("their agreement") {
                 a.store.values == all && b.store.values == all

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
+import ProcessHarness
 import Ubiquity
 import UbiquityCore
 
 /// The scenes of the demo. Every line is verified before it is printed.
 struct DemoStory {
-    let stage: DemoStage
+    let stage: Stage
     let preferences: DemoPreferences
-    private(set) var server: DemoServer
+    let server: ServerProcess
 
-    init(_ stage: DemoStage, _ preferences: DemoPreferences) {
+    init(_ stage: Stage, _ preferences: DemoPreferences) {
         self.stage = stage
         self.preferences = preferences
-        server = DemoServer(stage)
+        server = ServerProcess(stage)
     }
 
-    mutating func tell() async throws {
+    func tell() async throws {
         let begin = ContinuousClock.now
         Output.print("Two devices, one server, in \(stage.folder)")
         try await openServer()
@@ -69,30 +69,16 @@ struct DemoStory {
 
     // MARK: - The server
 
-    mutating func openServer() async throws {
+    private func openServer() async throws {
         DemoScreen.chapter("A server, and a person's two devices")
-        var server = server
         try await step("A server runs, a process of its own") { try await server.start() }
-        self.server = server
-    }
-
-    mutating func restartServer(_ text: String) async throws {
-        var server = server
-        try await step(text) { try await server.start() }
-        self.server = server
-    }
-
-    mutating func endServer(_ text: String, _ signal: Int32) async throws {
-        var server = server
-        try await step(text) { try await server.end(signal) }
-        self.server = server
     }
 
     private func signIn() async throws -> (DemoDevice, DemoDevice) {
         let (homeA, homeB) = (stage.path("a"), stage.path("b"))
         try await step("A new account; device A and device B sign in to it") {
-            try await signIn(homeA, "device A", with: "create")
-            try await signIn(homeB, "device B", with: "code")
+            try await server.signIn("device A", isFirst: true, home: homeA)
+            try await server.signIn("device B", home: homeB)
         }
         return try await step("An app on each device opens the store, and connects") {
             let (a, b) = (try DemoDevice("A", home: homeA), try DemoDevice("B", home: homeB))
@@ -100,14 +86,31 @@ struct DemoStory {
             return (a, b)
         }
     }
+}
 
-    private struct Code: Decodable { var code: String }
+/// The format of the demo's lines.
+enum DemoScreen {
+    private static let textColumns = 70
 
-    func signIn(_ home: String, _ name: String, with command: String) async throws {
-        let answer = try await stage.run("account", command, "ada", "--data", server.data, "--json")
-        let code = try JSONDecoder().decode(Code.self, from: Data(answer.utf8)).code
-        _ = try await stage.run(
-            "sign-in", "--server", server.url, "--code", code, "--device-name", name,
-            "--home", home)
+    static func chapter(_ text: String) {
+        Output.print("\n\(Output.styled(TerminalText(text), .bold))")
+    }
+
+    /// Prints a step and its duration.
+    static func done(_ text: String, _ duration: Duration) {
+        let padding = String(repeating: " ", count: max(textColumns - Table.width(text), 1))
+        let time = Phrase.duration(duration)
+        let alignment = String(repeating: " ", count: max(8 - time.count, 0))
+        Output.print(
+            "  \(Output.styled("✓", .green)) \(text)\(padding)"
+                + Output.styled("\(alignment)\(time)", .dim))
+    }
+
+    static func failed(_ text: String) {
+        Output.print("  \(Output.styled("✗", .red)) \(text)")
+    }
+
+    static func remark(_ text: String) {
+        Output.print("    \(Output.styled(TerminalText(text), .dim))")
     }
 }

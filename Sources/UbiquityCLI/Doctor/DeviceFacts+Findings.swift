@@ -87,7 +87,7 @@ extension DeviceFacts {
     private func encryptionFinding(_ contact: Contact) -> Finding? {
         guard contact.server == .success else { return nil }
         if contact.isEncrypted { return .ok("encryption", "The way to the server is encrypted.") }
-        if Self.isThisMachine(contact.host) {
+        if PlainHTTPRule.isLoopback(contact.host) {
             return .ok("encryption", "The server is on this machine; nothing goes over a network.")
         }
         return .problem(
@@ -95,10 +95,6 @@ extension DeviceFacts {
             "The way to the server is not encrypted: whoever is on the network can read the values "
                 + "and this device's credential. Give the server TLS, and sign in to its "
                 + "https address.")
-    }
-
-    private static func isThisMachine(_ host: String) -> Bool {
-        host == "localhost" || host == "::1" || host.hasPrefix("127.")
     }
 
     private func credentialFinding(_ contact: Contact) -> Finding? {

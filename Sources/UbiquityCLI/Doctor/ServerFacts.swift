@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
+import Ubiquity
 import UbiquityServer
 
 /// The state of a server's data folder, as far as it can be examined. ``findings`` are the
@@ -187,4 +189,17 @@ extension ServerFacts {
     }
 
     private static let filesBesides = 64
+}
+
+extension ServerFacts {
+    init(dataFolder: String) {
+        inspection = DataFolderInspection(dataFolder: dataFolder)
+        freeBytes = Machine.freeBytes(at: inspection.path)
+        let lock = inspection.path + "/lock"
+        openFilesMax =
+            LockHolder(of: lock).flatMap { Machine.openFilesMax(of: $0.process) }
+            ?? Machine.openFilesMax
+        connectionsMax = ServerSettings(dataFolder: dataFolder).connectionsMax
+        now = Int64(Date().timeIntervalSince1970 * 1_000)
+    }
 }

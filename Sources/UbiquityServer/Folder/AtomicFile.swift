@@ -35,15 +35,7 @@ package final class AtomicFile: Sendable {
     /// Appends bytes.
     /// - Throws: ``AtomicFileError``.
     package func write(_ bytes: [UInt8]) throws(AtomicFileError) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }
-            if count >= 0 {
-                rest = rest.dropFirst(count)
-            } else if errno != EINTR {
-                throw AtomicFileError(path, errno)
-            }
-        }
+        if let code = writeAll(bytes, to: file) { throw AtomicFileError(path, code) }
     }
 
     /// Flushes the file and then gives it its name.
@@ -119,6 +111,21 @@ package final class AtomicFile: Sendable {
         fsync(folder)
         close(folder)
     }
+}
+
+/// Writes to a file, pipe or terminal.
+/// - Returns: The value of `errno` if not everything was written.
+package func writeAll(_ bytes: [UInt8], to file: Int32) -> Int32? {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+        if count >= 0 {
+            rest = rest.dropFirst(count)
+        } else if errno != EINTR {
+            return errno
+        }
+    }
+    return nil
 }
 
 /// The reason a file cannot be made, as a sentence for people.

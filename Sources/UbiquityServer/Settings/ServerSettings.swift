@@ -3,7 +3,7 @@
 package import UbiquityCore
 
 /// The settings of a server operator. All limits default to values for a few thousand devices on a
-/// small machine.
+/// small machine; ``ServerLimit`` says what an operator may change.
 package struct ServerSettings: Sendable {
     /// The path of the folder with all of the server's data. Made at the first start.
     package var dataFolder: String

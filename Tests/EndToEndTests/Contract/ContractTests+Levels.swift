@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ClientTestSupport
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
@@ -21,7 +22,7 @@ extension EndToEndTests.ContractTests {
         _ firstSync: UbiquityConfiguration.FirstSync, hasSyncedBefore: Bool
     ) async throws {
         try await onStage { stage in
-            var server = try await ServerProcess.started(stage)
+            let server = try await ServerProcess.started(stage)
             let a = try Device(home: await server.signIn("a", isFirst: true))
             defer { a.close() }
             let homeB = try await server.signIn("b")

@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
@@ -14,7 +15,7 @@ extension EndToEndTests.ContractTests {
         async throws
     {
         try await onStage { stage in
-            var server = try await ServerProcess.started(stage)
+            let server = try await ServerProcess.started(stage)
             let home = try await server.signIn("a", isFirst: true)
             try await server.stop()
             let silent = try SilentServer(port: server.port)
@@ -40,7 +41,7 @@ extension EndToEndTests.ContractTests {
         async throws
     {
         try await onStage { stage in
-            var server = try await ServerProcess.started(stage)
+            let server = try await ServerProcess.started(stage)
             let home = try await server.signIn("a", isFirst: true)
             let b = try Device(home: await server.signIn("b"))
             defer { b.close() }

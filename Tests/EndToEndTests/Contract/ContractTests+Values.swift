@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
@@ -12,7 +13,7 @@ extension EndToEndTests.ContractTests {
         async throws
     {
         try await onStage { stage in
-            var server = try await ServerProcess.started(stage)
+            let server = try await ServerProcess.started(stage)
             let all = EveryValue.values.merging(EveryValue.deep) { $1 }
             let homeA = try await server.signIn("a", isFirst: true)
             let a = try Device(home: homeA)

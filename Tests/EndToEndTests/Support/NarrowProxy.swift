@@ -2,6 +2,7 @@
 
 internal import NIOCore
 internal import NIOPosix
+internal import ProcessHarness
 
 /// A proxy on this machine that is slow, or keeps back what an event stream brings.
 final class NarrowProxy: Sendable {

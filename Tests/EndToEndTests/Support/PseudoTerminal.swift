@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import ProcessHarness
 
 #if os(Linux)
 /// A terminal that a program thinks it writes to.

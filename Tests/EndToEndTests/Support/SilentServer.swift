@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import ProcessHarness
 
 /// Accepts every connection, and never answers.
 final class SilentServer: Sendable {

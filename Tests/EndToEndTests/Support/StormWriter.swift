@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ClientTestSupport
+internal import ProcessHarness
 internal import UbiquityCore
 internal import UbiquityTestWorker
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import ProcessHarness
 
 /// The requests and answers that a page of the documentation shows.
 struct Transcript {

@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import ProcessHarness
 internal import Synchronization
 internal import UbiquityTestWorker
 
@@ -17,7 +18,7 @@ final class WorkerProcess: Sendable {
         var messages: [WorkerMessage] = []
     }
 
-    private let child: Child
+    private let child: ChildProcess
     private let input: Pipe
     private let log: Mutex<Log>
 
@@ -27,8 +28,8 @@ final class WorkerProcess: Sendable {
         signal(SIGPIPE, SIG_IGN)
         input = Pipe()
         child = try stage.start(
-            ["--home", home, "--store", Device.identifier] + options, input: input,
-            program: .worker)
+            ["--home", home, "--store", Device.identifier] + options, program: .worker,
+            input: input)
         log = Mutex(
             Log(file: try FileHandle(forReadingFrom: URL(fileURLWithPath: child.outputPath))))
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ClientTestSupport
 import Foundation
+import ProcessHarness
 import Ubiquity
 import UbiquityCore
 
@@ -44,9 +46,11 @@ struct AccountDriver {
 
     /// The server may be killed meanwhile, with the account made or not.
     private mutating func makeAccount(_ person: String) async throws {
-        try await until("\(person)'s account", within: 60) {
-            codes[person] = try? await run.server.makeAccount(person)
-            if codes[person] == nil { codes[person] = try? await run.server.newCode(of: person) }
+        try await until("\(person)'s account") {
+            codes[person] = try? await run.server.newCode(isFirst: true, account: person)
+            if codes[person] == nil {
+                codes[person] = try? await run.server.newCode(account: person)
+            }
             return codes[person] != nil || run.isPeaceful
         }
     }
@@ -100,7 +104,7 @@ struct AccountDriver {
     /// A code works once, and is used up by a sign-in that was killed after it. Nil: the server is down.
     private mutating func code(for person: String) async throws -> String? {
         if let code = codes.removeValue(forKey: person) { return code }
-        return try? await run.server.newCode(of: person)
+        return try? await run.server.newCode(account: person)
     }
 
     /// Kills it at any time, or as soon as it has saved.
@@ -122,7 +126,7 @@ struct AccountDriver {
         let folders = Set(state.folders.values).union([state.folder])
         acknowledged = acknowledged.filter { folders.contains($0.key) }
         let wiped = "the end of a wiping at the next start; the device is in \(folders.sorted())"
-        try await until(wiped, within: 30) {
+        try await until(wiped) {
             let start = try command("get", ["--store", Self.store, "--local", "none"])
             try await end(start)
             start.forget()
@@ -175,11 +179,11 @@ struct AccountDriver {
     }
 
     private func command(_ name: String, _ options: [String]) throws -> ChildProcess {
-        try run.stage.start(.ubiquity, [name, "--home", home] + options)
+        try run.stage.start([name, "--home", home] + options)
     }
 
     private func end(_ child: ChildProcess) async throws {
-        try await until("the end of a command", within: 60) { !child.isRunning }
+        try await until("the end of a command") { !child.isRunning }
     }
 
     private func kill(_ child: ChildProcess) async throws {

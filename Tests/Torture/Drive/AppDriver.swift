@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ClientTestSupport
+import ProcessHarness
 import TortureLanguage
 import UbiquityCore
 
@@ -54,7 +56,7 @@ struct AppDriver {
     /// - Throws: ``Trouble`` if there was another reason.
     private func start() async throws -> AppProcess? {
         let process = try run.startApp(name, on: device)
-        try await until("the start of \(name)", within: 60) {
+        try await until("the start of \(name)") {
             process.isOpen || !process.isRunning
         }
         if process.isOpen { return process }

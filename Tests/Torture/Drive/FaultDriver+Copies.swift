@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ClientTestSupport
 import Foundation
+import ProcessHarness
 import UbiquityCore
 import UbiquitySimulation
 
@@ -54,7 +56,7 @@ extension FaultDriver {
     /// Only what the server does not have may be lost: when all that it has was seen.
     private func noteLoss(of device: TortureDevice) async throws {
         let listener = run.listeners.first { $0.store.account == device.account }
-        try await until("the server's word on all that it has", within: 120) {
+        try await until("the server's word on all that it has") {
             await listener?.hasAll() ?? true
         }
         run.chronicle.note(.lost(device.disk))
@@ -77,7 +79,7 @@ extension FaultDriver {
     ) async throws {
         for device in devices { device.door.close() }
         defer { for device in devices where device.door.wasOpen { device.door.open() } }
-        try await until("the end of a device's apps", within: 120) {
+        try await until("the end of a device's apps") {
             run.isPeaceful || devices.allSatisfy(\.door.isEmpty)
         }
         guard !run.isPeaceful else { return }

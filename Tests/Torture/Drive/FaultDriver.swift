@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ProcessHarness
 import UbiquityCore
 
 /// Breaks the network, the server and the disks, until peace comes.
@@ -16,6 +17,7 @@ struct FaultDriver {
 
     mutating func killServer() async throws {
         while await waits(run.plan.serverKillInterval) {
+            try run.server.mustRun()
             try await run.server.kill()
             run.chronicle.count(.serverKills)
             run.chronicle.note("the server is killed")

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ClientTestSupport
+import ProcessHarness
 import TortureLanguage
 
 /// What a full disk must do, step by step, while nothing else goes wrong: clear errors, nothing
@@ -42,7 +44,7 @@ struct FullDiskScene {
             run.chronicle.complain("a round trip to a full server: \(failure ?? "success")")
         }
         disk.makeRoom()
-        try await until("a round trip when the server has room again", within: 60) {
+        try await until("a round trip when the server has room again") {
             try await roundTrip(app) == nil
         }
         try await end(app)
@@ -52,7 +54,7 @@ struct FullDiskScene {
 
     private func start(_ name: String, on device: TortureDevice) async throws -> AppProcess {
         let app = try run.startApp(name, on: device)
-        try await until("the start of \(name)", within: 60) { app.isOpen || !app.isRunning }
+        try await until("the start of \(name)") { app.isOpen || !app.isRunning }
         guard app.isOpen else { throw Trouble("\(name) could not start: \(app.lastWords)") }
         return app
     }
@@ -68,7 +70,7 @@ struct FullDiskScene {
     ) async throws {
         let seen = app.saves.count
         app.send(.save)
-        try await until("an answer to a save \(when)", within: 30) { app.saves.count > seen }
+        try await until("an answer to a save \(when)") { app.saves.count > seen }
         let failure = app.saves.last ?? nil
         if !isRight(failure) {
             run.chronicle.complain("a save \(when): \(failure ?? "success")")
@@ -79,7 +81,7 @@ struct FullDiskScene {
     private func roundTrip(_ app: AppProcess) async throws -> String? {
         let number = run.newNumber()
         app.send(.roundTrip(number))
-        try await until("the end of a round trip", within: 60) {
+        try await until("the end of a round trip") {
             app.roundTrips[number] != nil
         }
         return app.roundTrips[number] ?? nil

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ClientTestSupport
+import ProcessHarness
 import TortureLanguage
 import UbiquityCore
 import UbiquitySimulation
@@ -63,7 +65,7 @@ struct Peace {
     private func views() async throws -> [TortureView] {
         let seen = processes.map(\.viewsSeen)
         for process in processes { process.send(.show) }
-        try await until("an answer of all apps", within: 60) {
+        try await until("an answer of all apps") {
             zip(processes, seen).allSatisfy { $0.viewsSeen > $1 || !$0.isRunning }
         }
         return try processes.map { process in

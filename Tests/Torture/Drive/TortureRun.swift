@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ProcessHarness
 import Synchronization
 import TortureLanguage
 import UbiquityCore
@@ -13,7 +14,7 @@ final class TortureRun: Sendable {
     let plan: TorturePlan
     let stage: Stage
     let chronicle: Chronicle
-    let server: TortureServer
+    let server: ServerProcess
     let devices: [TortureDevice]
     let listeners: [ServerListener]
     /// Those that can be filled, and what that is called.
@@ -22,7 +23,7 @@ final class TortureRun: Sendable {
     private let peace = Mutex(false)
 
     init(
-        _ plan: TorturePlan, _ stage: Stage, _ chronicle: Chronicle, _ server: TortureServer,
+        _ plan: TorturePlan, _ stage: Stage, _ chronicle: Chronicle, _ server: ServerProcess,
         _ devices: [TortureDevice], _ listeners: [ServerListener],
         _ smallDisks: [Tally.Event: SmallDisk]
     ) {

@@ -2,6 +2,7 @@
 
 import NIOCore
 import NIOPosix
+import ProcessHarness
 
 /// The way of one device to the server, which can be made bad.
 ///

@@ -2,6 +2,7 @@
 
 import Foundation
 import NIOCore
+import ProcessHarness
 
 /// One connection through a proxy, from a device to the server.
 ///

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ClientTestSupport
 import Foundation
+import ProcessHarness
 import Synchronization
 import TortureLanguage
 
@@ -27,6 +29,8 @@ final class AppProcess: Sendable {
     let name: String
     let device: TortureDevice
     private let child: ChildProcess
+    private let input = Pipe()
+    private let output = Pipe()
     private let chronicle: Chronicle
     private let state = Mutex(State())
 
@@ -39,8 +43,8 @@ final class AppProcess: Sendable {
         self.chronicle = chronicle
         chronicle.began(number, on: device.disk, name: name)
         child = try stage.start(
-            .worker, ["--torture", "--home", device.home, "--store", TortureDevice.store],
-            environment: device.environment)
+            ["--torture", "--home", device.home, "--store", TortureDevice.store],
+            program: .worker, input: input, output: output, environment: device.environment)
         Thread { [self] in read() }.start()
     }
 
@@ -67,24 +71,24 @@ final class AppProcess: Sendable {
             return false
         }
         guard !isBusy, let line = try? JSONEncoder().encode(command) else { return }
-        try? child.input.fileHandleForWriting.write(contentsOf: line + Data("\n".utf8))
+        try? input.fileHandleForWriting.write(contentsOf: line + Data("\n".utf8))
     }
 
     /// `kill -9`; returns when all that it said is written down.
     func kill(_ how: String) async throws {
         child.kill()
-        try await until("the end of \(name)", within: 60) { hasSaidAll && !child.isRunning }
+        try await until("the end of \(name)") { hasSaidAll && !child.isRunning }
         chronicle.ended(number, how)
         child.forget()
     }
 
     /// As a debugger does.
-    func stop(_ isStopped: Bool) { child.stop(isStopped) }
+    func stop(_ isStopped: Bool) { child.signal(isStopped ? SIGSTOP : SIGCONT) }
 
     /// Closes its store and ends.
     func end() async throws {
-        child.endInput()
-        try await until("the end of \(name)", within: 60) { hasSaidAll && !child.isRunning }
+        try? input.fileHandleForWriting.close()
+        try await until("the end of \(name)") { hasSaidAll && !child.isRunning }
         chronicle.ended(number, "ends")
         child.forget()
     }
@@ -94,7 +98,7 @@ final class AppProcess: Sendable {
     private func read() {
         var rest = Data()
         while true {
-            let bytes = child.output.fileHandleForReading.availableData
+            let bytes = output.fileHandleForReading.availableData
             if bytes.isEmpty { break }
             rest += bytes
             while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {

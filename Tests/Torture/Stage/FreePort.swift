@@ -2,6 +2,7 @@
 
 import NIOCore
 import NIOPosix
+import ProcessHarness
 
 /// Ports for listeners that go away and come back.
 enum FreePort {

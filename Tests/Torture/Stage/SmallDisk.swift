@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ProcessHarness
 import Synchronization
 
 /// A disk so small that it can be filled: a file system in memory.
 ///
-/// Shared state: when it was full last, guarded by a mutex: one task fills it, and others ask.
+/// Shared state, guarded by a mutex each: when it was full last, for one task fills it, and others ask;
+/// and all disks, for a signal unmounts them.
 final class SmallDisk: Sendable {
     let folder: String
     private let fullUntil = Mutex<Int64>(.min)
 
-    /// - Parameter folder: An empty one.
+    private static let all = Mutex<[SmallDisk]>([])
+
+    /// - Parameter folder: Is made.
     init(mountingAt folder: String) throws {
         self.folder = folder
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let size = "size=\(Self.mebibytes)m,mode=700"
         guard mount("torture", folder, "tmpfs", 0, size) == 0 else {
-            throw Trouble("no small disk: \(String(cString: strerror(errno)))")
+            throw Trouble.system("no small disk")
         }
+        Self.all.withLock { $0.append(self) }
     }
 
     private static let mebibytes = 16
@@ -38,10 +44,16 @@ final class SmallDisk: Sendable {
         fullUntil.withLock { $0 = Chronicle.now }
     }
 
-    func unmount() { umount2(folder, Int32(MNT_DETACH)) }
+    /// Before their folders can be removed.
+    static func unmountAll() {
+        for disk in all.withLock(\.self) { umount2(disk.folder, Int32(MNT_DETACH)) }
+    }
 
-    func copy(to path: String) {
-        try? FileManager.default.copyItem(atPath: folder, toPath: path)
+    /// Copies what is on them: the disks go with this process.
+    static func keepAll() {
+        for folder in all.withLock(\.self).map(\.folder) {
+            try? FileManager.default.copyItem(atPath: folder, toPath: folder + "-kept")
+        }
     }
 
     private var ballast: String { folder + "/ballast" }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import Testing
 internal import UbiquityCore
@@ -12,7 +13,7 @@ extension AccountSuites {
     @Suite struct SecrecyTests {
         @Test func `no log has a secret, a key or a value, and no file a secret`() async throws {
             let folder = try TemporaryFolder()
-            let log = LogText()
+            let log = LogRecorder()
             let server = try await TestServer.start(in: folder, log: log) { settings in
                 settings.apps = .registered
                 settings.signInAllowance = .init(burst: 10_000)
@@ -75,7 +76,7 @@ extension AccountSuites {
             ]
         }
 
-        private func check(_ log: LogText, _ words: [String]) throws {
+        private func check(_ log: LogRecorder, _ words: [String]) throws {
             let text = log.text
             #expect(!text.isEmpty)
             for word in words { #expect(!text.contains(word), "\(word) is in the log") }

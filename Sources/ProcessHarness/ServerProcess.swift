@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Synchronization
+
+/// `ubiquity serve` in a process of its own, which can be ended and started again at the same address.
+/// It ends with the process that started it, however that ends.
+///
+/// Shared state, guarded by a mutex: the process of the moment, its input and its port; one task ends
+/// and starts it, and others look.
+package final class ServerProcess: Sendable {
+    private struct State {
+        var child: ChildProcess?
+        /// The server ends when this is closed.
+        var input = Pipe()
+        var port: Int
+    }
+
+    private let stage: Stage
+    private let options: [String]
+    package let data: String
+    private let state: Mutex<State>
+
+    /// - Parameters:
+    ///   - port: 0 for any free one at the first start.
+    ///   - data: The data folder; nil for one of the stage's.
+    package init(
+        _ stage: Stage, port: Int = 0, data: String? = nil, options: [String] = []
+    ) {
+        (self.stage, self.options) = (stage, options)
+        self.data = data ?? stage.path("server")
+        state = Mutex(State(port: port))
+    }
+
+    package static func started(
+        _ stage: Stage, data: String? = nil, options: [String] = []
+    ) async throws -> ServerProcess {
+        let server = ServerProcess(stage, data: data, options: options)
+        try await server.start()
+        return server
+    }
+
+    package var port: Int { state.withLock(\.port) }
+    package var url: String { "http://127.0.0.1:\(port)" }
+
+    /// The process's number; nil if it does not run.
+    package var number: Int32? { child?.number }
+
+    package var operatorCredential: String {
+        get throws {
+            try String(contentsOfFile: data + "/operator-credential", encoding: .utf8)
+                .trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+    }
+
+    private struct Metrics: Decodable { var metrics: String }
+
+    /// The address of the metrics, if the options ask for them.
+    package var metricsURL: String {
+        get throws { try Self.decode(Metrics.self, child?.output ?? "").metrics }
+    }
+
+    private var child: ChildProcess? { state.withLock(\.child) }
+
+    // MARK: - Its life
+
+    private struct Ready: Decodable { var port: Int }
+
+    /// Returns when it accepts requests.
+    /// - Throws: ``Trouble``, with its errors, if it ends instead.
+    package func start() async throws {
+        let input = Pipe()
+        let child = try stage.start(
+            [
+                "serve", "--port", "\(port)", "--data", data, "--json", "--log-level", "error",
+                "--end-with-input",
+            ] + options, input: input)
+        state.withLock { ($0.child, $0.input) = (child, input) }
+        try await child.wait(for: "the start of the server") {
+            if !child.isRunning { throw Trouble("the server did not start: \(child.lastWords)") }
+            return child.output.contains("\n")
+        }
+        let port = try Self.decode(Ready.self, child.output).port
+        state.withLock { $0.port = port }
+    }
+
+    package func signal(_ number: Int32) { child?.signal(number) }
+
+    /// - Throws: ``Trouble``, with its errors, if it ended by itself.
+    package func mustRun() throws {
+        guard let child, !child.isRunning else { return }
+        throw Trouble("the server ended by itself with \(child.status): \(child.lastWords)")
+    }
+
+    /// `kill -9`.
+    package func kill() async throws { try await end(SIGKILL) }
+
+    /// In good order.
+    package func stop() async throws { try await end(SIGTERM) }
+
+    package func end(_ signal: Int32) async throws {
+        guard let child else { return }
+        child.signal(signal)
+        try await child.exit()
+        child.forget()
+        state.withLock { $0.child = nil }
+    }
+
+    // MARK: - Accounts
+
+    private struct Code: Decodable { var code: String }
+
+    /// A code by which a device signs in.
+    /// - Parameter isFirst: Whether the account is to be made.
+    package func newCode(isFirst: Bool = false, account: String = "ada") async throws -> String {
+        let command = ["account", isFirst ? "create" : "code", account, "--data", data, "--json"]
+        return try Self.decode(Code.self, try await stage.succeed(command)).code
+    }
+
+    /// Signs a new device in, the first one to a new account.
+    /// - Parameters:
+    ///   - home: Its folder; nil for one of the stage's.
+    ///   - address: The address by which the device knows the server; nil for its own.
+    /// - Returns: Its home.
+    @discardableResult
+    package func signIn(
+        _ name: String, isFirst: Bool = false, account: String = "ada", home: String? = nil,
+        through address: String? = nil
+    ) async throws -> String {
+        let home = home ?? stage.path("home-\(name)")
+        let code = try await newCode(isFirst: isFirst, account: account)
+        try await stage.succeed(
+            "sign-in", "--server", address ?? url, "--code", code, "--device-name", name, "--home",
+            home)
+        return home
+    }
+
+    private static func decode<Answer: Decodable>(_ type: Answer.Type, _ text: String) throws
+        -> Answer
+    {
+        try JSONDecoder().decode(type, from: Data(text.utf8))
+    }
+}

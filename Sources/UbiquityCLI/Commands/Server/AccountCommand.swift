@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+import UbiquityServer
+
+struct AccountCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "account",
+        abstract: "Make, rename and delete accounts, and codes by which devices sign in.",
+        discussion: """
+            For who runs the server: on its machine with the server's data folder (--data), or from \
+            anywhere with its address and the operator's credential (--server, \
+            --operator-credential).
+            """,
+        subcommands: [
+            Create.self, NewCode.self, List.self, Rename.self, Delete.self, Export.self,
+        ])
+
+    struct Create: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make an account, and a code for its first device.",
+            discussion: "JSON: {\"account\", \"code\", \"expires\", \"signIn\"}.")
+
+        @Argument(help: "What people call the account.", transform: notEmpty) var name: String
+        @OptionGroup var validity: CodeOptions
+        @OptionGroup var operation: OperatorOptions
+        @OptionGroup var json: JSONOption
+
+        func validate() throws { try validity.check(operation) }
+
+        func run() async throws {
+            let authority = try operation.authority(codeMinutes: validity.codeMinutes)
+            let code = try await authority.createAccount(name)
+            print(code, for: name, operation, json)
+        }
+    }
+
+    struct NewCode: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "code",
+            abstract: "Make a code for a further device of an account.",
+            discussion: """
+                With --store the device is confined: it reaches these stores of the account and \
+                nothing else, as an app's own credential. With --credential-days it is signed out \
+                by itself.
+
+                JSON: {"account", "code", "expires", "signIn"}.
+                """)
+
+        @Argument(help: "The account's name.", transform: notEmpty) var name: String
+
+        @Option(
+            help: ArgumentHelp(
+                "A store that the device may reach; can be given several times. Default: all.",
+                valueName: "identifier"), transform: notEmpty)
+        var store: [String] = []
+
+        @Option(
+            help: ArgumentHelp(
+                "Days after which the device is signed out. Default: never.", valueName: "number"))
+        var credentialDays: Int?
+
+        @OptionGroup var validity: CodeOptions
+        @OptionGroup var operation: OperatorOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            let authority = try operation.authority(codeMinutes: validity.codeMinutes)
+            let code = try await authority.newCode(name, try terms())
+            print(code, for: name, operation, json)
+        }
+
+        func validate() throws {
+            try validity.check(operation)
+            guard credentialDays.map({ (1...36_500).contains($0) }) ?? true else {
+                throw ValidationError("--credential-days needs a number from 1 to 36500.")
+            }
+            guard store.count <= CredentialTerms.storesMax else {
+                throw ValidationError(
+                    "A device can be confined to \(CredentialTerms.storesMax) stores at most.")
+            }
+        }
+
+        private func terms() throws(Failure) -> CredentialTerms {
+            let stores = try store.map { text throws(Failure) in
+                do { return try StoreIdentifier(text) } catch {
+                    throw Failure(.badInput, "\(error)")
+                }
+            }
+            return CredentialTerms(
+                stores: stores.isEmpty ? nil : Set(stores),
+                milliseconds: credentialDays.map { Int64($0) * 86_400_000 })
+        }
+    }
+
+    struct List: OperatorCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the accounts, with their devices.",
+            discussion: """
+                JSON: a list of {"name", "id", "created", "devices"}; "devices" is as `ubiquity \
+                device list` has it.
+                """)
+
+        @OptionGroup var operation: OperatorOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            let accounts = try await operation.authority().accounts()
+            if json.isOn { return Output.print(.array(accounts.map(JSON.account))) }
+            if accounts.isEmpty { return Output.note("There is no account yet.") }
+            let rows = accounts.map { account in
+                [
+                    account.name.listed, account.id,
+                    account.devices.map(\.name.listed).joined(separator: ", "),
+                ]
+            }
+            let table = Table(header: ["NAME", "ID", "DEVICES"], rows: rows)
+            Output.print(TerminalText(lines: table.lines))
+        }
+    }
+
+    struct Rename: OperatorCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Give an account another name.",
+            discussion: """
+                Its devices stay signed in.
+
+                JSON: {"account"}.
+                """)
+
+        @Argument(help: "The account's name.", transform: notEmpty) var name: String
+        @Argument(help: "Its new name.", transform: notEmpty) var newName: String
+        @OptionGroup var operation: OperatorOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            try await operation.authority().rename(account: name, to: newName)
+            if json.isOn {
+                return Output.print(.object([("account", .string(newName))]))
+            }
+            Output.print("The account \(name) is \(newName) now.")
+        }
+    }
+}
+
+private func print(
+    _ code: DeviceCode, for name: String, _ operation: OperatorOptions,
+    _ json: JSONOption
+) {
+    let command = "ubiquity sign-in --server \(operation.serverForDevices) --code \(code.code)"
+    if json.isOn {
+        return Output.print(
+            .object([
+                ("account", .string(name)), ("code", .string(code.code)),
+                ("expires", .string(Phrase.isoTime(code.expires))),
+                ("signIn", .string(command)),
+            ]))
+    }
+    Output.print(
+        """
+        Code for a device of \(name): \(Output.styled(TerminalText(code.code), .bold))
+        Valid until \(Phrase.time(code.expires)), for one device. On that device:
+
+            \(command)
+        """)
+}
+
+extension JSON {
+    fileprivate static func account(_ account: ServerAccount) -> JSON {
+        .object([
+            ("name", .string(account.name)), ("id", .string(account.id)),
+            ("created", .string(Phrase.isoTime(account.created))),
+            ("devices", .array(account.devices.map { JSON.device($0) })),
+        ])
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Logging
+import Ubiquity
+import UbiquityCore
+import UbiquityServer
+
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Run a server.",
+        discussion: """
+            Prints one line when it takes requests, and runs until Ctrl-C or SIGTERM. The log goes to \
+            the standard error. The limits and the allowance are made known to the devices.
+
+            With --tls-certificate and --tls-key the server speaks HTTPS, and plain HTTP without. On \
+            other addresses than 127.0.0.1 plain HTTP needs a proxy with TLS in front; name it with \
+            --trusted-proxy, so that limits tell its clients apart. What each limit does when it is \
+            reached is in docs/SETTINGS.md.
+
+            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, the last null \
+            where the folder has no such file, and "metrics", their address, with --metrics-port.
+            """)
+
+    @OptionGroup var data: DataOptions
+
+    @Option(
+        help: ArgumentHelp("The address to listen on.", valueName: "address"), transform: notEmpty)
+    var host = "127.0.0.1"
+
+    @Option(help: ArgumentHelp("The port to listen on; 0: any free one.", valueName: "number"))
+    var port = 7717
+
+    @Option(
+        help: ArgumentHelp(
+            "Which apps may have stores: any, or those of `ubiquity app register`.",
+            valueName: "which"))
+    var apps = AppAdmission.open
+
+    @Option(help: ArgumentHelp("How much is logged.", valueName: "level"))
+    var logLevel = LogLevel.notice
+
+    @Option(
+        help: ArgumentHelp("The form of the log: lines for people, or JSON.", valueName: "form"))
+    var logFormat = LogFormat.text
+
+    @Flag(help: ArgumentHelp("End when the standard input does.", visibility: .hidden))
+    var endWithInput = false
+
+    @OptionGroup(title: "Connections") var edge: ServerEdgeOptions
+    @OptionGroup(title: "Identity provider") var identity: IdentityOptions
+    @OptionGroup(title: "Limits") var limits: LimitOptions
+    @OptionGroup var json: JSONOption
+
+    func validate() throws {
+        guard (0...65_535).contains(port) else {
+            throw ValidationError("--port needs a number from 0 to 65535.")
+        }
+    }
+
+    func run() async throws {
+        if endWithInput { Self.watchInput() }
+        let settings = try settings()
+        let ready = ServerReadiness(
+            host: host, data: settings.dataFolder, credential: settings.operatorCredentialPath,
+            isJSON: json.isOn, isTLS: settings.tls != nil,
+            hadCredential: FileManager.default.fileExists(atPath: settings.operatorCredentialPath))
+        if settings.tls == nil, !PlainHTTPRule.isLoopback(host) { Self.warnOfPlainHTTP(host) }
+        let metricsHost = settings.metricsPort == nil ? nil : settings.metricsHost
+        let announcement = ServerAnnouncement(ready, metricsHost: metricsHost)
+        try await runServer(
+            settings, logger: logger,
+            onReady: { announcement.isReady(port: $0) },
+            onMetricsReady: { announcement.isMetricsReady(port: $0) })
+    }
+
+    private var logger: Logger {
+        var logger = Logger(label: "ubiquity.server") { label in
+            switch logFormat {
+            case .text: TerminalLogHandler(StreamLogHandler.standardError(label: label))
+            case .json: JSONLogHandler()
+            }
+        }
+        logger.logLevel = logLevel.level
+        return logger
+    }
+
+    private static func warnOfPlainHTTP(_ host: String) {
+        Output.note(
+            "Warning: plain HTTP on \(host), which others reach: credentials can be read on the way. "
+                + "Give --tls-certificate and --tls-key, or put a proxy with TLS in front.")
+    }
+
+    /// Ends the server with its input, for programs that start one and must not leave it behind
+    /// when killed.
+    private static func watchInput() {
+        Thread {
+            while !FileHandle.standardInput.availableData.isEmpty {}
+            kill(getpid(), SIGTERM)
+        }.start()
+    }
+
+    private func settings() throws -> ServerSettings {
+        var settings = ServerSettings(dataFolder: try data.enter())
+        settings.host = host
+        settings.port = port
+        settings.apps = apps
+        limits.apply(to: &settings)
+        edge.apply(to: &settings)
+        settings.identity = try identity.settings
+        return settings
+    }
+}
+
+extension AppAdmission: ExpressibleByArgument {}
+
+/// The logger's levels as words of the command line.
+enum LogLevel: String, CaseIterable, ExpressibleByArgument {
+    case trace, debug, info, notice, warning, error, critical
+
+    var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
+}
+
+extension LogFormat: ExpressibleByArgument {}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityArchive
+import UbiquityCore
+import UbiquityServer
+
+struct ExportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Export the store as a property list.",
+        discussion: """
+            What is new on the server is fetched first, where that is possible. The XML form cannot \
+            hold control characters, and loses fractions of a second: --binary keeps all. A file is for its \
+            owner alone, and replaced as a whole, or not at all.
+
+            JSON, with a file: {"exported", "file"}. Without one, the values themselves, as `list \
+            --json` prints them.
+            """)
+
+    @Argument(help: "The file to write. Without one: the standard output.", transform: notEmpty)
+    var file: String?
+
+    @Flag(help: "The binary form, instead of XML.")
+    var binary = false
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+    @OptionGroup(title: "Server") var sync: SyncOptions
+    @OptionGroup var json: JSONOption
+
+    func validate() throws {
+        if file == nil, binary, json.isOn {
+            throw ValidationError("--binary and --json exclude each other without a file.")
+        }
+    }
+
+    func run() async throws {
+        let values = try await OpenStore.with(store, sync.policy) { open in
+            await open.refresh()
+            return open.store.values
+        }
+        if file == nil, json.isOn { return Output.print(.values(values)) }
+        let bytes = binary ? BinaryPropertyList.encode(.entries(values)) : try xml(values)
+        guard let file else { return Output.write(bytes) }
+        let draft = try AtomicFile(path: file, replaces: true)
+        try draft.write(bytes)
+        try draft.finish()
+        report(values.count, file)
+    }
+
+    private func xml(_ values: [Key: PropertyListValue]) throws -> [UInt8] {
+        let compatibility = XMLCompatibility(values)
+        guard compatibility.impossible.isEmpty, let bytes = PropertyListXML.encode(.entries(values))
+        else {
+            throw Failure(
+                .badInput,
+                "XML cannot hold some of the values (control characters, dates outside of the "
+                    + "calendar, keys that differ in Unicode normalisation only): "
+                    + "\(XMLCompatibility.names(compatibility.impossible)); use --binary")
+        }
+        if !compatibility.lossy.isEmpty {
+            Output.note(
+                "XML has no fractions of a second, carriage returns and negative zeros; --binary "
+                    + "keeps them: \(XMLCompatibility.names(compatibility.lossy))")
+        }
+        return bytes
+    }
+
+    private func report(_ count: Int, _ file: String) {
+        guard json.isOn else { return Output.print("Exported \(Phrase.keys(count)) to \(file).") }
+        Output.print(.object([("exported", .integer(count)), ("file", .string(file))]))
+    }
+}
+
+extension XMLCompatibility {
+    private static let keysShown = 5
+
+    /// Lists some of the keys.
+    fileprivate static func names(_ keys: [Key]) -> String {
+        let shown = keys.prefix(keysShown).map { JSON.string($0.string).text }
+        let more = keys.count > shown.count ? " and \(keys.count - shown.count) more" : ""
+        return shown.joined(separator: ", ") + more
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import ProcessHarness
+import Ubiquity
+import UbiquityArchive
+import UbiquityCore
+import UbiquityServer
+
+/// The reason a command failed: a sentence for people, a status for programs.
+struct Failure: Error, Equatable {
+    var status: Status
+    var sentence: String
+
+    init(_ status: Status, _ sentence: String) {
+        self.status = status
+        self.sentence = sentence
+    }
+
+    /// The numbers of `sysexits.h`.
+    enum Status: Int32 {
+        case no = 1
+        case usage = 64
+        case badInput = 65
+        case noInput = 66
+        case unavailable = 69
+        case software = 70
+        case system = 71
+        case cannotCreate = 73
+        case inputOutput = 74
+        case noPermission = 77
+    }
+}
+
+extension Failure {
+    /// Nil for errors that the argument parser reports itself.
+    init?(_ error: any Error) {
+        switch error {
+        case let failure as Failure: self = failure
+        case is ExitCode, is CleanExit, is ValidationError: return nil
+        case let error as UbiquityError: self.init(error)
+        case let failure as LinkFailure: self.init(UbiquityError(failure))
+        case let error as AdministrationError: self.init(Status(error), error.description)
+        case let error as LimitViolation: self.init(.badInput, error.description)
+        case let error as KeyError: self.init(.badInput, error.description)
+        case let error as LocalStorageError: self.init(.inputOutput, error.description)
+        case let error as SystemError: self.init(.inputOutput, error.description)
+        case let error as HomeError: self.init(.inputOutput, error.description)
+        case let error as PropertyListFileError: self.init(.badInput, error.description)
+        case let error as ServerStartError: self.init(Status(error), error.description)
+        case let error as ArchiveError: self.init(.badInput, error.description)
+        case let error as BackupError: self.init(Status(error), error.description)
+        case let error as AtomicFileError: self.init(.cannotCreate, error.description)
+        case let error as StorageError: self.init(.inputOutput, error.description)
+        case let error as CocoaError:
+            self.init(Status(error), error.sentence(about: error.filePath ?? "the file"))
+        case let trouble as Trouble: self.init(.cannotCreate, trouble.description)
+        case is CancellationError: self.init(.system, "interrupted")
+        default:
+            // The argument parser's own errors are not public.
+            if Parser.exitCode(for: error) != .failure { return nil }
+            self.init(.software, "\(error)")
+        }
+    }
+
+    /// A sentence for people about any error.
+    static func sentence(of error: any Error) -> String {
+        Failure(error)?.sentence ?? "\(error)"
+    }
+
+    init(_ error: UbiquityError) { self.init(Status(error.code), error.description) }
+
+    /// - Throws: ``Failure`` if it is not a server's address. That is wrong use, found before
+    ///   anything is sent.
+    static func checkAddress(_ server: String) throws(Failure) {
+        do { _ = try ServerAddress(server) } catch { throw Failure(.usage, error.detail) }
+    }
+
+    /// The same, also for plain HTTP to another machine without permission, and for invalid
+    /// certificates.
+    static func checkAddress(_ server: String, _ security: ConnectionSecurity) throws(Failure) {
+        do { _ = try ServerAddress(server, security) } catch { throw Failure(.usage, error.detail) }
+    }
+}
+
+/// Only for the argument parser's judgement of errors.
+private struct Parser: ParsableArguments {}
+
+extension Failure.Status {
+    init(_ code: UbiquityError.Code) {
+        self =
+            switch code {
+            case .notConfigured: .usage
+            case .notSignedIn, .refused: .noPermission
+            case .unreachable, .heldUp: .unavailable
+            case .storage: .inputOutput
+            case .invalid: .badInput
+            }
+    }
+
+    init(_ error: ServerStartError) {
+        self =
+            switch error {
+            case .portTaken, .addressUnusable, .folderInUse: .unavailable
+            case .folderUnusable: .cannotCreate
+            case .noServerData: .noInput
+            case .notPermitted: .noPermission
+            default: .inputOutput
+            }
+    }
+
+    init(_ error: BackupError) {
+        self =
+            switch error {
+            case .takesTooLong: .unavailable
+            case .noFile: .noInput
+            case .notBackup: .badInput
+            case .hasData, .noRoom, .notMade, .inUse: .cannotCreate
+            case .databaseUnreadable: .inputOutput
+            }
+    }
+
+    init(_ error: AdministrationError) {
+        self =
+            switch error {
+            case .nameInvalid: .badInput
+            case .accountExists, .noSuchAccount, .noSuchDevice, .noSuchApp: .no
+            case .storage: .inputOutput
+            }
+    }
+
+    init(_ error: CocoaError) {
+        self =
+            switch error.code {
+            case .fileNoSuchFile, .fileReadNoSuchFile: .noInput
+            case .fileWriteNoPermission, .fileWriteFileExists, .fileWriteInvalidFileName:
+                .cannotCreate
+            case .propertyListReadCorrupt: .badInput
+            default: .inputOutput
+            }
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import UbiquityServer
+
+/// Writes the program's output: results to the standard output, everything else to the standard
+/// error.
+enum Output {
+    /// A reader that stops early (`ubiquity list | head -1`) ends the program, and is not an error.
+    static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+
+    /// Prints a result and a line break at once: a reader of a pipe must not wait.
+    static func print(_ text: TerminalText) { send(Array((text.string + "\n").utf8)) }
+
+    /// JSON text has no control characters.
+    static func print(_ json: JSON) { send(Array((json.text + "\n").utf8)) }
+
+    /// Writes bytes unchanged, except to a terminal, where they become lines of text.
+    static func write(_ bytes: [UInt8]) {
+        guard isTerminal else { return send(bytes) }
+        send(Array(TerminalText(lines: String(decoding: bytes, as: UTF8.self)).string.utf8))
+    }
+
+    private static func send(_ bytes: [UInt8]) {
+        guard let code = writeAll(bytes, to: STDOUT_FILENO) else { return }
+        if code == EPIPE { exit(0) }
+        note("ubiquity: the output cannot be written: \(String(cString: strerror(code)))")
+        end(.inputOutput)
+    }
+
+    /// Prints a line that is not a result. Failures are ignored.
+    static func note(_ line: TerminalText) { noteInPlace(line + "\n") }
+
+    /// Prints without a line break, for progress.
+    static func noteInPlace(_ text: TerminalText) {
+        _ = writeAll(Array(text.string.utf8), to: STDERR_FILENO)
+    }
+
+    static func end(_ status: Failure.Status) -> Never { exit(status.rawValue) }
+}
+
+extension Output {
+    static let isTerminal = isatty(STDOUT_FILENO) == 1
+    static let isErrorTerminal = isatty(STDERR_FILENO) == 1
+
+    /// Whether to use colour: on terminals only, and not if the user has disabled it.
+    static let hasColour: Bool = {
+        let environment = ProcessInfo.processInfo.environment
+        return isTerminal && (environment["NO_COLOR"] ?? "").isEmpty
+            && environment["TERM"] != "dumb"
+    }()
+
+    enum Style: String {
+        case bold = "1"
+        case dim = "2"
+        case red = "31"
+        case green = "32"
+    }
+
+    static func styled(_ text: TerminalText, _ style: Style) -> TerminalText {
+        hasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+    }
+
+    /// The columns of the terminal; nil if the output is not one.
+    static var columns: Int? {
+        var size = winsize()
+        guard isTerminal, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
+        else { return nil }
+        return Int(size.ws_col)
+    }
+}

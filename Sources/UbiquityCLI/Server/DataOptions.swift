@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+
+/// The folder with all of a server's data.
+struct DataOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The server's data folder.",
+            discussion: "Default: ubiquity-server in XDG_DATA_HOME, or in ~/.local/share.",
+            valueName: "folder"), transform: notEmpty)
+    var data: String?
+
+    var given: [String] { UbiquityCLI.given(("--data", data != nil)) }
+
+    private var folder: String { data ?? Self.standard(ProcessInfo.processInfo.environment) }
+
+    /// The folder, to work there from now on: see ``FolderOwner``.
+    /// - Throws: ``Failure``.
+    func enter() throws(Failure) -> String {
+        let folder = Self.expanded(folder)
+        try FolderOwner.become(of: folder)
+        return folder
+    }
+
+    /// Expands a tilde that the shell left in place.
+    static func expanded(_ path: String) -> String {
+        URL(fileURLWithPath: (path as NSString).expandingTildeInPath).standardizedFileURL.path
+    }
+
+    static func standard(_ environment: [String: String]) -> String {
+        func variable(_ name: String) -> String? {
+            environment[name].flatMap { $0.isEmpty ? nil : $0 }
+        }
+        let base = variable("XDG_DATA_HOME") ?? (variable("HOME") ?? "~") + "/.local/share"
+        return base + "/ubiquity-server"
+    }
+}
+
+/// Determines the user as whom a command works in a data folder.
+enum FolderOwner {
+    /// As root, permanently becomes the user who owns the folder or a part of its path. That user
+    /// could otherwise put links there that lead root to any other file.
+    /// - Throws: ``Failure``.
+    static func become(of folder: String) throws(Failure) {
+        guard geteuid() == 0 else { return }
+        let owners = Set(places(on: folder).compactMap(owner)).subtracting([0])
+        guard let user = owners.first else { return }
+        guard owners.count == 1 else {
+            let names = owners.map(Machine.userName).sorted().joined(separator: " and ")
+            throw Failure(
+                .noPermission,
+                "permission denied: the way to \(folder) belongs to \(names); choose a folder to "
+                    + "which only root's and its owner's folders lead")
+        }
+        guard isDone(user, folder) else {
+            throw Failure(
+                .noPermission,
+                "permission denied: \(folder) belongs to \(Machine.userName(user)), and this process "
+                    + "may not become that user; run the command with `sudo -u "
+                    + "\(Machine.userName(user))` before it")
+        }
+        Output.note(
+            "Working as \(Machine.userName(user)), to whom \(folder) belongs: other files must be "
+                + "that user's to read or write.")
+    }
+
+    /// The folder, the folders above it, and all links on the path.
+    private static func places(on path: String, depth: Int = 0) -> [String] {
+        var (place, places) = ("", [String]())
+        for name in path.split(separator: "/") {
+            let parent = place
+            place += "/" + name
+            places.append(place)
+            let files = FileManager.default
+            guard depth < linksMax,
+                let target = try? files.destinationOfSymbolicLink(atPath: place)
+            else { continue }
+            let whole = target.hasPrefix("/") ? target : parent + "/" + target
+            let standard = URL(fileURLWithPath: whole).standardizedFileURL.path
+            places += Self.places(on: standard, depth: depth + 1)
+        }
+        return places
+    }
+
+    /// The same as the system's.
+    private static let linksMax = 40
+
+    /// The owner of the link itself if it is one; nil if there is nothing yet.
+    private static func owner(_ path: String) -> UInt32? {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        return (attributes?[.ownerAccountID] as? NSNumber)?.uint32Value
+    }
+
+    private static func isDone(_ user: UInt32, _ folder: String) -> Bool {
+        let entry = getpwuid(user)
+        let group = entry?.pointee.pw_gid ?? user
+        let hasGroups =
+            entry.map { initgroups($0.pointee.pw_name, numericCast(group)) == 0 }
+            ?? (setgroups(0, nil) == 0)
+        return hasGroups && setgid(group) == 0 && setuid(user) == 0 && geteuid() == user
+            && seteuid(0) != 0
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import UbiquityServer
+
+/// An option for each ``ServerLimit``. The argument parser finds the options of a type by reflection,
+/// so the type reflects the table.
+struct LimitOptions: ParsableArguments, CustomReflectable {
+    /// The given numbers, by option.
+    private var numbers: [String: Double] = [:]
+
+    init() {}
+
+    var customMirror: Mirror {
+        Mirror(self, children: ServerLimit.all.map { ($0.option, Self.option($0) as Any) })
+    }
+
+    private static func option(_ limit: ServerLimit) -> Option<Double?> {
+        let fallback = limit.standard.map { " (default: \(text($0)))" } ?? ""
+        return Option(
+            name: .customLong(limit.option),
+            help: ArgumentHelp("\(limit.sentence)\(fallback)", valueName: "number"),
+            transform: { try number($0, for: limit) })
+    }
+
+    private struct OptionKey: CodingKey {
+        var stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    init(from decoder: any Decoder) throws {
+        let options = try decoder.container(keyedBy: OptionKey.self)
+        for limit in ServerLimit.all {
+            let key = OptionKey(stringValue: limit.option)
+            numbers[limit.option] = try options.decode(Option<Double?>.self, forKey: key)
+                .wrappedValue
+        }
+    }
+
+    func validate() throws {
+        if numbers["key-bytes-max"] != nil, numbers["key-utf16-max"] != nil {
+            throw ValidationError("Give --key-bytes-max or --key-utf16-max, not both.")
+        }
+    }
+
+    func apply(to settings: inout ServerSettings) {
+        for limit in ServerLimit.all {
+            if let number = numbers[limit.option] { limit.set(number, in: &settings) }
+        }
+    }
+
+    private static func number(_ text: String, for limit: ServerLimit) throws -> Double {
+        let number = limit.isWhole ? Int(text).map(Double.init) : Double(text)
+        guard let number, limit.range.contains(number) else {
+            throw ValidationError(
+                limit.isWhole
+                    ? "it needs a whole number from 1 to \(Self.text(limit.range.upperBound))."
+                    : "it needs a number above 0.")
+        }
+        return number
+    }
+
+    /// Without a fraction that is 0.
+    static func text(_ number: Double) -> String {
+        Int(exactly: number).map(String.init) ?? "\(number)"
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+/// A store that a command works on, and the account that this device is signed in to.
+struct OpenStore {
+    let store: UbiquitousKeyValueStore
+    let identifier: String
+    let account: SignedInAccount?
+    private let sync: SyncPolicy
+    /// Held to keep this process from connecting: only the holder may connect.
+    private let lease: ProcessLease?
+    private let path: String
+
+    /// - Throws: ``Failure`` if no store is named, `UbiquityError` if it cannot be opened.
+    init(_ options: StoreOptions, _ sync: SyncPolicy) throws {
+        identifier = try options.identifier()
+        let home = try options.home.open()
+        let state = try home.load()
+        account = state.signedIn
+        path = home.storePath(for: identifier, folder: state.folder)
+        lease = sync.isLocal ? try Self.lease(of: path) : nil
+        store = try UbiquitousKeyValueStore(configuration: options.configuration)
+        self.sync = sync
+    }
+
+    /// - Returns: Nil if another process holds it. That one sends, and this one will not connect
+    ///   anyway.
+    private static func lease(of store: String) throws -> ProcessLease? {
+        if let folder = PrivateFiles.parent(of: store) { try PrivateFiles.makeFolder(folder) }
+        let lease = try ProcessLease(path: ProcessLease.path(ofStore: store))
+        return lease.tryAcquire() ? lease : nil
+    }
+
+    /// Opens the store, and closes it in any case, so that other processes take over at once.
+    static func with<Result>(
+        _ options: StoreOptions, _ sync: SyncPolicy,
+        _ body: (OpenStore) async throws -> Result
+    ) async throws -> Result {
+        let open = try OpenStore(options, sync)
+        defer {
+            open.store.close()
+            open.lease?.close()
+        }
+        return try await body(open)
+    }
+
+    /// Fetches changes if the server can be reached, and otherwise prints a line with the reason.
+    func refresh() async {
+        guard !sync.isLocal, account != nil else { return }
+        do { try await exchange() } catch {
+            Output.note("Showing what this device has; not fetched: \(Failure.sentence(of: error))")
+        }
+    }
+
+    /// Fetches changes if the server can be reached. Prints nothing, because later steps report
+    /// failures.
+    func catchUp() async {
+        if !sync.isLocal, account != nil { try? await exchange() }
+    }
+
+    /// Stores the changes on this device, and sends them if the server can be reached.
+    ///
+    /// - Parameter isDryRun: Whether to report only what would happen.
+    /// - Throws: `LimitViolation` if they do not fit, and ``Failure`` if the disk refuses them.
+    ///   Nothing was stored then.
+    func write(_ changes: [Key: Content], isDryRun: Bool = false) async throws -> WriteOutcome {
+        if isDryRun {
+            try store.check(changes)
+            return WriteOutcome(unsent: .dryRun)
+        }
+        try store.write(changes)
+        guard store.synchronize() else {
+            let reason = store.engineStatus.diskFailure ?? "the disk refused"
+            throw Failure(.inputOutput, "the change could not be saved: \(reason)")
+        }
+        if account == nil { return WriteOutcome(unsent: .notSignedIn) }
+        if sync.isLocal { return WriteOutcome(unsent: .local) }
+        do { try await exchange() } catch {
+            return WriteOutcome(unsent: .failed(Failure.sentence(of: error)))
+        }
+        return WriteOutcome(unsent: nil)
+    }
+
+    /// No process of this device talks to the server, because this one was told not to.
+    var isHeldOffline: Bool { lease != nil && account != nil }
+
+    /// The process that holds the connection and does not respond, or is stopped.
+    var heldUpBy: String? {
+        if store.engineStatus.isLeading { return nil }
+        let holder = LockHolder(of: ProcessLease.path(ofStore: path))
+        return store.status.heldUpBy ?? holder.flatMap { $0.isStopped ? $0.description : nil }
+    }
+
+    /// Makes one round trip, within the timeout.
+    func exchange() async throws {
+        do {
+            try await withTimeout(seconds: sync.timeout) { [store] in
+                try await store.synchronizeNow()
+            }
+        } catch {
+            guard let heldUpBy else { throw error }
+            throw UbiquityError(
+                .heldUp,
+                "\(heldUpBy) holds this device's connection and does not answer; let it go on "
+                    + "(kill -CONT), or end it")
+        }
+    }
+
+    /// Makes one round trip, and waits until device and server agree on the writes that were
+    /// waiting before: an answer is not agreement yet. Later writes are not waited for, not even of
+    /// the same keys.
+    func awaitConfirmation() async throws {
+        try await withTimeout(seconds: sync.timeout) { [store] in
+            let writes = store.waitingWrites
+            try await store.synchronizeNow()
+            for await _ in store.statuses where store.hasConfirmed(writes) { break }
+        }
+    }
+}
+
+/// The outcome of a write that this device has saved.
+struct WriteOutcome {
+    enum Unsent {
+        case notSignedIn
+        case local
+        case dryRun
+        case failed(String)
+    }
+
+    /// Nil if the server has it.
+    var unsent: Unsent?
+
+    /// A message for people; nil if there is none.
+    var note: String? {
+        switch unsent {
+        case nil, .local, .dryRun: nil
+        case .notSignedIn: "Not signed in: kept on this device."
+        case .failed(let reason): "Saved on this device; not sent yet: \(reason)"
+        }
+    }
+
+    /// The JSON fields that all writing commands have in common.
+    var fields: [(String, JSON)] {
+        let reason: String? =
+            switch unsent {
+            case nil: nil
+            case .local: "--local"
+            case .dryRun: "--dry-run"
+            case .notSignedIn: "not signed in"
+            case .failed(let reason): reason
+            }
+        return [("sent", .boolean(unsent == nil)), ("notSentBecause", .optional(reason))]
+    }
+}
+
+/// - Throws: The body's error, or ``UbiquityError/Code/unreachable`` when the time is up; the body
+///   is cancelled then.
+func withTimeout(
+    seconds: Double, _ body: @escaping @Sendable () async throws -> Void
+) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await body() }
+        group.addTask {
+            try await Task.sleep(for: .seconds(seconds))
+            throw UbiquityError(
+                .unreachable, "the server did not answer within \(seconds.formatted()) s")
+        }
+        defer { group.cancelAll() }
+        try await group.next()
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Ubiquity
+import UbiquityCore
+
+/// Keeps track of what a watch has shown, to find the changes that are new.
+struct Watch {
+    private(set) var known: [Key: PropertyListValue]
+    private var remaining: Int?
+    private let last: String?
+    private(set) var isOver = false
+
+    /// - Parameters:
+    ///   - count: The number of changes after which the watch ends; nil for no limit.
+    ///   - last: The key whose change ends the watch.
+    init(known: [Key: PropertyListValue], count: Int?, until last: String?) {
+        self.known = known
+        remaining = count
+        self.last = last
+    }
+
+    struct Change: Equatable {
+        var key: Key
+        /// Nil if the key was removed.
+        var value: PropertyListValue?
+        var origin: UbiquityChange.Origin
+    }
+
+    /// The changed keys whose value differs from what was last shown. A refusal is always shown,
+    /// because its news is that nothing changed.
+    mutating func changes(
+        _ news: UbiquityChange, in values: [Key: PropertyListValue]
+    ) -> [Change] {
+        var changes: [Change] = []
+        for key in news.keys.compactMap({ try? Key($0) }).sorted() where !isOver {
+            guard known[key] != values[key] || news.origin == .quotaViolation else { continue }
+            known[key] = values[key]
+            changes.append(Change(key: key, value: values[key], origin: news.origin))
+            take(key)
+        }
+        return changes
+    }
+
+    private mutating func take(_ key: Key) {
+        remaining = remaining.map { $0 - 1 }
+        if remaining == 0 || key.string == last { isOver = true }
+    }
+}
+
+extension Watch.Change {
+    private static let valueCharactersMax = 200
+
+    /// A line for people. The most common origin, another device, is not mentioned.
+    var text: TerminalText {
+        let key = TerminalText(JSON.escaped(key.string))
+        let change = value.map { "= \($0.line(Self.valueCharactersMax))" } ?? "removed"
+        let note: TerminalText = origin == .elsewhere ? "" : "  (\(origin.phrase))"
+        return "\(Output.styled(key, .bold)) \(change)\(Output.styled(note, .dim))"
+    }
+}
+
+extension UbiquityChange.Origin {
+    /// The word in the JSON of `watch`.
+    var word: String {
+        switch self {
+        case .own: "own"
+        case .elsewhere: "server"
+        case .initialSync: "initial-sync"
+        case .quotaViolation: "quota"
+        case .accountChange: "account"
+        }
+    }
+
+    var phrase: String {
+        switch self {
+        case .own: "changed here"
+        case .elsewhere: "changed elsewhere"
+        case .initialSync: "first download"
+        case .quotaViolation: "refused, the store is full"
+        case .accountChange: "account changed"
+        }
+    }
+}
