@@ -302,8 +302,8 @@ let houseSettings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-// One loop, so that no target is forgotten. Apps do not have the house's settings.
-for target in package.targets {
+// One loop, so that no target is forgotten (a plugin has no settings). Apps do not have the house's settings.
+for target in package.targets where target.type != .plugin {
     let isApp = target.name.hasPrefix("DropIn") || examples.contains(target.name)
     target.swiftSettings =
         (target.swiftSettings ?? []) + strictSettings
@@ -313,7 +313,7 @@ for target in package.targets {
 // For `make test-tsan` only: the sanitizer does not understand the mutex of Synchronization, so that a
 // module of our own goes by that name.
 if Context.environment["UBIQUITY_TSAN"] != nil {
-    for target in package.targets {
+    for target in package.targets where target.type != .plugin {
         target.dependencies.append("ThreadSanitizerMutex")
         target.swiftSettings?.append(contentsOf: [
             .define("UBIQUITY_TSAN"),
