@@ -87,8 +87,8 @@ final class DeviceAccount: StoreDevice {
         }
     }
 
-    func openFile(_ name: String, folder: String) throws -> any StoreFile {
-        try SQLiteStoreFile(path: home.storePath(for: name, folder: folder))
+    func openFile(_ name: String, folder: String) throws -> any LocalStorage {
+        try SQLiteStorage(path: home.storePath(for: name, folder: folder))
     }
 
     func leader(of name: String, folder: String) -> String? {

@@ -119,20 +119,13 @@ package struct DeviceHome: Hashable, Sendable {
     }
 
     private static func read(_ file: String) throws(HomeError) -> Data? {
-        let bytes: Data
-        do {
-            guard let content = try PrivateFiles.read(file, isOwn: true) else { return nil }
-            bytes = content
-        } catch {
+        do { return try PrivateFiles.read(file, isOwn: true) } catch {
             if error == .readableByOthers { throw .credentialReadableByOthers(file) }
             if error == .ofAnotherUser { throw .ofAnotherUser(file) }
             throw .unreadable(file, cause: "\(error)")
         }
-        return bytes
     }
-}
 
-extension DeviceHome {
     /// - Returns: Nil if no path is known.
     package static func resolve(_ path: String?, environment: [String: String]) -> String? {
         func variable(_ name: String) -> String? {

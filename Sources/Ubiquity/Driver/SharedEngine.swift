@@ -46,6 +46,9 @@ final class SharedEngine: Sendable {
         var violation: LimitViolation?
         /// The keys whose policy could not merge the written value.
         var misfits: Set<Key>
+
+        /// Whether nothing is left to do, as in a burst of writes.
+        var isComplete: Bool { !mustRun && violation == nil && misfits.isEmpty }
     }
 
     func write(_ key: Key, _ content: Content) -> WriteOutcome {

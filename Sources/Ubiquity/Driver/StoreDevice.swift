@@ -14,30 +14,13 @@ package protocol StoreDevice: AnyObject, Sendable {
 
     /// Opens a store's file, creating it if needed.
     /// - Parameter folder: The account's folder, see ``DeviceState/folder``.
-    func openFile(_ name: String, folder: String) throws -> any StoreFile
+    func openFile(_ name: String, folder: String) throws -> any LocalStorage
 
     /// The process that currently leads a store's file; nil if there is none or it is unknown.
     func leader(of name: String, folder: String) -> String?
 
     func link(to store: StoreIdentifier, of account: SignedInAccount, as device: DeviceID)
         -> any StoreLink
-}
-
-/// A store's file of one account on this device: its content, notification of other processes'
-/// writes, and the right to lead, which belongs to the file.
-package protocol StoreFile: AnyObject, Sendable {
-    var storage: any LocalStorage { get }
-    /// The file's content when it was opened.
-    var content: DiskChanges { get }
-
-    /// Calls `changed` when another process may have written, from now on.
-    func watch(changed: @escaping @Sendable () -> Void) throws
-
-    /// Calls `body` when this process leads, at once if no other process does.
-    func whenLeading(_ body: @escaping @Sendable () -> Void)
-
-    /// Ends the watch, closes the storage, and passes the leadership on.
-    func release()
 }
 
 /// The link to one store on one server with one credential. Each call begins an operation whose

@@ -9,11 +9,10 @@ internal import UbiquityCore
 final class StoreShell: @unchecked Sendable {
     private let identity: StoreIdentity
     private let device: (any StoreDevice)?
-    /// Nil for a store in memory.
-    private var file: (any StoreFile)?
+    /// The file in use.
     private(set) var storage: any LocalStorage
     /// The file opened last, if it is not in use yet.
-    private var opened: (any StoreFile)?
+    private var opened: (any LocalStorage)?
     private var link: (any StoreLink)?
     /// The newest stream and a closure that ends it.
     private var stream: (number: Int, end: @Sendable () -> Void)?
@@ -22,12 +21,10 @@ final class StoreShell: @unchecked Sendable {
 
     init(_ identity: StoreIdentity, on device: (any StoreDevice)?, folder: String?) throws {
         (self.identity, self.device) = (identity, device)
-        file = try folder.flatMap { try device?.openFile(identity.fileName, folder: $0) }
-        storage = file?.storage ?? MemoryStorage()
+        storage =
+            try folder.flatMap { try device?.openFile(identity.fileName, folder: $0) }
+            ?? MemoryStorage()
     }
-
-    /// The file's content when it was opened.
-    var content: DiskChanges { file?.content ?? DiskChanges() }
 
     /// The process that leads the store, if known. Can be called on any thread.
     func leader(in folder: String) -> String? {
@@ -38,7 +35,7 @@ final class StoreShell: @unchecked Sendable {
     /// - Parameter emit: Called on any thread.
     func start(emitting emit: @escaping @Sendable (Driver.Event) -> Void) throws {
         self.emit = emit
-        if let file { try use(file, number: 0) }
+        try use(storage, number: 0)
         stopWatching = device?.watch { emit(.accountSignalled) }
     }
 
@@ -56,7 +53,7 @@ final class StoreShell: @unchecked Sendable {
             link = identity.identifier.flatMap { device?.link(to: $0, of: account, as: name) }
         case .open(let folder): return open(folder)
         case .release:
-            opened?.release()
+            opened?.close()
             opened = nil
         case .use(let number): return turn(to: number)
         case .close: close()
@@ -74,7 +71,7 @@ final class StoreShell: @unchecked Sendable {
         return MemoryStorage(disk)
     }
 
-    private func use(_ file: any StoreFile, number: Int) throws {
+    private func use(_ file: any LocalStorage, number: Int) throws {
         try file.watch { [emit] in emit(.fileSignalled) }
         file.whenLeading { [emit] in emit(.leading(file: number, true)) }
     }
@@ -82,7 +79,7 @@ final class StoreShell: @unchecked Sendable {
     private func open(_ folder: String) -> Driver.Event {
         do {
             opened = try device?.openFile(identity.fileName, folder: folder)
-            return .opened(opened?.content ?? DiskChanges())
+            return .opened(try opened?.load() ?? DiskChanges())
         } catch {
             opened = nil
             return .unopened("\(error)")
@@ -90,11 +87,11 @@ final class StoreShell: @unchecked Sendable {
     }
 
     private func turn(to number: Int) -> Driver.Event? {
-        file?.release()
-        (file, opened, link) = (opened, nil, nil)
-        storage = file?.storage ?? Self.unopened
+        storage.close()
+        storage = opened ?? Self.unopened
+        (opened, link) = (nil, nil)
         do {
-            if let file { try use(file, number: number) }
+            try use(storage, number: number)
             return nil
         } catch { return .unwatched("\(error)") }
     }
@@ -123,8 +120,8 @@ final class StoreShell: @unchecked Sendable {
     private func close() {
         stopWatching?()
         stream?.end()
-        opened?.release()
-        file?.release()
+        opened?.close()
+        storage.close()
     }
 
     // MARK: - The connection

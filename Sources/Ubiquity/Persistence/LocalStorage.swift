@@ -2,9 +2,10 @@
 
 package import UbiquityCore
 
-/// The disk of one store on one device, shared by the processes that open it.
+/// The file of one store on one device, shared by the processes that open it: its content, other
+/// processes' writes, and the right to lead, which belongs to the file.
 ///
-/// Used by one thread at a time.
+/// Used by one thread at a time. ``close()`` may be called on any thread.
 package protocol LocalStorage: AnyObject, Sendable {
     /// Loads everything, when a process starts.
     func load() throws -> DiskChanges
@@ -26,6 +27,13 @@ package protocol LocalStorage: AnyObject, Sendable {
     /// Prepares a faster next opening, if possible. Call it when nobody waits.
     func tidy()
 
+    /// Calls `changed` when another process may have written, from now on.
+    func watch(changed: @escaping @Sendable () -> Void) throws
+
+    /// Calls `body` when this process leads, at once if no other process does.
+    func whenLeading(_ body: @escaping @Sendable () -> Void)
+
+    /// Ends the watch, closes the file, and passes the leadership on.
     func close()
 }
 

@@ -3,7 +3,7 @@
 internal import Synchronization
 package import UbiquityCore
 
-/// A ``LocalStorage`` without a disk: one process's view of a ``MemoryDisk``.
+/// A ``LocalStorage`` without a disk, which nobody leads: one process's view of a ``MemoryDisk``.
 package final class MemoryStorage: LocalStorage {
     private let disk: MemoryDisk
 
@@ -38,6 +38,10 @@ package final class MemoryStorage: LocalStorage {
     }
 
     package func tidy() {}
+
+    package func watch(changed: @escaping @Sendable () -> Void) {}
+
+    package func whenLeading(_ body: @escaping @Sendable () -> Void) {}
 
     package func close() {}
 }

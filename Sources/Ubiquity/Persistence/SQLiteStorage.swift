@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Dispatch
 internal import Foundation
 internal import GRDB
 internal import Synchronization
@@ -12,7 +13,9 @@ package import UbiquityCore
 ///
 /// Shared state:
 /// - `queue`: GRDB's own serial queue guards the connection.
-/// - `commitSignal`: a constant. Its one call is the kernel's.
+/// - `commitSignal` and `lease`: thread-safe constants.
+/// - `watcher`: set once and cleared by ``close()``. Guarded by its mutex, because that may be called
+///   on any thread.
 /// - `lastLook`: the last known version of the disk, and the value of SQLite's counter at that
 ///   time. Guarded by a mutex of its own. It is used from one thread at a time, so nobody waits;
 ///   the mutex proves this to the compiler and is only held for copies.
@@ -22,6 +25,8 @@ package final class SQLiteStorage: LocalStorage {
     package let path: String
     private let queue: DatabaseQueue
     private let commitSignal: CommitSignal
+    private let lease: ProcessLease
+    private let watcher = Mutex<FileWatcher?>(nil)
     private let lastLook = Mutex(Look())
     private let logBytes = Mutex(0)
     /// Opening reads the whole log twice. Below this size, that takes less time than flushing the
@@ -40,7 +45,10 @@ package final class SQLiteStorage: LocalStorage {
     package init(path: String) throws(LocalStorageError) {
         self.path = path
         queue = try SQLiteFile.open(path)
-        do { commitSignal = try CommitSignal(store: path) } catch {
+        do {
+            commitSignal = try CommitSignal(store: path)
+            lease = try ProcessLease(path: ProcessLease.path(ofStore: path))
+        } catch {
             throw LocalStorageError(.notWritable, path: path, cause: "\(error)")
         }
     }
@@ -112,7 +120,31 @@ package final class SQLiteStorage: LocalStorage {
         try? queue.writeWithoutTransaction(SQLiteFile.emptyLog)
     }
 
-    package func close() { try? queue.close() }
+    /// - Throws: ``SystemError``.
+    package func watch(changed: @escaping @Sendable () -> Void) throws {
+        let watcher = try FileWatcher(
+            folder: PrivateFiles.parent(of: path) ?? ".",
+            file: (path as NSString).lastPathComponent + CommitSignal.suffix,
+            queue: DispatchQueue(label: "ubiquity.file"), handler: changed)
+        self.watcher.withLock { $0 = watcher }
+    }
+
+    package func whenLeading(_ body: @escaping @Sendable () -> Void) {
+        if lease.tryAcquire() {
+            body()
+        } else {
+            lease.whenAcquired(body)
+        }
+    }
+
+    package func close() {
+        watcher.withLock { watcher in
+            watcher?.cancel()
+            watcher = nil
+        }
+        try? queue.close()
+        lease.close()
+    }
 
     private static func valueBytes(of batch: SaveBatch) -> Int {
         batch.entries.reduce(0) { bytes, entry in

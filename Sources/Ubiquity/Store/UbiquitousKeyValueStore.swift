@@ -218,7 +218,8 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     private func write(_ key: String, _ value: @autoclosure () throws -> PropertyListValue?) {
         do {
             let content: Content = try value().map { .value($0) } ?? .deleted
-            try backing.finish(shared.write(try Key(key), content))
+            let outcome = shared.write(try Key(key), content)
+            if !outcome.isComplete { try backing.finish(outcome) }
         } catch {
             refuse(key, error)
         }

@@ -110,7 +110,7 @@ package enum SignInProof: Hashable, Sendable {
     case token(String)
 }
 
-/// A device as reported by its server.
+/// A device as reported by its server. Times are the server's milliseconds since 1970.
 package struct ServerDevice: Hashable, Sendable {
     /// 16 hexadecimal digits.
     package var id: String

@@ -70,9 +70,7 @@ package struct ServerRequest: Sendable {
     /// Sends the request, whose answer has no content.
     /// - Throws: As ``answer(_:)``.
     package func done() async throws(LinkFailure) {
-        var request = self
-        request.bounds = .list
-        try await request.send(to: AnswerReceiver(address, request.bounds))
+        try await send(to: AnswerReceiver(address, .list))
     }
 
     /// Downloads an archive piece by piece.

@@ -80,7 +80,7 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
         accountChanged = nil
         for queue in queues { queue.end(isTest: world.isOver) }
         for link in links { link.end() }
-        for file in files { file.release() }
+        for file in files { file.close() }
         (links, files) = ([], [])
         if let observer { NotificationCenter.default.removeObserver(observer) }
         observer = nil
@@ -122,7 +122,7 @@ extension TestProgram: StoreDevice {
 
     private func stopFollowing() { world.inTurn { accountChanged = nil } }
 
-    func openFile(_ name: String, folder: String) throws -> any StoreFile {
+    func openFile(_ name: String, folder: String) throws -> any LocalStorage {
         let disk = machine.device.disk(world.number(ofStore: identifier), folder: folder)
         let file = VirtualFile(disk, of: machine)
         files.append(file)

@@ -8,8 +8,7 @@ internal import UbiquitySimulation
 ///
 /// Shared state, for `@unchecked Sendable`: all of it, guarded by the world's turn, which every
 /// call holds.
-final class VirtualFile: StoreFile, LocalStorage, VirtualDiskUser, @unchecked Sendable {
-    let content: DiskChanges
+final class VirtualFile: LocalStorage, VirtualDiskUser, @unchecked Sendable {
     private let disk: VirtualDisk
     private let machine: TestMachine
     private var changed: (@Sendable () -> Void)?
@@ -18,10 +17,7 @@ final class VirtualFile: StoreFile, LocalStorage, VirtualDiskUser, @unchecked Se
     init(_ disk: VirtualDisk, of machine: TestMachine) {
         self.disk = disk
         self.machine = machine
-        content = disk.changes(after: -1)
     }
-
-    var storage: any LocalStorage { self }
 
     // MARK: - The file
 
@@ -32,7 +28,7 @@ final class VirtualFile: StoreFile, LocalStorage, VirtualDiskUser, @unchecked Se
         disk.open(by: self)
     }
 
-    func release() {
+    func close() {
         (changed, lead) = (nil, nil)
         disk.close(by: self)
     }
@@ -69,6 +65,4 @@ final class VirtualFile: StoreFile, LocalStorage, VirtualDiskUser, @unchecked Se
     func forgetRefusedWrites() throws { disk.content.refused = [] }
 
     func tidy() {}
-
-    func close() {}
 }
