@@ -3,11 +3,85 @@
 internal import Foundation
 internal import Hummingbird
 internal import HummingbirdCore
-internal import Logging
+package import Logging
 internal import NIOCore
 internal import ServiceLifecycle
 internal import UbiquityCore
 internal import UnixSignals
+
+/// Runs a server until the task is cancelled or the process is told to end (SIGTERM, SIGINT).
+///
+/// At the end, pushes under way are answered, streams end within about a second, and the database
+/// is closed.
+/// - Parameters:
+///   - onReady: Called once with the port when the server accepts requests.
+///   - onMetricsReady: The same for the metrics, if the settings enable them.
+/// - Throws: ``ServerStartError`` if it cannot start.
+package func runServer(
+    _ settings: ServerSettings, logger: Logger,
+    onReady: @escaping @Sendable (_ port: Int) async -> Void = { _ in },
+    onMetricsReady: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
+) async throws {
+    let tls = try settings.tls.map(TLSIdentity.init)
+    try settings.identity?.checkFile()
+    let folder = DataFolder(path: settings.dataFolder)
+    try folder.make()
+    let lock = try FolderLock(folder)
+    folder.removeDrafts()
+    try folder.makeDatabaseFile()
+    let storage = try SQLiteServerStorage.openForServer(
+        folder.databasePath, reserve: DiskReserve(path: folder.reservePath))
+    let operatorHash = try OperatorCredential.prepare(in: folder, storage: storage)
+    recordLimits(settings, in: storage, logger)
+    let server = Server(
+        withinDescriptors(settings, logger), storage: storage, operatorHash: operatorHash, tls: tls,
+        logger: logger)
+    defer { withExtendedLifetime(lock) { server.close() } }
+    try await server.run(onReady: onReady, onMetricsReady: onMetricsReady)
+}
+
+/// Records changed limits. A failure does not keep the server from starting, because the disk may
+/// be full.
+private func recordLimits(
+    _ settings: ServerSettings, in storage: SQLiteServerStorage, _ logger: Logger
+) {
+    do {
+        try storage.recordChanges(ofLimits: settings.limitTexts, now: settings.clock.now())
+    } catch {
+        logger.warning(
+            "A change of limits was not recorded.", metadata: ["reason": "\(error)"])
+    }
+}
+
+/// Lowers the maximum of connections if the system allows the process fewer. The server then
+/// refuses excess connections instead of failing.
+private func withinDescriptors(_ settings: ServerSettings, _ logger: Logger) -> ServerSettings {
+    var settings = settings
+    let max = raiseFileLimit() - reservedFiles - Server.refusedMax
+    guard settings.connectionsMax > max else { return settings }
+    logger.warning(
+        "The system lets this process have fewer connections than the settings: raise its limit of open files.",
+        metadata: ["connectionsMax": "\(max)", "wanted": "\(settings.connectionsMax)"])
+    settings.connectionsMax = Swift.max(1, max)
+    return settings
+}
+
+/// Raises the system's limit for this process's files and connections as far as it permits.
+/// - Returns: The new limit.
+private func raiseFileLimit() -> Int {
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    guard getrlimit(resource, &limit) == 0 else { return 1_024 }
+    if limit.rlim_cur < limit.rlim_max {
+        var raised = limit
+        raised.rlim_cur = min(limit.rlim_max, 1 << 20)
+        if setrlimit(resource, &raised) == 0 { limit = raised }
+    }
+    return Int(clamping: limit.rlim_cur)
+}
+
+/// The files that the server needs besides connections: the database, its threads, the listeners.
+private let reservedFiles = 96
 
 extension Server {
     /// - Throws: ``ServerStartError`` if it cannot listen, ``StorageError``.
@@ -15,7 +89,7 @@ extension Server {
         onReady: @escaping @Sendable (Int) async -> Void,
         onMetricsReady: @escaping @Sendable (Int) async -> Void = { _ in }
     ) async throws {
-        try await readers.run { [housekeeping] in try housekeeping.apps.reload() }
+        try await readers.run { [apps] in try apps.reload() }
         // Services end in reverse order: first the housekeeping, which ends the streams that the
         // application waits for.
         var services: [any Service] = [application(onReady: onReady)]
@@ -23,7 +97,7 @@ extension Server {
             services.append(metrics(port: port, onReady: onMetricsReady))
         }
         if let tls = edge.tls { services.append(TLSReloading(identity: tls, logger: logger)) }
-        services.append(housekeeping)
+        services.append(Housekeeping(self))
         var configuration = ServiceGroupConfiguration(
             services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration = .seconds(settings.shutdownSeconds)

@@ -10,12 +10,14 @@ struct Server: Sendable {
     let writer: BlockingThreads
     let readers: BlockingThreads
     let hub: PushHub
+    let commits: CommitQueue
+    let authenticator: Authenticator
+    let apps: AppRegistry
     let lastSeen: LastSeenBuffer
     let failures = FailedSignIns()
     let edge: Edge
     let readiness: Readiness
     let routes: Routes
-    let housekeeping: Housekeeping
     let logger: Logger
 
     private static let readersCount = 2
@@ -35,12 +37,12 @@ struct Server: Sendable {
         readiness = Readiness(clock: settings.clock)
         hub = PushHub(settings: settings, edge: edge)
         lastSeen = LastSeenBuffer(clock: settings.clock)
-        let authenticator = Authenticator(
+        authenticator = Authenticator(
             storage: storage, threads: readers, operatorHash: operatorHash, lastSeen: lastSeen)
-        let apps = AppRegistry(storage: storage, admission: settings.apps)
+        apps = AppRegistry(storage: storage, admission: settings.apps)
         let gate = Gate(authenticator: authenticator, apps: apps, clock: settings.clock)
         let revocation = Revocation(authenticator: authenticator, hub: hub)
-        let commits = CommitQueue(
+        commits = CommitQueue(
             storage: storage, writer: writer, hub: hub, settings: settings,
             metrics: edge.metrics, logger: logger)
         let answers = AccountShares(of: edge.answers, placesMax: settings.connectionsMax)
@@ -77,10 +79,5 @@ struct Server: Sendable {
             health: HealthRoutes(readiness: readiness), edge: edge,
             requests: RateLimiter(
                 .requestsPerAddress, settings.requestAllowance, clock: settings.clock))
-        housekeeping = Housekeeping(
-            storage: storage, writer: writer, hub: hub, authenticator: authenticator,
-            apps: apps, lastSeen: lastSeen, failures: failures, commits: commits,
-            readers: readers, edge: edge,
-            readiness: readiness, settings: settings, logger: logger)
     }
 }

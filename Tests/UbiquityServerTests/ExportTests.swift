@@ -119,7 +119,7 @@ import UbiquityWire
     @Test func `one account is exported once at a time, and four at all`() throws {
         let permits = ExportPermits()
         let accounts = (0..<5).map { _ in AccountID.random() }
-        var held: [ExportPermits.Permit] = [try permits.take(accounts[0])]
+        var held: [ExportPermits.Held] = [try permits.take(accounts[0])]
         #expect(throws: Busy()) { _ = try permits.take(accounts[0]) }
         for account in accounts[1...3] { held.append(try permits.take(account)) }
         #expect(throws: Busy()) { _ = try permits.take(accounts[4]) }

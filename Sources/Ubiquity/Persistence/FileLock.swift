@@ -65,12 +65,13 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
     package var description: String { "\(name) (\(process))" }
 
     /// The kernel lists locks a page at a time, and leaves one out if others end between two pages.
+    /// (`String(contentsOfFile:)` takes the first page for all.)
     private static let attempts = 4
 
     private static func holder(of path: String, _ number: UInt64) -> Int32? {
-        guard let locks = try? String(contentsOfFile: "/proc/locks", encoding: .utf8)
+        guard let bytes = try? FileHandle(forReadingAtPath: "/proc/locks")?.readToEnd()
         else { return nil }
-        return locks.split(separator: "\n").lazy
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").lazy
             .compactMap { holder(in: $0, of: number) }.first { hasOpen($0, path) }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Synchronization
 internal import UbiquityCore
 
 /// Authorises requests. All routes use it; ``AccessRule`` decides.
@@ -31,5 +32,52 @@ struct Gate: Sendable {
     /// - Throws: ``AccessRefusal``, ``StorageError``, ``Busy``.
     func checkAgain(_ credential: String?, _ operation: ServerOperation) async throws {
         try check(try await authenticator.caller(credential), operation)
+    }
+}
+
+/// The apps that the server accepts, kept in memory because every push needs them.
+///
+/// State: `apps`, guarded by its lock and reloaded from the storage by ``reload()``, which is
+/// called on one thread.
+final class AppRegistry: Sendable {
+    private let apps: Mutex<AppRule>
+    private let storage: any ServerStorage
+    private let admission: AppAdmission
+
+    /// Until the first ``reload()``, a server with registered apps accepts none.
+    init(storage: any ServerStorage, admission: AppAdmission) {
+        self.storage = storage
+        self.admission = admission
+        apps = Mutex(admission == .open ? .open : .registered([]))
+    }
+
+    var rule: AppRule { apps.withLock { $0 } }
+
+    /// - Throws: ``StorageError``.
+    func reload() throws(StorageError) {
+        guard admission == .registered else { return }
+        let registered = Set(try storage.apps().map(\.identifier))
+        apps.withLock { $0 = .registered(registered) }
+    }
+}
+
+/// Applies changes in the storage to the running server.
+struct Revocation: Sendable {
+    let authenticator: Authenticator
+    let hub: PushHub
+
+    func revoked(_ device: DeviceReference) {
+        authenticator.invalidate(device)
+        hub.end { $0.device == device }
+    }
+
+    func erased(_ account: AccountID) {
+        authenticator.invalidate(account)
+        hub.end { $0.device.account == account }
+    }
+
+    /// Ends the streams of apps that are not registered.
+    func restricted(to apps: AppRule) {
+        hub.end { !apps.admits($0.store.identifier) }
     }
 }

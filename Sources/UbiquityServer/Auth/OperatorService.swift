@@ -124,3 +124,12 @@ struct OperatorService: Sendable {
         try storage.auditEntries(before: number, max: max)
     }
 }
+
+/// The information that a person needs to sign in on a new device.
+package struct Invitation: Hashable, Sendable {
+    package var account: Account
+    /// The code to type on the device. Valid once, and not stored anywhere.
+    package var code: String
+    /// Milliseconds since 1970.
+    package var expires: Int64
+}

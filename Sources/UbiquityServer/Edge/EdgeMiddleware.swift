@@ -4,6 +4,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
 internal import NIOCore
+internal import NIOHTTPTypes
 internal import UbiquityCore
 
 /// Determines the origin of a request, and reports its outcome to log and metrics.
@@ -79,4 +80,50 @@ struct RateMiddleware: RouterMiddleware {
 
 extension HTTPField.Name {
     fileprivate static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
+}
+
+/// The context of a request for a route.
+struct ServerContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    let channel: any Channel
+    /// The origin of the request, behind trusted proxies; nil if unknown.
+    var origin: IPAddress?
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        channel = source.channel
+    }
+
+    /// The unit for counting: the address without the port, and of IPv6 the first 64 bits.
+    var remoteAddress: String { origin.map { "\($0.neighbourhood)" } ?? "local" }
+}
+
+/// A body that the client only sends on request (`Expect: 100-continue`). It is requested when
+/// reading begins. A request that is refused by its head gets its answer instead.
+struct AwaitedBody: AsyncSequence, Sendable {
+    let body: RequestBody
+    let channel: any Channel
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate var parts: RequestBody.AsyncIterator
+        /// Nil once the body was requested.
+        fileprivate var channel: (any Channel)?
+
+        @concurrent mutating func next() async throws -> ByteBuffer? {
+            if let channel {
+                self.channel = nil
+                try await channel.writeAndFlush(
+                    HTTPResponsePart.head(HTTPResponse(status: .continue)))
+            }
+            return try await parts.next()
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(parts: body.makeAsyncIterator(), channel: channel)
+    }
+}
+
+extension Request {
+    var awaitsContinue: Bool { headers[.expect]?.lowercased() == "100-continue" }
 }

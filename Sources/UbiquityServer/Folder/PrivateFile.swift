@@ -46,3 +46,45 @@ enum PrivateFile {
             path: path, reason: "other users can write to it; run `chmod go-w \(path)`")
     }
 }
+
+/// The attributes of a file: its permissions, and what distinguishes one content from another.
+///
+/// Read through Foundation, because the module that declares the system's `stat` differs from build
+/// to build.
+struct FileStatus: Hashable, Sendable {
+    /// The lower nine bits: the permissions of the owner, the group and others.
+    var mode: Int
+    var owner: UInt32
+    /// The name for `sudo -u`, or a number if the user has none.
+    var ownerName: String
+    var group: UInt32
+    var bytes: Int
+    /// For a folder: users with write permission can only remove and rename their own files.
+    var isSticky: Bool
+    private var inode: Int
+    private var modified: Date?
+
+    /// Fails if there is no such file, or it cannot be examined.
+    init?(path: String) {
+        // Follows links, because the content that is read matters.
+        let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        guard let status = try? FileManager.default.attributesOfItem(atPath: path) else {
+            return nil
+        }
+        func number(_ key: FileAttributeKey) -> Int { (status[key] as? NSNumber)?.intValue ?? 0 }
+        mode = number(.posixPermissions) & 0o777
+        isSticky = number(.posixPermissions) & 0o1000 != 0
+        owner = UInt32(truncatingIfNeeded: number(.ownerAccountID))
+        ownerName = status[.ownerAccountName] as? String ?? "'#\(owner)'"
+        group = UInt32(truncatingIfNeeded: number(.groupOwnerAccountID))
+        bytes = number(.size)
+        inode = number(.systemFileNumber)
+        modified = status[.modificationDate] as? Date
+    }
+
+    /// Whether anyone but the owner has any permission.
+    var isOpenToOthers: Bool { mode & 0o077 != 0 }
+    var isWritableForOthers: Bool { mode & 0o022 != 0 }
+    /// Whether it belongs neither to this process's user nor to root.
+    var isForeign: Bool { owner != 0 && owner != geteuid() }
+}

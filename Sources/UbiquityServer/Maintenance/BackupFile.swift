@@ -24,9 +24,8 @@ struct BackupFile {
                 guard try SQLiteSchema.check(db, path: path) > 0 else {
                     throw BackupError.notBackup(path: path, reason: "it is empty")
                 }
-                let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
-                guard verdict == "ok" else {
-                    throw BackupError.notBackup(path: path, reason: verdict)
+                if let damage = try SQLiteSchema.damage(db) {
+                    throw BackupError.notBackup(path: path, reason: damage)
                 }
                 return try Int.fetchOne(db, sql: "SELECT count(*) FROM account") ?? 0
             }

@@ -76,9 +76,8 @@ package struct DataFolderInspection: Sendable {
         defer { try? queue.close() }
         return try queue.read { db in
             guard try SQLiteSchema.check(db, path: path) > 0 else { return Database() }
-            let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
-            guard verdict == "ok" else {
-                throw ServerStartError.databaseDamaged(path: path, reason: verdict)
+            if let damage = try SQLiteSchema.damage(db) {
+                throw ServerStartError.databaseDamaged(path: path, reason: damage)
             }
             func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: sql) ?? 0 }
             var content = Database()

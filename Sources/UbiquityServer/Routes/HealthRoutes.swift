@@ -4,6 +4,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
 internal import NIOCore
+internal import Synchronization
 
 /// Health checks for monitoring: whether the server is alive, and whether it can work. Strangers
 /// may ask, and learn nothing else.
@@ -25,5 +26,55 @@ struct HealthRoutes: Sendable {
         Response(
             status: .ok, headers: [.contentType: "application/json"],
             body: ResponseBody(byteBuffer: ByteBuffer(string: "{\"status\":\"ok\"}")))
+    }
+}
+
+/// Whether the server is working: the last round of its housekeeping, which reads the database on
+/// both kinds of threads, was recent.
+///
+/// State: `state`, guarded by its mutex. A check costs the storage nothing.
+final class Readiness: Sendable {
+    private struct State {
+        /// The uptime of the last round; nil before the first one, and when the server stops.
+        var round: Int64?
+        var isFull = false
+        /// The uptime when the log last reported that the server is not ready.
+        var logged: Int64?
+    }
+
+    private let state = Mutex(State())
+    private let clock: ServerClock
+
+    /// A round comes every second; a flush of the disk may take a few.
+    private static let milliseconds: Int64 = 5_000
+    private static let loggingMilliseconds: Int64 = 60_000
+
+    init(clock: ServerClock) { self.clock = clock }
+
+    func roundEnded() { state.withLock { $0.round = clock.uptime() } }
+    func stop() { state.withLock { $0.round = nil } }
+
+    /// Whether the disk is full.
+    var isFull: Bool {
+        get { state.withLock { $0.isFull } }
+        set { state.withLock { $0.isFull = newValue } }
+    }
+
+    /// Whether to log that the server is not ready: once a minute, however often it is checked.
+    func shouldLog() -> Bool {
+        let now = clock.uptime()
+        return state.withLock { state in
+            if let logged = state.logged, now - logged < Self.loggingMilliseconds { return false }
+            state.logged = now
+            return true
+        }
+    }
+
+    var isReady: Bool {
+        let now = clock.uptime()
+        return state.withLock { state in
+            guard !state.isFull, let round = state.round else { return false }
+            return now - round <= Self.milliseconds
+        }
     }
 }

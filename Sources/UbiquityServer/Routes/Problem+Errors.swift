@@ -3,7 +3,6 @@
 internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
-internal import NIOCore
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -54,7 +53,6 @@ extension Problem {
         case let error as RateExceeded: self.init(error)
         case let error as HubError: self.init(error)
         case is Busy: self = .unavailable("The server has too much to do. Try again soon.")
-        case is NIOTooManyBytesError: self = .bodyTooLarge()
         case let error as HTTPError where error.status == .notFound: self = .notFound
         case is any HTTPResponseError: self = .malformed("The request could not be understood.")
         default: self = .unavailable("Something went wrong on the server. Try again later.")
@@ -231,8 +229,9 @@ extension Problem {
         return problem
     }
 
-    static func bodyTooLarge(max: Int? = nil) -> Problem {
-        let limit = max.map { " It may have at most \($0) bytes." } ?? ""
-        return Problem(.bodyTooLarge, "The body is too large.\(limit)", at: .bodyTooLarge)
+    static func bodyTooLarge(max: Int) -> Problem {
+        Problem(
+            .bodyTooLarge, "The body is too large. It may have at most \(max) bytes.",
+            at: .bodyTooLarge)
     }
 }

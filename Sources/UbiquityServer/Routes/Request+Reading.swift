@@ -31,21 +31,11 @@ extension Request {
     }
 
     /// Refuses the request before it reads more than allowed.
-    /// - Throws: ``Problem``.
-    func readBody(bytesMax: Int) async throws -> ByteBuffer {
-        if let length = headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
-            throw Problem.bodyTooLarge(max: bytesMax)
-        }
-        do { return try await body.collect(upTo: bytesMax) } catch is NIOTooManyBytesError {
-            throw Problem.bodyTooLarge(max: bytesMax)
-        }
-    }
-
-    /// Reads from the shared budget for bodies.
-    /// - Parameter permit: Is charged with the bytes that were read.
+    /// - Parameter permit: Is charged with the bytes that were read, from the budget for bodies;
+    ///   nil for a small body.
     /// - Throws: ``Problem``.
     func readBody(
-        bytesMax: Int, permit: AccountShares.Permit
+        bytesMax: Int, permit: AccountShares.Permit? = nil
     ) async throws -> ByteBuffer {
         if let length = headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
             throw Problem.bodyTooLarge(max: bytesMax)
@@ -55,7 +45,7 @@ extension Request {
             guard whole.readableBytes + part.readableBytes <= bytesMax else {
                 throw Problem.bodyTooLarge(max: bytesMax)
             }
-            guard permit.take(part.readableBytes) else { throw Problem.bodiesInMemory }
+            guard permit?.take(part.readableBytes) ?? true else { throw Problem.bodiesInMemory }
             whole.writeImmutableBuffer(part)
         }
         return whole

@@ -4,6 +4,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import NIOCore
 internal import SwiftProtobuf
+internal import UbiquityCore
 internal import UbiquityWire
 
 extension Response {
@@ -16,4 +17,91 @@ extension Response {
             status: .ok, headers: [.contentType: format.rawValue],
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
+}
+
+extension WireNewAccountAnswer {
+    init(_ invitation: Invitation) {
+        self.init()
+        account = invitation.account.id.string
+        code = invitation.code
+        expiresMilliseconds = UInt64(clamping: invitation.expires)
+    }
+}
+
+extension WireSignInAnswer {
+    init(_ account: Account, _ device: Device, credential: String) {
+        self.init()
+        self.account = account.id.string
+        accountName = account.name.string
+        self.device = device.reference.id.description
+        self.credential = credential
+        expiresMilliseconds = UInt64(clamping: device.rights.expires ?? 0)
+        stores = device.rights.sortedStores
+    }
+}
+
+extension WireAccount {
+    init(_ account: Account, _ devices: [Device]) {
+        self.init()
+        id = account.id.string
+        name = account.name.string
+        self.devices = devices.map(WireDevice.init)
+        createdMilliseconds = UInt64(clamping: account.created)
+    }
+}
+
+extension WireDevice {
+    init(_ device: Device) {
+        self.init()
+        id = device.reference.id.description
+        name = device.displayName
+        createdMilliseconds = UInt64(clamping: device.created)
+        seenMilliseconds = UInt64(clamping: device.seen)
+        expiresMilliseconds = UInt64(clamping: device.rights.expires ?? 0)
+        stores = device.rights.sortedStores
+    }
+}
+
+extension WireDeviceList {
+    init(_ devices: [Device]) {
+        self.init()
+        self.devices = devices.map(WireDevice.init)
+    }
+}
+
+extension WireAppList {
+    init(_ apps: [RegisteredApp], _ admission: AppAdmission) {
+        self.init()
+        registeredOnly = admission == .registered
+        self.apps = apps.map { app in
+            .with {
+                $0.identifier = app.identifier.string
+                $0.registeredMilliseconds = UInt64(clamping: app.registered)
+            }
+        }
+    }
+}
+
+extension WireAuditTrail {
+    init(_ entries: [AuditEntry]) {
+        self.init()
+        self.entries = entries.map { entry in
+            .with {
+                $0.number = UInt64(clamping: entry.number)
+                $0.milliseconds = UInt64(clamping: entry.time)
+                $0.deed = entry.event.action.rawValue
+                $0.account = entry.event.account?.string ?? ""
+                $0.device = entry.event.device?.description ?? ""
+                $0.actor = entry.event.actor.word
+                $0.actorDevice = entry.event.actor.device?.description ?? ""
+                $0.count = UInt64(clamping: entry.count)
+                $0.lastMilliseconds = UInt64(clamping: entry.last)
+                $0.detail = entry.event.detail ?? ""
+            }
+        }
+    }
+}
+
+extension DeviceRights {
+    fileprivate var sortedStores: [String] { (stores ?? []).map(\.string).sorted() }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Hummingbird
+internal import Synchronization
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -54,4 +55,83 @@ extension WireStoreList.Store {
         bytes = UInt64(clamping: store.usage.bytes)
         cursor = store.position.cursor.text
     }
+}
+
+/// Reads stores on threads that may block, with accounts taking turns, and records how far each
+/// device has read.
+struct StoreReader: Sendable {
+    let storage: any ServerStorage
+    let threads: BlockingThreads
+    let lastSeen: LastSeenBuffer
+    let clock: ServerClock
+    /// The budget of answers, from their beginning until they are sent.
+    let shares: AccountShares
+
+    /// The maximum size of the records in one answer, so that none is too large for a message or a
+    /// buffer. The default limits of a store are far below.
+    static let answerBytesMax = 256 << 20
+
+    /// - Throws: ``Problem`` if the records are too much for one answer.
+    static func checkAnswer(of records: [Record]) throws(Problem) {
+        var bytes = 0
+        for record in records {
+            bytes += record.pushBytes
+            guard bytes <= answerBytesMax else { throw .answerTooLarge }
+        }
+    }
+
+    /// - Throws: ``StorageError``, ``Busy``.
+    func stores(of account: AccountID) async throws -> [StoreSummary] {
+        try await threads.run(for: account) { [storage] in try storage.stores(of: account) }
+    }
+
+    /// - Parameter since: Nil for the whole store.
+    /// - Throws: ``Problem`` if the cursor is no longer valid or too much waits to be sent,
+    ///   ``StorageError``, ``Busy``.
+    func answer(
+        _ form: StoreAnswer.Form, of store: StoreReference, since: Position?,
+        for rights: DeviceRights
+    ) async throws -> StoreAnswer {
+        let permit = try shares.take(rights)
+        let draft = Shared<StoreAnswer.Draft?>(nil)
+        return try await threads.run(slicesFor: rights.account) { [self] in
+            try draft.value.withLock { draft in
+                if draft == nil { draft = try begin(form, store, since, rights.reference, permit) }
+                return try draft?.encodeSlice()
+            }
+        }
+    }
+
+    private func begin(
+        _ form: StoreAnswer.Form, _ store: StoreReference, _ since: Position?,
+        _ device: DeviceReference,
+        _ permit: AccountShares.Permit
+    ) throws -> StoreAnswer.Draft {
+        // Checked here, and not before, because others may have waited for the thread too.
+        guard !permit.isFull else { throw Problem.answersInMemory }
+        switch try storage.read(store, since: since) {
+        case .changes(let records, let position, let isWhole, let horizon):
+            lastSeen.pass(since?.revision ?? position.revision, of: store, by: device)
+            let head = ChangeSet(
+                records: [], cursor: position.cursor, serverMilliseconds: clock.now(),
+                isWhole: isWhole, horizon: horizon)
+            return StoreAnswer.Draft(form, head, records, permit)
+        case .otherHistory:
+            throw Problem(
+                .cursorOtherHistory,
+                "The cursor belongs to another history of this store. Pull the whole store.")
+        case .compacted:
+            throw Problem(
+                .cursorCompacted, "Deletions since the cursor are forgotten. Pull the whole store.")
+        }
+    }
+}
+
+/// The state that the slices of one job share.
+///
+/// State: `value`, guarded by its lock, though only one slice runs at a time.
+private final class Shared<Value>: Sendable {
+    let value: Mutex<Value>
+
+    init(_ value: sending Value) { self.value = Mutex(value) }
 }

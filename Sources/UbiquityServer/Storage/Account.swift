@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 package import UbiquityCore
 
 package struct Account: Hashable, Sendable {
@@ -7,4 +8,31 @@ package struct Account: Hashable, Sendable {
     package var name: AccountName
     /// The server's milliseconds since 1970.
     package var created: Int64
+}
+
+/// The name of an account, unique on a server: 1 to 128 bytes without control characters, and
+/// without leading or trailing blanks.
+package struct AccountName: Hashable, Sendable, CustomStringConvertible {
+    package let string: String
+    package static let bytesMax = 128
+    static let rule =
+        "an account's name has 1 to \(bytesMax) bytes, no control characters, and no blanks at its "
+        + "ends"
+
+    /// Fails for any other text.
+    package init?(_ text: String) {
+        guard (1...Self.bytesMax).contains(text.utf8.count),
+            !text.hasControls,
+            text.trimmingCharacters(in: .whitespaces) == text
+        else { return nil }
+        string = text
+    }
+
+    package var description: String { string }
+}
+
+/// An account with its devices, the oldest first.
+package struct AccountSummary: Hashable, Sendable {
+    package var account: Account
+    package var devices: [Device]
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 package import UbiquityCore
 
 /// A signed-in device.
@@ -13,4 +14,56 @@ package struct Device: Hashable, Sendable {
     package var seen: Int64
 
     package var reference: DeviceReference { rights.reference }
+}
+
+/// A device to be signed in. The storage draws its ID.
+package struct NewDevice: Hashable, Sendable {
+    package var displayName: String
+    package var credential: SecretHash
+    package var devicesPerAccountMax: Int
+    /// As ``DeviceRights/stores``. The terms of a code replace it.
+    package var stores: Set<StoreIdentifier>?
+    /// As ``DeviceRights/expires``. The terms of a code replace it.
+    package var expires: Int64?
+}
+
+/// Makes the name of a device fit for display: without control characters, and not too long.
+enum DeviceDisplayName {
+    /// The name of a device that was never given one.
+    static let unnamed = "device"
+
+    /// - Returns: The visible text, shortened if necessary; nil if nothing is left.
+    static func fit(_ text: String) -> String? {
+        let visible = text.unicodeScalars.filter { !$0.isControl }
+        var displayName = String(String.UnicodeScalarView(visible))
+            .trimmingCharacters(in: .whitespaces)
+        while displayName.utf8.count > AccountName.bytesMax { displayName.removeLast() }
+        return displayName.isEmpty ? nil : displayName
+    }
+}
+
+extension AccountID {
+    static func random() -> AccountID { AccountID(DeviceID.random().description) }
+}
+
+extension DeviceID {
+    /// A random ID other than ``unassigned``.
+    static func random() -> DeviceID {
+        DeviceID(rawValue: UInt64.random(in: 1 ... .max))
+    }
+}
+
+/// Last-seen information of devices that is not stored yet. Losing it does no harm.
+package struct LastSeenUpdate: Hashable, Sendable {
+    /// In milliseconds since 1970 by the server's clock.
+    package var seen: [DeviceReference: Int64] = [:]
+    /// The newest revision of a store that the device is known to have.
+    package var passed: [DeviceStore: Int64] = [:]
+
+    package struct DeviceStore: Hashable, Sendable {
+        package var device: DeviceReference
+        package var store: StoreReference
+    }
+
+    package var isEmpty: Bool { seen.isEmpty && passed.isEmpty }
 }

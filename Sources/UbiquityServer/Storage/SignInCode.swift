@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import UbiquityCore
+
 /// A code to type when signing in on a new device: twelve letters and digits, `7KQ2-M9XD-4TRW`.
 ///
 /// Without 0, O, 1 and I, which are easily confused; in any case, with or without hyphens.
@@ -35,4 +37,30 @@ package struct SignInCode: Hashable, Sendable {
     }
 
     var hash: SecretHash { SecretHash(of: text) }
+}
+
+/// A sign-in code as stored.
+package struct NewCode: Hashable, Sendable {
+    package var hash: SecretHash
+    package var account: AccountID
+    /// When the code expires, in milliseconds since 1970 by the server's clock.
+    package var expires: Int64
+    /// The rights of the device that signs in with it.
+    package var terms = CredentialTerms()
+}
+
+/// The rights of a device that signs in with a code.
+package struct CredentialTerms: Hashable, Sendable {
+    /// As ``DeviceRights/stores``.
+    package var stores: Set<StoreIdentifier>?
+    /// How long the device's credential is valid after the sign-in; nil means until it is revoked.
+    package var milliseconds: Int64?
+
+    package init(stores: Set<StoreIdentifier>? = nil, milliseconds: Int64? = nil) {
+        self.stores = stores
+        self.milliseconds = milliseconds
+    }
+
+    /// A longer list would no longer confine anything.
+    package static let storesMax = 64
 }

@@ -57,7 +57,8 @@ struct SQLiteStorageTests {
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
         let file = try #require(attributes[.systemFileNumber] as? NSNumber).stringValue
         let own = "\(ProcessInfo.processInfo.processIdentifier)"
-        let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
+        let bytes = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/locks")).readToEnd()
+        let locks = String(decoding: bytes ?? Data(), as: UTF8.self)
         // "1: POSIX  ADVISORY  READ 4711 fe:00:123 1073741826 1073742335"
         return Set(
             locks.split(separator: "\n").compactMap { line in

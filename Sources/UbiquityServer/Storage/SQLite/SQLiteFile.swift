@@ -47,10 +47,8 @@ enum SQLiteFile {
         let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
         try queue.read { db in
             _ = try SQLiteSchema.check(db, path: path)
-            guard isThorough, size <= checkedBytesMax else { return }
-            let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
-            guard verdict == "ok" else {
-                throw ServerStartError.databaseDamaged(path: path, reason: verdict)
+            if isThorough, size <= checkedBytesMax, let damage = try SQLiteSchema.damage(db) {
+                throw ServerStartError.databaseDamaged(path: path, reason: damage)
             }
         }
         try queue.close()

@@ -45,6 +45,12 @@ enum SQLiteSchema {
         return 0
     }
 
+    /// SQLite's first finding about a damaged file; nil for a sound one. Reads the whole file.
+    static func damage(_ db: Database) throws -> String? {
+        let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
+        return verdict == "ok" ? nil : verdict
+    }
+
     /// Times of people and machines are milliseconds since 1970 by the server's clock, except
     /// `record.time`, a hybrid timestamp, and `record.committed`, see format 3. Unsigned numbers
     /// are stored with the same bits. Keys are blobs, because SQLite ends a text at its first zero
