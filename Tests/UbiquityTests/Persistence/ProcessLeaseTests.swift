@@ -52,6 +52,19 @@ struct ProcessLeaseTests {
         #expect(!leases[1].tryAcquire())
     }
 
+    #if os(Linux)
+    /// The kernel's list is then longer than a page, and is read in pieces.
+    @Test func `the holder is known among hundreds of locks`() throws {
+        let leases = try (0..<300).map { try ProcessLease(path: folder.file("\($0).lease")) }
+        for lease in leases { #expect(lease.tryAcquire()) }
+        let own = ProcessInfo.processInfo.processIdentifier
+        for number in 0..<300 {
+            #expect(LockHolder(of: folder.file("\(number).lease"))?.process == own)
+        }
+        withExtendedLifetime(leases) {}
+    }
+    #endif
+
     @Test func `a lease nobody refers to any more is free`() throws {
         do {
             let lease = try ProcessLease(path: path)
