@@ -26,7 +26,7 @@ help:
 	@echo "make torture               real servers and devices under kills and faults: TORTURE_SECONDS=60"
 	@echo "make fuzz                  fuzzes what parses foreign bytes: FUZZ_SECONDS=60 an entry, ENTRY=all"
 	@echo "make fuzz-corpus           takes into the repository's corpus what make fuzz found to be new"
-	@echo "make lint                  the format check; make format corrects it"
+	@echo "make lint                  checks the format, which make format corrects, and scripts/layers"
 	@echo "make docs                  the libraries' documentation, into .build/docs"
 	@echo "make benchmark             the figures of docs/BENCHMARKS.md, release build"
 	@echo "make nightly               all of the long ones, some four hours, with a report at the end"
@@ -132,6 +132,8 @@ FORMATTED := Package.swift Examples Snippets Sources Tests Fuzz/Entries Fuzz/Pro
 	Benchmarks
 
 lint:
+	@scripts/setup python3
+	@scripts/layers
 	$(SWIFT) format lint --strict --recursive $(FORMATTED)
 
 format:
