@@ -34,7 +34,10 @@ internal import UbiquityWire
             let connection = try await RawConnection.open(server.port)
             let start = ContinuousClock.now
             await connection.send("GET /v1/config HTTP/1.1\r\nX: ")
-            while connection.isOpen, start.duration(to: .now) < .seconds(300) {
+            // Until the answer is here: bytes sent after the end would make the system discard it.
+            while connection.isOpen, connection.received.isEmpty,
+                start.duration(to: .now) < .seconds(300)
+            {
                 await connection.send("a")
                 try await Task.sleep(for: .milliseconds(50))
             }
