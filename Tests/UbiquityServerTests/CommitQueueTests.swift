@@ -2,12 +2,10 @@
 
 internal import ClientTestSupport
 internal import Foundation
-internal import HTTPTypes
 internal import Logging
 internal import Synchronization
 internal import Testing
 internal import UbiquityCore
-internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
@@ -106,15 +104,5 @@ struct CommitQueueTests {
         }
         #expect(storage.groups.withLock { $0 }.map(\.count) == [16, 4])
         writer.close()
-    }
-
-    @Test func `a problem says what the client is to do`() {
-        let full = Problem(StorageError.full)
-        #expect(full.status.code == 507 && full.code == .storageFull)
-        let failed = Problem(StorageError.failed("secret"))
-        #expect(failed.status.code == 503 && failed.retryAfterSeconds == 1)
-        #expect(!failed.detail.contains("secret"))
-        #expect(Problem(Busy()).status.code == 503)
-        #expect(Problem(CancellationError()).status.code == 503)
     }
 }

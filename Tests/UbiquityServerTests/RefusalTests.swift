@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
+internal import HTTPTypes
 internal import SwiftProtobuf
 internal import Testing
 internal import UbiquityCore
-internal import UbiquityServer
 internal import UbiquityWire
+
+@testable internal import UbiquityServer
 
 struct RefusalTests {
     private static let path = "/v1/stores/notes/changes"
@@ -163,6 +166,30 @@ struct RefusalTests {
             #expect(second.status == 413)
             #expect(try second.problem.code == "too-many")
             try await device.set("b", "1", store: "one")
+        }
+    }
+
+    @Test func `a problem says what the client is to do`() {
+        let full = Problem(StorageError.full)
+        #expect(full.status.code == 507 && full.code == .storageFull)
+        let failed = Problem(StorageError.failed("secret"))
+        #expect(failed.status.code == 503 && failed.retryAfterSeconds == 1)
+        #expect(!failed.detail.contains("secret"))
+        #expect(Problem(Busy()).status.code == 503)
+        #expect(Problem(CancellationError()).status.code == 503)
+    }
+
+    @Test(arguments: ProblemCode.allCases)
+    func `the protocol names every code, with the status that it comes with`(code: ProblemCode)
+        throws
+    {
+        let file = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().appendingPathComponent("../../docs/PROTOCOL.md")
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+        let named = lines.filter { $0.contains("`\(code.rawValue)`") }
+        #expect(!named.isEmpty)
+        for row in named where row.hasPrefix("| ") {
+            #expect(row.hasPrefix("| \(Problem(code, "").status.code) |"))
         }
     }
 }

@@ -36,7 +36,7 @@ struct PushRoute: Sendable {
         let (push, bytes) = try await read(request, bodyFormat, permit, author: rights.reference)
         // Receiving the body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .pushToStore(store.identifier))
-        let waiting = PendingPush(store: store, push: push, by: rights)
+        let waiting = PendingPush(store: store, push: push, rights: rights)
         let commit = try await commits.commit(waiting, bytes: bytes)
         return try await answer(
             commit.answer, format, rights.account, answerPermit, on: context.channel.eventLoop)

@@ -80,7 +80,7 @@ struct Routes: Sendable {
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
         _ store: StoreReference
     ) async throws -> Response {
-        request.acceptsEventStream
+        request.headers.acceptsEventStream
             ? try await stream.open(request, context, rights, store)
             : try await stores.changes(request, context, rights, store)
     }

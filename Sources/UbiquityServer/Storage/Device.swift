@@ -17,14 +17,14 @@ package struct Device: Hashable, Sendable {
 }
 
 /// A device to be signed in. The storage draws its ID.
-package struct NewDevice: Hashable, Sendable {
-    package var displayName: String
-    package var credential: SecretHash
-    package var devicesPerAccountMax: Int
+struct NewDevice: Hashable, Sendable {
+    var displayName: String
+    var credential: SecretHash
+    var devicesPerAccountMax: Int
     /// As ``DeviceRights/stores``. The terms of a code replace it.
-    package var stores: Set<StoreIdentifier>?
+    var stores: Set<StoreIdentifier>?
     /// As ``DeviceRights/expires``. The terms of a code replace it.
-    package var expires: Int64?
+    var expires: Int64?
 }
 
 /// Makes the name of a device fit for display: without control characters, and not too long.
@@ -54,16 +54,16 @@ extension DeviceID {
 }
 
 /// Last-seen information of devices that is not stored yet. Losing it does no harm.
-package struct LastSeenUpdate: Hashable, Sendable {
+struct LastSeenUpdate: Hashable, Sendable {
     /// In milliseconds since 1970 by the server's clock.
-    package var seen: [DeviceReference: Int64] = [:]
+    var seen: [DeviceReference: Int64] = [:]
     /// The newest revision of a store that the device is known to have.
-    package var passed: [DeviceStore: Int64] = [:]
+    var passed: [DeviceStore: Int64] = [:]
 
-    package struct DeviceStore: Hashable, Sendable {
-        package var device: DeviceReference
-        package var store: StoreReference
+    struct DeviceStore: Hashable, Sendable {
+        var device: DeviceReference
+        var store: StoreReference
     }
 
-    package var isEmpty: Bool { seen.isEmpty && passed.isEmpty }
+    var isEmpty: Bool { seen.isEmpty && passed.isEmpty }
 }

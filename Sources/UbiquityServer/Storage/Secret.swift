@@ -28,7 +28,7 @@ enum Secret {
 /// many leading bits some stored hash shares. That is of no use: without the secret nobody can
 /// choose its hash, or get from a hash to the secret. The operator's hash is compared in constant
 /// time by ``isEqual(to:)``.
-package struct SecretHash: Hashable, Sendable {
+struct SecretHash: Hashable, Sendable {
     /// 32 bytes.
     let bytes: Data
 

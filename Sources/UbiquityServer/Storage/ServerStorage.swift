@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import UbiquityCore
+internal import UbiquityCore
 
 /// The storage of a server's accounts and stores.
 ///
@@ -17,7 +17,7 @@ package import UbiquityCore
 ///   again when the cause is gone.
 ///
 /// `now` is the server's milliseconds since 1970.
-package protocol ServerStorage: Sendable {
+protocol ServerStorage: Sendable {
     // MARK: Operator
 
     func operatorHash() throws(StorageError) -> SecretHash?

@@ -40,13 +40,13 @@ package struct SignInCode: Hashable, Sendable {
 }
 
 /// A sign-in code as stored.
-package struct NewCode: Hashable, Sendable {
-    package var hash: SecretHash
-    package var account: AccountID
+struct NewCode: Hashable, Sendable {
+    var hash: SecretHash
+    var account: AccountID
     /// When the code expires, in milliseconds since 1970 by the server's clock.
-    package var expires: Int64
+    var expires: Int64
     /// The rights of the device that signs in with it.
-    package var terms = CredentialTerms()
+    var terms = CredentialTerms()
 }
 
 /// The rights of a device that signs in with a code.

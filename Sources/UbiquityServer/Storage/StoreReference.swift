@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Foundation
+internal import Foundation
 package import UbiquityCore
 internal import UbiquityWire
 
 /// An account and a store identifier, which is unique within its account only.
-package struct StoreReference: Hashable, Sendable {
-    package var account: AccountID
-    package var identifier: StoreIdentifier
+struct StoreReference: Hashable, Sendable {
+    var account: AccountID
+    var identifier: StoreIdentifier
 }
 
 /// A store as listed for its account.
-package struct StoreSummary: Hashable, Sendable {
-    package var identifier: StoreIdentifier
-    package var usage: Usage
-    package var position: Position
+struct StoreSummary: Hashable, Sendable {
+    var identifier: StoreIdentifier
+    var usage: Usage
+    var position: Position
 }
 
 /// The result of reading a store for a device, at one moment.
-package enum StoreRead: Hashable, Sendable {
+enum StoreRead: Hashable, Sendable {
     /// In no particular order.
     case changes(
         [StoredRecord], position: Position, isWhole: Bool, horizon: HybridTimestamp)
@@ -28,30 +28,26 @@ package enum StoreRead: Hashable, Sendable {
 
 /// A record in its stored form. Its value is decoded on demand, because the decoded value, or a
 /// message with it, may take many times the memory.
-package struct StoredRecord: Hashable, Sendable {
+struct StoredRecord: Hashable, Sendable {
     /// As ``UbiquityCore/Key/bytes``.
-    package var key: Data
-    package var stamp: Stamp
+    var key: Data
+    var stamp: Stamp
     /// A protocol message with the value; nil for a tombstone.
-    package var value: Data?
+    var value: Data?
 
-    package init(key: Data, stamp: Stamp, value: Data?) {
-        self.key = key
-        self.stamp = stamp
-        self.value = value
-    }
+    /// The approximate size in memory.
+    var bytes: Int { MemoryLayout<Self>.stride + key.count + (value?.count ?? 0) }
+}
 
-    package init(_ record: Record) {
+extension StoredRecord {
+    init(_ record: Record) {
         self.init(
             key: Data(record.key.bytes), stamp: record.stamp,
             value: record.content.value.map { Data(WireFormat.protobuf.encode(WireValue($0))) })
     }
 
-    /// The approximate size in memory.
-    package var bytes: Int { MemoryLayout<Self>.stride + key.count + (value?.count ?? 0) }
-
     /// - Throws: ``StorageError/unreadable`` if it was not written by a server, or is damaged.
-    package func record() throws(StorageError) -> Record {
+    func record() throws(StorageError) -> Record {
         do {
             return Record(
                 key: try key.withUnsafeBytes { try Key(bytes: $0) },

@@ -36,7 +36,8 @@ internal import UbiquityWire
             try await until("the answer") {
                 let connection = try await RawConnection.open(server.port)
                 await connection.send("GET /v1/config HTTP/1.1\r\nX: ")
-                while connection.isOpen {
+                // Bytes that are sent after the end would make the system discard the answer.
+                while connection.isOpen, connection.received.isEmpty {
                     await connection.send("a")
                     try await Task.sleep(for: .milliseconds(50))
                 }

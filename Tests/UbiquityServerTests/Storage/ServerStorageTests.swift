@@ -57,7 +57,8 @@ internal import UbiquityCore
         func commit(_ value: Int64) throws {
             let write = Sample.record("a", .integer(value), at: 500 + value)
             let push = PendingPush(
-                store: Sample.store, push: Push([try Transaction([write])]), by: rights)
+                store: Sample.store, push: Push([try Transaction([write])]),
+                rights: rights)
             _ = try storage.commit([push], rules: Sample.rules(now: 1_000))[0].get()
         }
         try commit(1)
