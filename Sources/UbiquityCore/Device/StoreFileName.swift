@@ -34,9 +34,8 @@ package enum StoreFileName {
     }
 
     private static func short(_ identifier: String) -> String {
-        let number = String(hash(identifier), radix: 16)
-        return String(decoding: identifier.utf8.prefix(beginningBytes), as: UTF8.self)
-            + String(separator) + String(repeating: "0", count: 16 - number.count) + number
+        String(decoding: identifier.utf8.prefix(beginningBytes), as: UTF8.self)
+            + String(separator) + DeviceID.hexadecimal(hash(identifier))
     }
 
     /// FNV-1a. Must not change: files are found by it.

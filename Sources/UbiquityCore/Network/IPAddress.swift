@@ -58,7 +58,7 @@ package struct IPAddress: Hashable, Sendable {
         guard parts.count == 4 else { return nil }
         var number: UInt32 = 0
         for part in parts {
-            guard (1...3).contains(part.utf8.count), part.utf8.allSatisfy(isDigit),
+            guard (1...3).contains(part.utf8.count), part.utf8.allSatisfy(\.isDigit),
                 part.utf8.count == 1 || part.utf8.first != UInt8(ascii: "0"),
                 let byte = UInt8(part)
             else { return nil }
@@ -87,21 +87,13 @@ package struct IPAddress: Hashable, Sendable {
             if isLast, index == parts.count - 1, let number = ipv4(part) {
                 groups += [UInt16(number >> 16), UInt16(truncatingIfNeeded: number)]
             } else {
-                guard (1...4).contains(part.utf8.count), part.utf8.allSatisfy(isHexDigit),
+                guard (1...4).contains(part.utf8.count), part.utf8.allSatisfy(\.isHexDigit),
                     let group = UInt16(part, radix: 16)
                 else { return nil }
                 groups.append(group)
             }
         }
         return groups.count <= 8 ? groups : nil
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-    }
-
-    private static func isHexDigit(_ byte: UInt8) -> Bool {
-        isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | 0x20)
     }
 }
 

@@ -61,7 +61,7 @@ package struct AddressRange: Hashable, Sendable, CustomStringConvertible {
             bits = address.bits
             return
         }
-        guard parts[1].utf8.count <= 3, parts[1].utf8.allSatisfy({ $0 >= 48 && $0 <= 57 }),
+        guard parts[1].utf8.count <= 3, parts[1].utf8.allSatisfy(\.isDigit),
             let bits = Int(parts[1]), bits <= address.bits
         else { return nil }
         self.bits = bits

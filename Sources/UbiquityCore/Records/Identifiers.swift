@@ -10,7 +10,7 @@ package struct DeviceID: Hashable, Comparable, Sendable {
 
     /// Fails unless the text is 16 hexadecimal digits.
     package init?(_ text: String) {
-        guard text.utf8.count == 16, text.utf8.allSatisfy({ UInt8.isHexadecimalDigit($0) }),
+        guard text.utf8.count == 16, text.utf8.allSatisfy({ $0.isDigit || (0x61...0x66) ~= $0 }),
             let value = UInt64(text, radix: 16)
         else { return nil }
         rawValue = value
@@ -30,15 +30,6 @@ extension DeviceID: CustomStringConvertible {
     }
 }
 
-extension UInt8 {
-    fileprivate static func isHexadecimalDigit(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
-        default: false
-        }
-    }
-}
-
 /// Names a store within an account, such as `TEAMID.com.example.app`.
 ///
 /// 1 to 255 ASCII letters, digits, points, hyphens and underscores, beginning with a letter or
@@ -49,23 +40,13 @@ package struct StoreIdentifier: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: ``StoreIdentifierError`` for any other string.
     package init(_ string: String) throws(StoreIdentifierError) {
         let bytes = string.utf8
-        guard (1...255).contains(bytes.count), let first = bytes.first,
-            Self.isAlphanumeric(first),
-            bytes.allSatisfy({ Self.isAlphanumeric($0) || ".-_".utf8.contains($0) })
+        guard (1...255).contains(bytes.count), let first = bytes.first, first.isAlphanumeric,
+            bytes.allSatisfy({ $0.isAlphanumeric || ".-_".utf8.contains($0) })
         else { throw StoreIdentifierError() }
         self.string = string
     }
 
     package var description: String { string }
-
-    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-            UInt8(ascii: "A")...UInt8(ascii: "Z"):
-            true
-        default: false
-        }
-    }
 }
 
 package struct StoreIdentifierError: Error, Equatable, Sendable, CustomStringConvertible {

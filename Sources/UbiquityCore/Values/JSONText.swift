@@ -165,7 +165,7 @@ package struct JSONText {
     /// At least one.
     private mutating func digits() throws(JSONError) {
         let start = place
-        while let peek, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(peek) { place += 1 }
+        while let peek, peek.isDigit { place += 1 }
         guard place > start else { throw JSONError() }
     }
 

@@ -60,7 +60,7 @@ extension PropertyListValue {
         let isNegative = rest.first == UInt8(ascii: "-")
         if let sign = rest.first, isSign(sign) { rest = rest.dropFirst() }
         var result: Int64 = 0
-        for digit in rest.prefix(while: isDigit) {
+        for digit in rest.prefix(while: \.isDigit) {
             let value = Int64(digit - UInt8(ascii: "0"))
             let (product, overflow1) = result.multipliedReportingOverflow(by: 10)
             let (sum, overflow2) = product.addingReportingOverflow(isNegative ? -value : value)
@@ -76,7 +76,7 @@ extension PropertyListValue {
         var end = text.startIndex
         var digits = 0
         func skipDigits() {
-            while end < text.endIndex, isDigit(text[end]) {
+            while end < text.endIndex, text[end].isDigit {
                 end += 1
                 digits += 1
             }
@@ -105,9 +105,5 @@ extension PropertyListValue {
 
     private static func isSign(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-")
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
     }
 }
