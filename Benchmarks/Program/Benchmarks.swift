@@ -67,21 +67,18 @@ struct Run: ParsableCommand {
 
     private var command: String {
         let options = only.map { " --only \($0.rawValue)" }.joined()
-        return only.isEmpty ? "make benchmark" : "ubiquity-benchmarks\(options)"
+        return "make benchmark"
+            + (only.isEmpty ? "" : " BENCHMARK_FLAGS=\"\(options.dropFirst())\"")
     }
 
     /// Cleans up after Ctrl-C too, and when a run takes too long.
-    private static func endEarly(_ stage: Stage) -> any DispatchSourceSignal {
+    private static func endEarly(_ stage: Stage) -> Signals {
         let end: @Sendable () -> Void = {
             stage.clean()
             note("The run was ended early.")
             Foundation.exit(1)
         }
-        signal(SIGINT, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: SIGINT)
-        source.setEventHandler(handler: end)
-        source.resume()
         DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(secondsMax), execute: end)
-        return source
+        return Signals(handle: end)
     }
 }

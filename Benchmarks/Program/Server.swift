@@ -53,7 +53,8 @@ final class Server {
 
 /// Waits on this thread. Not for a thread that tasks need.
 func wait<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws -> Value {
-    let (done, result) = (DispatchSemaphore(value: 0), Mutex<Result<Value, any Error>?>(nil))
+    let done = DispatchSemaphore(value: 0)
+    let result = Mutex<Result<Value, any Error>?>(nil)
     Task.detached {
         let outcome: Result<Value, any Error>
         do { outcome = .success(try await body()) } catch { outcome = .failure(error) }

@@ -58,10 +58,11 @@ struct Torture: AsyncParsableCommand {
 
     /// - Returns: The exit status.
     private static func perform(_ plan: TorturePlan, _ stage: Stage) async -> Int32 {
-        let signals = Interruption {
+        let signals = Signals {
             clean(stage)
+            Foundation.exit(128 + SIGINT)
         }
-        defer { withExtendedLifetime(signals) {} }
+        defer { signals.cancel() }
         do {
             let performance = try await Performance(plan, stage)
             let complaint = await performance.complaint()
@@ -93,23 +94,5 @@ struct Torture: AsyncParsableCommand {
 
     static func say(_ line: String) {
         try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8))
-    }
-}
-
-/// Ends everything at Ctrl-C and SIGTERM.
-private struct Interruption {
-    private let sources: [any DispatchSourceSignal]
-
-    init(_ handle: @escaping @Sendable () -> Void) {
-        sources = [SIGINT, SIGTERM].map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler {
-                handle()
-                exit(128 + number)
-            }
-            source.resume()
-            return source
-        }
     }
 }

@@ -28,20 +28,14 @@ package struct Administration: Sendable {
     // MARK: Accounts
 
     package func createAccount(name: String) throws(AdministrationError) -> Invitation {
-        let accountName = try check(name)
-        do { return try service.createAccount(accountName) } catch {
-            throw AdministrationError(error, name: name)
-        }
+        try on(name) { name throws(StorageError) in try service.createAccount(name) }
     }
 
     /// Makes another code, for another device.
     package func newCode(
         accountName name: String, terms: CredentialTerms = CredentialTerms()
     ) throws(AdministrationError) -> Invitation {
-        let accountName = try check(name)
-        do { return try service.newCode(accountName, terms) } catch {
-            throw AdministrationError(error, name: name)
-        }
+        try on(name) { name throws(StorageError) in try service.newCode(name, terms) }
     }
 
     /// Sorted by name.
@@ -67,10 +61,7 @@ package struct Administration: Sendable {
     /// - Returns: Whether the database's files are free of its data. If not, another program reads
     ///   them or there is no room to rewrite them; a server does so as soon as it can.
     package func erase(accountName name: String) throws(AdministrationError) -> Bool {
-        let accountName = try check(name)
-        do { _ = try service.erase(accountName) } catch {
-            throw AdministrationError(error, name: name)
-        }
+        _ = try on(name) { name throws(StorageError) in try service.erase(name) }
         do {
             try storage.scrub(pacedAt: nil)
             return true
@@ -81,18 +72,14 @@ package struct Administration: Sendable {
 
     /// The signed-in devices of an account, the oldest first.
     package func devices(accountName name: String) throws(AdministrationError) -> [Device] {
-        let accountName = try check(name)
-        do { return try service.devices(of: accountName) } catch {
-            throw AdministrationError(error, name: name)
-        }
+        try on(name) { name throws(StorageError) in try service.devices(of: name) }
     }
 
     package func rename(
         _ device: DeviceID, accountName name: String, displayName: String
     ) throws(AdministrationError) -> Device {
-        let accountName = try check(name)
-        do { return try service.rename(device, of: accountName, displayName: displayName) } catch {
-            throw AdministrationError(error, name: name)
+        try on(name) { name throws(StorageError) in
+            try service.rename(device, of: name, displayName: displayName)
         }
     }
 
@@ -100,10 +87,7 @@ package struct Administration: Sendable {
     package func revoke(
         _ device: DeviceID, accountName name: String
     ) throws(AdministrationError) {
-        let accountName = try check(name)
-        do { _ = try service.revoke(device, of: accountName) } catch {
-            throw AdministrationError(error, name: name)
-        }
+        _ = try on(name) { name throws(StorageError) in try service.revoke(device, of: name) }
     }
 
     // MARK: Apps
@@ -128,6 +112,15 @@ package struct Administration: Sendable {
     /// The newest first.
     package func audit(max: Int) throws(AdministrationError) -> [AuditEntry] {
         do { return try service.audit(before: nil, max: max) } catch { throw .storage(error) }
+    }
+
+    private func on<Result>(
+        _ name: String, _ operation: (AccountName) throws(StorageError) -> Result
+    ) throws(AdministrationError) -> Result {
+        let accountName = try check(name)
+        do { return try operation(accountName) } catch {
+            throw AdministrationError(error, name: name)
+        }
     }
 
     private func check(_ name: String) throws(AdministrationError) -> AccountName {

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import ProcessHarness
 import Ubiquity
 import UbiquityCore
 
