@@ -45,16 +45,19 @@ struct OperatorClient: Sendable {
     /// All accounts, sorted by name. The server decides how many it lists at a time.
     func accounts() async throws(LinkFailure) -> [ServerAccount] {
         var accounts: [ServerAccount] = []
-        while true {
-            let query = accounts.last.map { (name: "after", value: $0.name) }
+        while accounts.count < Self.accountsMax {
+            let last = accounts.last?.name
+            let query = last.map { (name: "after", value: $0) }
             let page = try await list(["accounts"], query)
                 .answer(WireAccountList.self, .list) { $0.accounts.map(ServerAccount.init) }
-            // A server that starts over would never come to an end.
-            let isFurther = accounts.last.map { last in page.allSatisfy { $0.name > last.name } }
-            guard !page.isEmpty, isFurther ?? true, accounts.count < Self.accountsMax
-            else { return accounts }
+            // A server that starts over would never come to an end. It sorts by bytes.
+            let isFurther = page.allSatisfy { account in
+                last?.utf8.lexicographicallyPrecedes(account.name.utf8) ?? true
+            }
+            guard !page.isEmpty, isFurther else { break }
             accounts += page
         }
+        return accounts
     }
 
     func rename(
