@@ -6,7 +6,7 @@ import Ubiquity
 // snippet.helper
 let store = try UbiquitousKeyValueStore(identifier: "TEAMID.com.example.notes")
 store.set(Date(), forKey: "lastBackup")
-guard store.synchronize() else { fatalError("the disk refused") }
+guard store.synchronize() else { fatalError("the disk failed") }
 // snippet.end
 
 // snippet.short

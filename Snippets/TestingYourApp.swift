@@ -105,7 +105,7 @@ func faults(_ cloud: TestCloud, _ phone: TestDevice) {
 // snippet.end
 
 // snippet.waiting
-@Test func `the sync button has all from the server when it is done`() async throws {
+@Test func `the sync button has everything from the server when it is done`() async throws {
     let cloud = TestCloud()
     let a = cloud.newDevice("phone").openStore("TEAMID.com.example.game")
     let b = cloud.newDevice("laptop").openStore("TEAMID.com.example.game")

@@ -39,7 +39,10 @@ final class Bookmarks {
         guard !title.isEmpty else { throw Refusal("a bookmark needs a title") }
         guard let url = URL(string: address), ["http", "https"].contains(url.scheme ?? ""),
             url.host?.isEmpty == false
-        else { throw Refusal("\"\(address)\" is no address of a page, such as https://swift.org") }
+        else {
+            throw Refusal(
+                "\"\(address)\" is not the address of a page, such as https://swift.org")
+        }
         try store.update(.bookmarks) { $0[address] = Bookmark(title: title, added: date) }
     }
 

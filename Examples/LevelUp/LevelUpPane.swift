@@ -25,9 +25,9 @@ final class LevelUpPane: Pane {
         [
             Line("Level \(level)", .bold), bar, "",
             "In the store: \(levelInStore)", remark, "",
-            Line(usesPolicy ? "The maximum policy" : "The guide's way", Style(.cyan)), "",
+            Line(usesPolicy ? "The maximum policy" : "The guide's solution", Style(.cyan)), "",
             Line("Space  finish the next level", .dim), Line("1      finish level 1", .dim),
-            Line("9      finish level 13", .dim), Line("g      the other way", .dim),
+            Line("9      finish level 13", .dim), Line("g      the other solution", .dim),
         ]
     }
 
@@ -38,11 +38,11 @@ final class LevelUpPane: Pane {
     }
 
     private var remark: Line {
-        if usesPolicy { return Line("The higher level wins by itself.", .dim) }
+        if usesPolicy { return Line("The higher level wins automatically.", .dim) }
         return switch guide.corrections {
-        case 0: Line("No lower level has come here yet.", .dim)
-        case 1: Line("A lower level came, and was put right.", Style(.yellow))
-        case let count: Line("\(count) times a lower level was put right.", Style(.yellow))
+        case 0: Line("No lower level has arrived yet.", .dim)
+        case 1: Line("A lower level came and was corrected.", Style(.yellow))
+        case let count: Line("A lower level was corrected \(count) times.", Style(.yellow))
         }
     }
 

@@ -28,10 +28,10 @@ final class RoundTripPane: Pane {
             "",
         ]
         if let replaced = notepad.replaced {
-            lines += [Line("Took the place of: \(replaced.title), \(replaced.text)", .dim)]
+            lines += [Line("Replaced: \(replaced.title), \(replaced.text)", .dim)]
         }
         switch mode {
-        case .reading: lines.append(Line("e  edit   u  the one before, again", .dim))
+        case .reading: lines.append(Line("e  edit   u  restore previous", .dim))
         case .title(let field), .text(let field, _): lines.append(field.line)
         }
         if let trouble = notepad.trouble { lines.append(Line(trouble, Style(.red))) }
@@ -40,8 +40,8 @@ final class RoundTripPane: Pane {
 
     private var state: Line {
         switch notepad.progress {
-        case .unwritten: Line("Nothing is written yet.", .dim)
-        case .inFile: Line("Only the file of this device has it.", Style(.red))
+        case .unwritten: Line("Nothing has been written yet.", .dim)
+        case .inFile: Line("It is only in the file on this device.", Style(.red))
         case .waiting: Line("Title and text wait to be sent.", Style(.yellow))
         case .onServer: Line("The server has this note.", Style(.green))
         }

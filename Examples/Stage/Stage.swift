@@ -24,7 +24,7 @@ public enum Stage {
             home: ProcessInfo.processInfo.environment["UBIQUITY_HOME"], names: App.options)
         if arguments.isHelp { return print(help(app)) }
         guard arguments.isPrinting || Terminal.isThere else {
-            throw Trouble("it needs a terminal to run in; --print shows one picture without")
+            throw Trouble("it needs a terminal; --print shows one picture without one")
         }
         try PreferencesFolder.use(in: arguments.home ?? StageFolder.path)
         let signals = EndingSignals()
@@ -80,9 +80,9 @@ public enum Stage {
         return """
             \(app.name) [--home FOLDER] [--print]\(own)
 
-            Without a folder: two devices, with a server of their own. With one, or UBIQUITY_HOME:
-            the device that was signed in there by `ubiquity sign-in --home FOLDER`.
-            --print shows one picture as text, and ends.
+            Without a folder: two devices with their own server. With one, or UBIQUITY_HOME:
+            the device that was signed in there with `ubiquity sign-in --home FOLDER`.
+            --print shows one picture as text, and exits.
             """
     }
 }

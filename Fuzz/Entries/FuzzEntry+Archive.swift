@@ -100,7 +100,8 @@ extension Samples {
             made: milliseconds, accountID: "0123456789abcdef", accountName: "ada",
             devices: [
                 ArchiveManifest.Device(
-                    id: "\(device)", name: "laptop", created: milliseconds, seen: milliseconds)
+                    id: "\(device)", name: "laptop", createdMilliseconds: milliseconds,
+                    seenMilliseconds: milliseconds)
             ])
     }
 }

@@ -26,7 +26,7 @@ extension Samples {
         answers["problem"] = WireProblem.with {
             $0.status = 409
             $0.code = "clock-ahead"
-            $0.detail = "transactions[0].writes[0] is stamped too far into the future."
+            $0.detail = "transactions[0].writes[0] has a timestamp too far in the future."
             $0.serverMilliseconds = UInt64(milliseconds)
         }
         answers["sign-in"] = WireSignInAnswer.with {

@@ -49,8 +49,8 @@ extension UbiquityConfiguration {
 
     private static let missingIdentifier =
         "This app has no store identifier, so its values stay on this machine and do not sync. "
-        + "Configure the store in code, set \(identifierVariable), or put an entitlements file with "
-        + "\(Entitlements.identifierKey) beside the program."
+        + "Configure the store in code, set \(identifierVariable), or put an entitlements file "
+        + "with \(Entitlements.identifierKey) beside the program."
 }
 
 extension StoreIdentity {
@@ -59,7 +59,9 @@ extension StoreIdentity {
             let identifier = try StoreIdentifier(text)
             self.init(identifier: identifier, fileName: text)
         } catch {
-            throw UbiquityError(.invalid, "\"\(text)\", from \(source), names no store: \(error)")
+            throw UbiquityError(
+                .invalid,
+                "\"\(text)\", from \(source), is not a store identifier: \(error)")
         }
     }
 
@@ -115,8 +117,8 @@ package enum Entitlements {
         guard !text.string.contains("$(") else {
             return .failure(
                 Failure(
-                    description: "\(file.path) has \(text.string) as \(identifierKey); write out "
-                        + "what stands for the variable"))
+                    description: "\(file.path) has \(text.string) as \(identifierKey); replace the "
+                        + "variable with its value"))
         }
         return .success(text.string)
     }

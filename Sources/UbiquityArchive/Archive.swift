@@ -115,7 +115,7 @@ package struct Archive: Sendable {
             throw .fileDamaged(store.file, reason: "\(error)")
         }
         guard case .dictionary(let entries) = root else {
-            throw .fileDamaged(store.file, reason: "its root is no dictionary")
+            throw .fileDamaged(store.file, reason: "its root is not a dictionary")
         }
         guard entries.count == store.keys else {
             throw .fileDamaged(
@@ -165,29 +165,32 @@ package enum ArchiveError: Error, Hashable, Sendable {
 extension ArchiveError: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .notTar: "it is no tar archive"
+        case .notTar: "it is not a tar archive"
         case .incomplete: "it is not complete; export it again"
         case .tooLarge(let max): "it has more than \(max >> 20) MB"
         case .headerDamaged(let offset): "it is damaged at byte \(offset); export it again"
         case .nameUnsafe(let name):
-            "it has a file named \"\(name)\", which could lead elsewhere; an export has none such"
+            "it has a file named \"\(name)\", which could lead elsewhere; an export has no such "
+                + "file"
         case .twice(let name): "it has the file \(name) twice"
         case .notFile(let name):
             "\"\(name)\" in it is neither a file nor a folder; an export has no links"
         case .tooManyMembers(let max): "it has more than \(max) files"
-        case .manifestMissing: "it has no file \(ArchiveManifest.fileName); it is no export"
-        case .manifestInvalid(let reason): "its \(ArchiveManifest.fileName) is unusable: \(reason)"
+        case .manifestMissing: "it has no file \(ArchiveManifest.fileName); it is not an export"
+        case .manifestInvalid(let reason):
+            "its \(ArchiveManifest.fileName) cannot be used: \(reason)"
         case .newer(let format, let known):
             "its format is \(format), and this program knows formats up to \(known); use a newer "
                 + "version of the program"
         case .fileMissing(let name): "its manifest lists \(name), which is not in it"
         case .fileUnlisted(let name): "its manifest does not list \(name)"
-        case .digestsInvalid: "its \(ArchiveDigests.fileName) is no list of SHA-256 sums"
+        case .digestsInvalid: "its \(ArchiveDigests.fileName) is not a list of SHA-256 sums"
         case .fileChanged(let name):
-            "its file \(name) is not the one that was exported, by \(ArchiveDigests.fileName); export "
-                + "it again, or remove that list where the change is meant"
+            "its file \(name) has changed since the export, according to "
+                + "\(ArchiveDigests.fileName); export it again, or remove that list if the change "
+                + "is intended"
         case .unreadable(let reason): "it cannot be read: \(reason)"
-        case .fileDamaged(let name, let reason): "its file \(name) is unusable: \(reason)"
+        case .fileDamaged(let name, let reason): "its file \(name) cannot be used: \(reason)"
         }
     }
 }

@@ -24,14 +24,15 @@ package struct ArchiveManifest: Hashable, Sendable {
         package var id: String
         package var name: String
         /// The server's milliseconds since 1970; the same for ``seen``.
-        package var created: Int64
-        package var seen: Int64
+        package var createdMilliseconds: Int64
+        package var seenMilliseconds: Int64
 
-        package init(id: String, name: String, created: Int64, seen: Int64) {
+        package init(id: String, name: String, createdMilliseconds: Int64, seenMilliseconds: Int64)
+        {
             self.id = id
             self.name = name
-            self.created = created
-            self.seen = seen
+            self.createdMilliseconds = createdMilliseconds
+            self.seenMilliseconds = seenMilliseconds
         }
     }
 
@@ -73,8 +74,8 @@ extension ArchiveManifest {
                 devices.map {
                     .dictionary([
                         "id": .string($0.id), "name": .string($0.name),
-                        "created": .date(Self.seconds($0.created)),
-                        "seen": .date(Self.seconds($0.seen)),
+                        "created": .date(Self.seconds($0.createdMilliseconds)),
+                        "seen": .date(Self.seconds($0.seenMilliseconds)),
                     ])
                 }),
         ])
@@ -134,7 +135,8 @@ extension ArchiveManifest.Device {
     fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
         self.init(
             id: try fields.text("id"), name: try fields.text("name"),
-            created: try fields.milliseconds("created"), seen: try fields.milliseconds("seen"))
+            createdMilliseconds: try fields.milliseconds("created"),
+            seenMilliseconds: try fields.milliseconds("seen"))
     }
 }
 

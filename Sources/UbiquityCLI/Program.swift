@@ -8,15 +8,15 @@ import Ubiquity
 struct Program: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ubiquity",
-        abstract: "Small values that follow a person across their devices.",
+        abstract: "Preferences and other small values that follow a person across their devices.",
         discussion: """
             Commands that read or write values need a store: give its identifier with --store, or \
-            in the environment as UBIQUITY_KVSTORE_IDENTIFIER. With --json a command prints JSON, \
-            one document on one line, and nothing else on its standard output.
+            in the environment variable UBIQUITY_KVSTORE_IDENTIFIER. With --json, a command \
+            prints only JSON on standard output, one document on one line.
 
-            Errors are one sentence on the standard error, with a status of sysexits.h: 64 wrong \
-            use, 65 unusable input, 66 no such file, 69 server unreachable, 73 or 74 a file cannot \
-            be made or used, 77 not signed in or not allowed.
+            Errors are one sentence on standard error, with a status from sysexits.h: 64 wrong \
+            usage, 65 unusable input, 66 no such file, 69 server unreachable, 73 or 74 a file \
+            cannot be created or used, 77 not signed in or not allowed.
             """,
         version: ClientVersion.text + (buildCommit.map { " (\($0))" } ?? ""),
         groupedSubcommands: [
@@ -38,7 +38,7 @@ struct Program: AsyncParsableCommand {
                     ServeCommand.self, AccountCommand.self, AppCommand.self, AuditCommand.self,
                     BackupCommand.self, RestoreCommand.self,
                 ]),
-            CommandGroup(name: "Seeing it work", subcommands: [DemoCommand.self]),
+            CommandGroup(name: "Demonstration", subcommands: [DemoCommand.self]),
         ])
 
     /// Replaces the argument parser's `main` in order to print errors for people.

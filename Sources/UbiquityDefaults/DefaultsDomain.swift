@@ -41,7 +41,7 @@ public struct DefaultsDomain: Hashable, Sendable {
             return .standard
         }
         guard !suite.isEmpty, let defaults = UserDefaults(suiteName: suite) else {
-            throw UbiquityError(.invalid, "there can be no suite of preferences named \"\(suite)\"")
+            throw UbiquityError(.invalid, "\"\(suite)\" cannot be the name of a preferences suite")
         }
         return defaults
     }

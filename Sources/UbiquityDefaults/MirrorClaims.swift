@@ -36,7 +36,8 @@ final class MirrorClaims: Sendable {
                 guard let key = other.keys.overlap(with: keys) else { continue }
                 throw UbiquityError(
                     .refused,
-                    "another mirror has the key \"\(key)\" of these preferences or this store")
+                    "another mirror already has the key \"\(key)\" of these preferences or this "
+                        + "store")
             }
             state.made += 1
             state.claims[state.made] = claim

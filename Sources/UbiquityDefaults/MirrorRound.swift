@@ -77,7 +77,7 @@ final class MirrorRound {
             return
         }
         if MirrorClaims.shared.isTaken(name, from: work.claim) {
-            return work.poster.report(.taken, name, "another mirror has the key")
+            return work.poster.report(.taken, name, "another mirror already has the key")
         }
         do {
             // With the app's own rule, the store knows the merged value only from now on.
@@ -111,7 +111,7 @@ final class MirrorRound {
     private func plan(_ item: Item, _ value: PropertyListValue?) {
         guard value?.fitsPreferences ?? true else {
             return work.poster.report(
-                .value, item.name, "the store's value has a date that preferences cannot have")
+                .value, item.name, "the store's value has a date that preferences cannot store")
         }
         writes.append((item, value))
     }
@@ -216,7 +216,8 @@ final class MirrorRound {
         }
         work.poster.report(
             .discarded, item.name,
-            "a change waited when the device came to another account, which must not get it")
+            "a change was waiting when the device switched to another account, which must not get "
+                + "it")
     }
 
     /// Stores the values that both now have in common.

@@ -168,7 +168,7 @@ extension MirrorWorker {
         do {
             let value = try PropertyListValue(value)
             guard value.fitsPreferences else {
-                poster.report(.value, name, "preferences cannot have such a date")
+                poster.report(.value, name, "preferences cannot store such a date")
                 return false
             }
             domain.defaults.set(value.boxed, forKey: name)

@@ -128,13 +128,13 @@ final class Housekeeping: Service {
         guard isFull != server.readiness.isFull else { return }
         server.readiness.isFull = isFull
         if isFull {
-            logger.error("The disk is full: only deletions, erasing and signing out are done.")
+            logger.error("The disk is full: only deletions, erasing and signing out are possible.")
         }
     }
 
     private func keepStreams(second: Int) {
         let now = settings.clock.now()
-        server.hub.end { subscriber in subscriber.expires.map { $0 <= now } ?? false }
+        server.hub.end { subscriber in subscriber.expiresMilliseconds.map { $0 <= now } ?? false }
         server.hub.keepAlive(tick: second)
     }
 
@@ -216,9 +216,9 @@ final class Housekeeping: Service {
                 _ = try storage.compactFolded(.folded, in: store)
             } catch {
                 guard error == .unreadable else { throw error }
-                logger.error("A store's deletions cannot be read, and are not forgotten.")
+                logger.error("A store's deletions cannot be read, so they are not compacted.")
             }
         } while uptime < end
-        if count > 0 { logger.info("Deletions were forgotten.", metadata: ["count": "\(count)"]) }
+        if count > 0 { logger.info("Deletions were compacted.", metadata: ["count": "\(count)"]) }
     }
 }

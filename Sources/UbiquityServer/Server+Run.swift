@@ -49,7 +49,7 @@ private func recordLimits(
         try storage.recordChanges(ofLimits: settings.limitTexts, now: settings.clock.now())
     } catch {
         logger.warning(
-            "A change of limits was not recorded.", metadata: ["reason": "\(error)"])
+            "A change to the limits was not recorded.", metadata: ["reason": "\(error)"])
     }
 }
 
@@ -60,7 +60,7 @@ private func withinDescriptors(_ settings: ServerSettings, _ logger: Logger) -> 
     let max = raiseFileLimit() - reservedFiles - Server.refusedMax
     guard settings.connectionsMax > max else { return settings }
     logger.warning(
-        "The system lets this process have fewer connections than the settings: raise its limit of open files.",
+        "The system allows fewer connections than the settings: raise the limit of open files.",
         metadata: ["connectionsMax": "\(max)", "wanted": "\(settings.connectionsMax)"])
     settings.connectionsMax = Swift.max(1, max)
     return settings
@@ -151,7 +151,7 @@ extension Server {
         if let warning = edge.tls?.warning(now: now) { logger.warning("\(warning).") }
         if edge.tls == nil, !PlainHTTPRule.isLoopback(settings.host) {
             logger.warning(
-                "Plain HTTP is spoken on an address that others reach: credentials can be read on the way, unless a proxy with TLS is in front."
+                "Plain HTTP on an address that others can reach. Use TLS, or a proxy that does."
             )
         }
     }
@@ -193,7 +193,8 @@ extension Server {
             readers.close()
             try storage.close()
         } catch {
-            logger.warning("The database was not closed well.", metadata: ["reason": "\(error)"])
+            logger.warning(
+                "The database was not closed properly.", metadata: ["reason": "\(error)"])
         }
     }
 }

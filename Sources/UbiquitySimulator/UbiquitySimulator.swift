@@ -8,26 +8,26 @@ import UbiquitySimulation
 struct UbiquitySimulator: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ubiquity-simulator",
-        abstract: "Tries to make the sync engine lose, mix up or hide data.",
+        abstract: "Try to make the sync engine lose, mix up or hide data.",
         discussion: """
-            Each seed draws people, devices, apps, limits and faults; virtual time passes while they \
-            work under faults, and then in peace, in which everything must come to agree. Checkers \
-            watch over each promise. The same seed does the same in every process.
+            Each seed determines people, devices, apps, limits and faults. In virtual time, they \
+            work first under faults and then in peace, in which everything must come to agree. \
+            Checkers watch each promise. The same seed does the same in every process.
             """)
 
-    @Option(help: "One seed; says what it drew.")
+    @Option(help: "Run one seed, and print what it determines.")
     var seed: UInt64?
 
-    @Option(help: "Seeds FROM...TO. Without this and --seed: from 1 on, until stopped.")
+    @Option(help: "Seeds FROM...TO. Without this and --seed: from 1, until stopped.")
     var seeds: SeedRange?
 
-    @Option(help: "How many steps each seed has under faults.")
+    @Option(help: "The number of steps under faults of each seed.")
     var steps = 500
 
-    @Flag(help: "With --seed: prints everything that happens.")
+    @Flag(help: "With --seed: print everything that happens.")
     var trace = false
 
-    @Flag(help: "Leaves the failing seed as long as it is: finding the shortest takes many runs.")
+    @Flag(help: "Do not shorten a failing seed: finding the shortest prefix takes many runs.")
     var noShrink = false
 
     func validate() throws {
@@ -72,7 +72,8 @@ struct UbiquitySimulator: ParsableCommand {
         if !noShrink, let shortest = simulation.shortestFailure() {
             let again = shortest.run().violation
             print(
-                "  the shortest prefix that fails: \(shortest.steps) steps: \(again?.complaint ?? "")"
+                "  the shortest prefix that fails: \(shortest.steps) steps: "
+                    + "\(again?.complaint ?? "")"
             )
             print("  to repeat it: \(Self.command(shortest))")
         }

@@ -37,7 +37,7 @@ public struct TestServer: Sendable {
         _ backup: TestServerBackup, file: StaticString = #fileID, line: UInt = #line
     ) {
         precondition(
-            backup.isOf(cloud.world), "The backup is one of another cloud's server.", file: file,
+            backup.isOf(cloud.world), "The backup is of another cloud's server.", file: file,
             line: line)
         change { server in
             server.restore(backup.stores)

@@ -26,14 +26,14 @@ struct JSONFault {
         let body = Data(bytes)
         let brackets = body.count { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "[") }
         guard body.count <= bytesMax, brackets <= bracketsMax else {
-            return "the body is not of this request's form in JSON"
+            return "the body does not have this request's form in JSON"
         }
         guard let root = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
-        else { return "the body is no JSON" }
-        guard root is [String: Any] else { return "the body must be an object of JSON" }
+        else { return "the body is not JSON" }
+        guard root is [String: Any] else { return "the body must be a JSON object" }
         let path = JSONFault(root: root, isReadable: isReadable).path
-        guard !path.isEmpty else { return "the body is not of this request's form in JSON" }
-        return "\"\(text(of: path))\" has a value that cannot stand there"
+        guard !path.isEmpty else { return "the body does not have this request's form in JSON" }
+        return "\"\(text(of: path))\" has a value that is not allowed there"
     }
 
     /// The path to the faulty field, as far as a single field is at fault.

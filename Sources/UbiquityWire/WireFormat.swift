@@ -99,7 +99,7 @@ package enum WireFormat: String, CaseIterable, Sendable {
     private func fault<M: Message>(
         of bytes: some SwiftProtobufContiguousBytes, as type: M.Type
     ) -> String {
-        guard self == .json else { return "the body is no \(rawValue) of this request's form" }
+        guard self == .json else { return "the body is not \(rawValue) of this request's form" }
         return bytes.withUnsafeBytes { bytes in
             JSONFault.sentence(for: bytes) { (try? Self.decodeJSON(type, from: $0)) != nil }
         }

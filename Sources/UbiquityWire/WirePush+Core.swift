@@ -77,7 +77,7 @@ extension PushAnswer {
 extension Cursor {
     /// - Throws: ``WireError`` for a text that is not a cursor.
     package init(wire text: String) throws(WireError) {
-        guard let cursor = Cursor(text) else { throw WireError("\"cursor\" is no cursor") }
+        guard let cursor = Cursor(text) else { throw WireError("\"cursor\" is not a cursor") }
         self = cursor
     }
 }

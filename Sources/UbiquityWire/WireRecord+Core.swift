@@ -68,7 +68,7 @@ extension Content {
         case .value(let value): self = .value(try PropertyListValue(value))
         case .deleted(true): self = .deleted
         case .deleted(false), nil:
-            throw WireError("neither \"value\" nor \"deleted\": true is there")
+            throw WireError("either \"value\" or \"deleted\": true is required")
         }
     }
 }

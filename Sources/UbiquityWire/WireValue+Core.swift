@@ -66,7 +66,7 @@ extension PropertyListValue {
             for entry in dictionary.entries {
                 let value = try PropertyListValue(entry.value, depth: depth + 1)
                 guard entries.updateValue(value, forKey: ExactString(entry.key)) == nil else {
-                    throw WireError("the key \"\(entry.key)\" stands twice in one dictionary")
+                    throw WireError("the key \"\(entry.key)\" occurs twice in one dictionary")
                 }
             }
             self = .dictionary(entries)

@@ -95,7 +95,7 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `a person deletes the own account, and is signed out`() async throws {
+        @Test func `a person deletes their own account, and is signed out`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
                 let home = try await server.signIn("a", isFirst: true)
@@ -129,7 +129,7 @@ extension EndToEndTests {
                 ]
                 try await until("the sentence") {
                     let error = device.store.engineStatus.link.lastError ?? ""
-                    return error.contains("registered apps only")
+                    return error.contains("only registered apps")
                 }
                 let run = try await stage.run(status)
                 #expect(run.output.contains("register its identifier"))
@@ -142,7 +142,8 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `a device by a confined code reaches its store, and no other`() async throws {
+        @Test func `a device with a confined code can access its store, and no other`() async throws
+        {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
                 let owner = try Device(home: await server.signIn("owner", isFirst: true))

@@ -73,7 +73,7 @@ extension EndToEndTests {
                     "get", "greeting", "--store", "TEAM.two", "--home", bob)
                 #expect(value == "hello from TEAM.two\n")
                 let repeated = try await stage.succeed("import", file, "--home", bob)
-                #expect(repeated.contains("TEAM.one: 0 keys, 1 had their value already"))
+                #expect(repeated.contains("TEAM.one: 0 keys, 1 already had their value"))
                 let elsewhere = stage.path("operator.tar")
                 try await stage.succeed(
                     "account", "export", "bob", "--output", elsewhere, "--server", server.url,
@@ -93,7 +93,7 @@ extension EndToEndTests {
                 try await stage.succeed("set", "a", "1", "--store", "TEAM.one", "--home", home)
                 let device = try await stage.run("doctor", "--home", home)
                 #expect(device.status == 0, "\(device.output)")
-                #expect(device.output.contains("The server knows this device."))
+                #expect(device.output.contains("The server recognises this device."))
                 let data = try await stage.run("doctor", "--data", server.data)
                 #expect(data.status == 0, "\(data.output)")
                 #expect(data.output.contains("A server is running on the folder."))

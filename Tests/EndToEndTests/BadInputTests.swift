@@ -11,10 +11,10 @@ extension EndToEndTests {
         private static let store = ["--store", Device.identifier]
 
         @Test(arguments: [
-            (["get", "a"], 64, "no store is named"),
+            (["get", "a"], 64, "no store is given"),
             (["get", "a", "--store", "a/b"], 65, "store identifier"),
             (["set", "", "1", "--store", "s"], 65, "empty"),
-            (["set", "a", "--integer", "x", "--store", "s"], 65, "no whole number"),
+            (["set", "a", "--integer", "x", "--store", "s"], 65, "not a whole number"),
             (["set", "a", "--store", "s"], 64, "no value"),
             (["set", "a", "1", "--store", "s", "--timeout", "0"], 64, "--timeout"),
             (["get", "a", "--store", "s"], 1, "no key"),
@@ -50,7 +50,7 @@ extension EndToEndTests {
                 complains(try await signIn("AAAA-BBBB-CCCC", "a"), 77, "code is wrong")
                 complains(try await signIn("hello", "a"), 77, "code is wrong")
                 #expect(try await signIn(code, "a").status == 0)
-                complains(try await signIn(code, "b"), 77, "used already")
+                complains(try await signIn(code, "b"), 77, "already been used")
                 complains(try await signIn(code, "a"), 64, "signed in to ada")
                 complains(
                     try await stage.run("account", "create", "ada", "--data", server.data), 1,
@@ -129,7 +129,7 @@ extension EndToEndTests {
             try await deviceRefuses("newer version", makeNewer)
         }
 
-        @Test func `a device's file that is no database is left as it is`() async throws {
+        @Test func `a device's file that is not a database is left as it is`() async throws {
             try await deviceRefuses("is not a store") {
                 try Data("no database, but a text of some length".utf8).write(
                     to: URL(fileURLWithPath: $0))
@@ -169,8 +169,8 @@ extension EndToEndTests {
                 let begin = "<?xml version=\"1.0\"?><plist version=\"1.0\">"
                 let array = "\(begin)<array><string>a</string></array></plist>"
                 complains(try await imported(Array(array.utf8)), 65, "an array")
-                complains(try await imported(Array("nonsense {".utf8)), 65, "no property list")
-                complains(try await imported([]), 65, "no property list")
+                complains(try await imported(Array("nonsense {".utf8)), 65, "not a property list")
+                complains(try await imported([]), 65, "not a property list")
                 let mixed = "\(begin)<dict><key></key><true/><key>b</key><true/></dict></plist>"
                 complains(try await imported(Array(mixed.utf8)), 65, "nothing was", lines: 2)
                 complains(try await imported(Self.withUID), 65, "nothing was", lines: 2)

@@ -59,7 +59,7 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `a hang-up has the files read again, and ends nothing`() async throws {
+        @Test func `SIGHUP makes the server read its files again, and ends nothing`() async throws {
             try await onStage { stage in
                 let server = try await server(stage, .local)
                 for _ in 0..<3 { server.signal(SIGHUP) }
@@ -96,7 +96,7 @@ extension EndToEndTests {
                 try FileManager.default.removeItem(atPath: file)
                 try await stage.succeed("set", "a", "1", "--store", "a.b", "--home", home)
                 let status = try await stage.succeed("status", "--home", home)
-                #expect(status.contains("by the certificate given at the sign-in"))
+                #expect(status.contains("with the certificate given at sign-in"))
 
                 try Self.write(.own, stage)
                 try await until("the other certificate") {
@@ -108,12 +108,12 @@ extension EndToEndTests {
         }
 
         @Test(arguments: [
-            (TestIdentity.local, nil, "signed by nobody whom this system trusts"),
+            (TestIdentity.local, nil, "is not trusted by this system"),
             (.elsewhere, TestIdentity.authority, "is for another name"),
             (.expired, TestIdentity.authority, "expired on 2021-01-01"),
             (.local, TestIdentity.own.certificate, "is not the one"),
         ])
-        func `a certificate that is not accepted is told from the others, and what to do`(
+        func `a refused certificate is diagnosed, with what to do`(
             identity: TestIdentity, trusted: String?, words: String
         ) async throws {
             try await onStage { stage in
@@ -131,7 +131,7 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `https to a server that speaks plain HTTP says so, and the other way round`()
+        @Test func `https to a server with plain HTTP says so, and vice versa`()
             async throws
         {
             try await onStage { stage in
@@ -140,7 +140,7 @@ extension EndToEndTests {
                     "sign-in", "--server", url(plain), "--code", "AAAA-BBBB-CCCC", "--home",
                     stage.path("home"))
                 #expect(run.status == 69)
-                #expect(run.errors.contains("speaks no TLS"))
+                #expect(run.errors.contains("does not use TLS"))
             }
             try await onStage { stage in
                 let server = try await server(stage, .local)
@@ -148,7 +148,7 @@ extension EndToEndTests {
                     "sign-in", "--server", server.url, "--code", "AAAA-BBBB-CCCC", "--home",
                     stage.path("home"))
                 #expect(run.status != 0)
-                #expect(run.errors.contains("This port speaks TLS"))
+                #expect(run.errors.contains("This port uses TLS"))
             }
         }
 

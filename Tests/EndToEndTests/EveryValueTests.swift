@@ -20,7 +20,8 @@ extension EndToEndTests {
                 EveryValue.withoutLookAlikes.filter { !impossible.contains($0.key.string) }, [])
         }
 
-        @Test func `a key with a zero byte survives every way, and is not the one before the byte`()
+        @Test
+        func `a key with a zero byte survives everywhere, and is not the key before the byte`()
             async throws
         {
             let values: [Key: PropertyListValue] = [

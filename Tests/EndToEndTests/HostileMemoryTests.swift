@@ -62,7 +62,7 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `answers that nobody reads are held one a connection, and not for long`()
+        @Test func `unread answers are held one per connection, and not for long`()
             async throws
         {
             try await onStage { stage in

@@ -51,7 +51,7 @@ extension EndToEndTests {
                 ["device", "list"], type: WireFormat.protobuf.rawValue, body: body
             ) { run, _ in
                 #expect(run.status == 69, "\(run)")
-                #expect(run.errors.contains("cannot be understood: it has more than"), "\(run)")
+                #expect(run.errors.contains("cannot be read: it has more than"), "\(run)")
             }
         }
 
@@ -79,10 +79,10 @@ extension EndToEndTests {
                 ["sync", "--timeout", "110"] + Self.store, type: "text/event-stream", body: body
             ) { run, stage in
                 #expect(run.status == 69, "\(run)")
-                #expect(run.errors.contains(" cannot be understood"), "\(run)")
+                #expect(run.errors.contains(" cannot be read"), "\(run)")
                 let status = try await stage.run(
                     ["status"] + Self.store + ["--home", stage.path("home")])
-                #expect(status.output.contains("cannot be understood"), "\(status)")
+                #expect(status.output.contains("cannot be read"), "\(status)")
             }
         }
 
@@ -121,7 +121,7 @@ extension EndToEndTests {
                 try await server.stop()
                 #expect(second.status == 69, "\(second)")
                 #expect(
-                    status.output.contains("the server sends more than a store may have"),
+                    status.output.contains("the server sent more than a store may have"),
                     "\(second) \(status)")
                 #expect(bytes(in: home) < 16 * Self.mebibyte)
             }
@@ -146,7 +146,7 @@ extension EndToEndTests {
                 isWhole: isWhole)
         }
 
-        @Test func `nothing but zeros is no archive`() async throws {
+        @Test func `a file of zeros is not an archive`() async throws {
             let body = [UInt8](repeating: 0, count: 60 * Self.mebibyte)
             let server = try await CannedServer(
                 status: "200 OK", type: "application/x-tar", body: body)

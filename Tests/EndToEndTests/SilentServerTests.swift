@@ -17,8 +17,8 @@ extension EndToEndTests {
                 #expect(set.status == 0)
                 #expect(
                     set.errors
-                        == "Saved on this device; not sent yet: the server did not answer within "
-                        + "1 s\n")
+                        == "Saved on this device, but not sent yet: the server did not answer "
+                        + "within 1 s\n")
                 let get = try await stage.run(["get", "a", "--local"] + options)
                 #expect(get.output == "1\n")
             }

@@ -42,7 +42,7 @@ internal import UbiquityTestWorker
             (["shared-1": "w1:1"], "shared-1 has w1:1, but the acknowledged w2:1 is later"),
             (["pair-a": "w1:10"], #"the pair is torn: ["w1:10", "nothing"]"#),
         ] as [([String: String?], String)])
-    func `what cannot be is complained of`(_ changes: [String: String?], _ complaint: String) {
+    func `an impossible state is reported`(_ changes: [String: String?], _ complaint: String) {
         #expect(complaints(with: changes) == [complaint])
     }
 

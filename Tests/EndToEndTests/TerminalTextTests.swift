@@ -32,7 +32,7 @@ extension EndToEndTests {
             try DeviceHome(path: home).update { $0.signIn(account) }
         }
 
-        @Test func `what a server says of a problem acts on no terminal`() async throws {
+        @Test func `a server's problem text cannot control a terminal`() async throws {
             let server = try await CannedServer(
                 status: "403 Forbidden", type: "application/problem+json",
                 body: Array(#"{"code":"not-yours","status":403,"detail":"\#(Self.json)"}"#.utf8))
@@ -58,7 +58,7 @@ extension EndToEndTests {
             try await server.stop()
         }
 
-        @Test func `what a server lists acts on no terminal`() async throws {
+        @Test func `what a server lists cannot control a terminal`() async throws {
             var (list, trail) = (WireDeviceList(), WireAuditTrail())
             list.devices = [.init()]
             list.devices[0].id = Self.evil

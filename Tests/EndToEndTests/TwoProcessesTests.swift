@@ -27,7 +27,9 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `commands do not wait for another process with the connection`() async throws {
+        @Test func `commands do not wait for another process that holds the connection`()
+            async throws
+        {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
                 let home = try await server.signIn("a", isFirst: true)

@@ -8,7 +8,8 @@ internal import Ubiquity
 
 extension EndToEndTests {
     @Suite struct WithoutAStreamTests {
-        @Test func `a device beyond the account's streams sends, hears of others, and says so`()
+        @Test
+        func `a device beyond the account's streams sends, receives others' writes, and says so`()
             async throws
         {
             try await onStage { stage in
@@ -35,7 +36,8 @@ extension EndToEndTests {
         }
 
         /// Polls begin when a stream has been silent for ten seconds.
-        @Test func `a device behind a proxy that keeps back streams sends, and hears of others`()
+        @Test
+        func `a device behind a proxy that holds back streams sends, and receives others' writes`()
             async throws
         {
             try await onStage { stage in

@@ -5,7 +5,9 @@ import Testing
 @testable import ExampleStage
 
 struct ArgumentsTests {
-    @Test func `a home is the option's, else the environment's, else none`() throws {
+    @Test func `the home comes from the option, else from the environment, else there is none`()
+        throws
+    {
         #expect(try Arguments([], home: nil, names: []).home == nil)
         #expect(try Arguments([], home: "", names: []).home == nil)
         #expect(try Arguments([], home: "/e", names: []).home == "/e")
@@ -20,7 +22,7 @@ struct ArgumentsTests {
     }
 
     @Test(arguments: [["--edition", "lite"], ["--home"], ["--home", "--print"], ["x"]])
-    func `what there is not is refused with a sentence`(arguments: [String]) {
+    func `something that does not exist is refused with a sentence`(arguments: [String]) {
         #expect(throws: Arguments.Wrong.self) {
             try Arguments(arguments, home: nil, names: [])
         }

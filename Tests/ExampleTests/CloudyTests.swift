@@ -89,7 +89,7 @@ struct CloudyTests {
         ("", "https://swift.org"), ("  ", "https://swift.org"), ("a", ""), ("a", "swift.org"),
         ("a", "file:///etc/passwd"), ("a", "https://"), ("a", "javascript:alert(1)"),
     ])
-    func `what is no bookmark is refused with a sentence`(title: String, address: String) {
+    func `an invalid bookmark is refused with a sentence`(title: String, address: String) {
         #expect(throws: Bookmarks.Refusal.self) { try here.add(title: title, address: address) }
         #expect(here.all.isEmpty)
     }

@@ -15,7 +15,7 @@ struct FrameTests {
         #expect(Frame(["東京"], columns: 4).lines.map(\.text) == ["東京"])
     }
 
-    @Test func `there are as many rows as were asked for`() {
+    @Test func `there are as many rows as requested`() {
         #expect(Frame(["1", "2", "3"], columns: 1, rows: 2).text == "1\n2")
         #expect(Frame(["1"], columns: 1, rows: 3).rows == 3)
         #expect(Frame(["1"], columns: -1, rows: -1).lines.isEmpty)
@@ -38,7 +38,7 @@ struct FrameTests {
                 == "\u{1B}[H" + red + ground + "\u{1B}[0m\u{1B}[K\u{1B}[J")
     }
 
-    @Test func `text from elsewhere does not steer the terminal`() {
+    @Test func `text from elsewhere does not control the terminal`() {
         let frame = Frame([Line("a\u{1B}[2Jb\r\n\u{202E}c")], columns: 12)
         #expect(frame.text == "a·[2Jb···c")
     }

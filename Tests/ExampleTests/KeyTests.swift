@@ -27,7 +27,7 @@ struct KeyTests {
         #expect(reader.keys(in: bytes.dropFirst(2)) == [.character("東")])
     }
 
-    @Test func `what no key is does no harm`() {
+    @Test func `a value that is not a key does no harm`() {
         #expect(keys("\u{1B}[15~\u{1B}[1;5Ca\u{1}") == [.character("a")])
         var reader = KeyReader()
         #expect(reader.keys(in: [0xFF, 0xFE, 0xFD, 0xFC, 0x80]) == [])

@@ -18,7 +18,7 @@ struct LevelUpTests {
         b = AppDevice("B", cloud, LevelUpPane.identifier)
     }
 
-    @Test func `in the guide's way a lower level comes, and the app puts it right`() async {
+    @Test func `with the guide's solution a lower level comes, and the app corrects it`() async {
         let (here, there) = (
             GuideGame(a.store, a.defaults), GuideGame(b.store, b.defaults)
         )
@@ -35,7 +35,7 @@ struct LevelUpTests {
         #expect(cloud.server.values(ofStore: LevelUpPane.identifier)["level"] as? Int == 13)
     }
 
-    @Test func `in the guide's way the lower level stays where no app runs that knows better`()
+    @Test func `with the guide's solution the lower level stays if no app that knows better runs`()
         async
     {
         var here: GuideGame? = GuideGame(a.store, a.defaults)
@@ -77,7 +77,7 @@ struct LevelUpTests {
         #expect(newcomer.longLong(forKey: PolicyGame.key) == 13)
     }
 
-    @Test func `a value that is no level does not end the game`() async {
+    @Test func `a value that is not a level does not end the game`() async {
         let game = GuideGame(a.store, a.defaults)
         b.store.set("thirteen", forKey: GuideGame.key)
         await cloud.settle()

@@ -26,7 +26,7 @@ struct MagazineTests {
         #expect(await cloud.settle(until: { full.place == Place(issue: 3, page: 2) }))
     }
 
-    @Test func `the lite edition leaves a place that it has not got as it is`() async {
+    @Test func `the lite edition does not change a place that it does not have`() async {
         let lite = Reader(a.store, .lite)
         let full = Reader(b.store, .full)
         for _ in 0..<6 { full.turn(by: 1) }
@@ -62,7 +62,9 @@ struct MagazineTests {
     @Test(arguments: [
         ["issue": -4, "page": 1_000_000], ["issue": Int.max, "page": Int.min],
     ])
-    func `a place that no magazine has becomes one that it has`(stored: [String: Int]) async {
+    func `a place that the magazine does not have becomes one that it has`(stored: [String: Int])
+        async
+    {
         let reader = Reader(a.store, .full)
         b.store.set(stored, forKey: "place")
         let isSo = await cloud.settle(until: { reader.place != Place() })
@@ -72,13 +74,13 @@ struct MagazineTests {
         reader.turn(by: 1)
     }
 
-    @Test func `what is no place is the beginning`() async {
+    @Test func `an unknown place is the beginning`() async {
         b.store.set("page 3", forKey: "place")
         await cloud.settle()
         #expect(Reader(a.store, .full).place == Place())
     }
 
-    @Test func `there is no further page, and no further issue`() {
+    @Test func `there are no more pages, and no more issues`() {
         let reader = Reader(a.store, .lite)
         reader.turn(by: -1)
         reader.open(issue: 0)
@@ -87,7 +89,7 @@ struct MagazineTests {
         #expect(reader.pagesTurned == 0)
     }
 
-    @Test func `an edition that there is not is refused with a sentence`() {
+    @Test func `an unknown edition is refused with a sentence`() {
         #expect(throws: MagazinePane.UnknownEdition.self) {
             try MagazinePane(a.stage(["--edition": "gold"]))
         }

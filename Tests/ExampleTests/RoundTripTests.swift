@@ -73,7 +73,7 @@ struct RoundTripTests {
         #expect(here.trouble == nil)
     }
 
-    @Test func `a damaged copy, half a note and foreign values end nothing`() async throws {
+    @Test func `a damaged copy, half a note and foreign values do no harm`() async throws {
         try Data("{".utf8).write(to: URL(fileURLWithPath: a.folder + "/note.json"))
         b.store.set("Half", forKey: "note.title")
         b.store.set(Data([1]), forKey: "note.text")

@@ -56,7 +56,7 @@ struct SyncMeTests {
     }
 
     @Test(arguments: ["puce", "", "\u{1B}[2J"])
-    func `what is no colour is blue`(name: String) async throws {
+    func `an unknown colour is blue`(name: String) async throws {
         let there = try Background(b.store, b.preferences)
         a.store.set(name, forKey: "background")
         await cloud.settle()

@@ -7,7 +7,7 @@ import Testing
 /// What the fuzzer knows, without the fuzzer.
 struct FuzzCorpusTests {
     @Test(arguments: FuzzEntry.all.map(\.name))
-    func `every file of the corpus is taken as it should be`(_ name: String) throws {
+    func `every file of the corpus is handled as it should be`(_ name: String) throws {
         let entry = try #require(FuzzEntry.named(name))
         let files = try Self.files(of: name)
         #expect(!files.isEmpty)
@@ -22,7 +22,7 @@ struct FuzzCorpusTests {
     }
 
     @Test(arguments: FuzzEntry.all.map(\.name))
-    func `every message that the corpus began with is taken as it should be`(
+    func `every message that the corpus began with is handled as it should be`(
         _ name: String
     ) throws {
         let entry = try #require(FuzzEntry.named(name))

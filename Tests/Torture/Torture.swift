@@ -9,36 +9,37 @@ import ProcessHarness
 struct Torture: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "UbiquityTorture",
-        abstract: "Tries to make real servers and devices lose, mix up or hide data.",
+        abstract: "Try to make real servers and devices lose, mix up or hide data.",
         discussion: """
-            Apps in processes of their own write, delete and sync on several devices; proxies delay, \
-            cut and half-close their connections; processes and server are killed; disks are full. \
-            Then there is peace, in which everything must come to agree. The simulator's checkers \
-            read along.
+            Apps in separate processes write, delete and sync on several devices; proxies delay, \
+            cut and half-close their connections; processes and the server are killed; disks are \
+            full. Then comes peace, in which everything must come to agree. The simulator's \
+            checkers check the history.
 
-            Status 1: a promise was broken; the folder with the history and all files stays. \
-            Status 2: the torture itself could not go on.
+            Status 1: a promise was broken; the folder with the history and all files remains. \
+            Status 2: the torture itself could not continue.
             """)
 
     @Option(help: "How long the faults last.")
     var seconds = 60.0
     @Option(
-        help: "What is drawn by chance begins with it; what the machine does cannot be repeated.")
+        help: "The seed of all random choices; what the machine does cannot be repeated.")
     var seed: UInt64?
-    @Option(help: "How many devices there are, of all accounts together.")
+    @Option(help: "The number of devices, of all accounts together.")
     var devices = 4
-    @Option(help: "How many processes each device has.")
+    @Option(help: "The number of processes of each device.")
     var processes = 3
-    @Option(help: "How many accounts there are.")
+    @Option(help: "The number of accounts.")
     var accounts = 2
-    @Option(help: "Where everything is kept meanwhile. It must not exist.")
+    @Option(help: "The folder for all files. It must not exist.")
     var folder: String?
-    @Flag(help: "Nothing that takes a minute to be noticed, and no full disks and wrong clocks.")
+    @Flag(help: "No faults that take a minute to notice, no full disks, no wrong clocks.")
     var quick = false
 
     func validate() throws {
         guard seconds > 0, processes > 0, accounts > 0, devices >= accounts else {
-            throw ValidationError("There must be some of everything, and a device an account.")
+            throw ValidationError(
+                "There must be at least one of everything, and one device for each account.")
         }
     }
 

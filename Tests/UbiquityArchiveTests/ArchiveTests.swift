@@ -38,7 +38,7 @@ struct ArchiveTests {
         let archive = try read(Samples.archive(stores))
         #expect(archive.manifest.accountName == "Ada & Söhne")
         #expect(archive.manifest.made == Samples.made)
-        #expect(archive.manifest.devices.map(\.seen) == [Samples.made])
+        #expect(archive.manifest.devices.map(\.seenMilliseconds) == [Samples.made])
         #expect(Set(archive.manifest.stores.map(\.identifier)) == Set(stores.keys))
         for store in archive.manifest.stores {
             let entries = try archive.entries(of: store, readText: TextReader.read)
@@ -137,7 +137,7 @@ struct ArchiveTests {
             error(Array(whole.dropFirst(1_024))) == .fileMissing("stores/TEAM.example.notes.plist"))
     }
 
-    @Test func `an archive without a manifest is none`() {
+    @Test func `an archive without a manifest is refused`() {
         #expect(error(file("a.txt", [65]) + end) == .manifestMissing)
         #expect(error(Array("<plist>".utf8)) == .notTar)
     }
@@ -212,7 +212,7 @@ extension ArchiveTests {
         #expect(!archive.hasDigests && archive.manifest.stores.count == 1)
     }
 
-    @Test func `zeros, and what is behind an end, are no archive`() throws {
+    @Test func `zeros, and what follows an end, are not an archive`() throws {
         #expect(throws: ArchiveError.incomplete) {
             try check([UInt8](repeating: 0, count: 10_240))
         }

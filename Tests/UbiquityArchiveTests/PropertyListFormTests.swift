@@ -102,7 +102,8 @@ struct PropertyListFormTests {
             try BinaryPropertyList.decode(bytes)
         }
         #expect(
-            error?.description == ".a[0]: a reference of a keyed archive is no property-list value")
+            error?.description == ".a[0]: a reference of a keyed archive is not a property-list "
+                + "value")
     }
 
     private func xml(_ root: PropertyListValue) throws -> PropertyListValue {

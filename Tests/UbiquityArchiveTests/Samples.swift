@@ -37,7 +37,8 @@ enum Samples {
             made: made, accountID: "0123456789abcdef", accountName: "Ada & Söhne",
             devices: [
                 ArchiveManifest.Device(
-                    id: "00000000000000aa", name: "laptop", created: made - 5_000, seen: made)
+                    id: "00000000000000aa", name: "laptop", createdMilliseconds: made - 5_000,
+                    seenMilliseconds: made)
             ])
     }
 

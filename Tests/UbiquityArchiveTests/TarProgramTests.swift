@@ -62,7 +62,7 @@ import UbiquityCore
     }
 
     @Test(arguments: ["ustar", "posix", "gnu"])
-    func `what tar packs anew from the same files is an archive`(_ format: String) throws {
+    func `what tar packs again from the same files is an archive`(_ format: String) throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try unpackExport()
         try tar("--format=\(format)", "-cf", "folder.tar", "-C", "unpacked", ".")

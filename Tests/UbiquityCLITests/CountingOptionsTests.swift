@@ -208,7 +208,7 @@ struct CountingOptionsTests {
     }
 
     @Test(arguments: modes)
-    func `an option counts, or is an error`(_ mode: Mode) throws {
+    func `an option has an effect, or is an error`(_ mode: Mode) throws {
         let options = try options(mode)
         let names = Set(options.compactMap(\.name))
         // A name that is spelt wrong here would prove nothing.
@@ -238,7 +238,7 @@ struct CountingOptionsTests {
 
     /// Those of `serve`, which are many, have modes of their own.
     @Test(arguments: modes.filter { !$0.isOthers })
-    func `two options that count do so together, or are an error`(_ mode: Mode) throws {
+    func `two options both have an effect, or are an error`(_ mode: Mode) throws {
         let counting = try options(mode).filter { parses(mode.words + words($0)) }
         for (index, one) in counting.enumerated() {
             for other in counting[(index + 1)...] {
@@ -286,7 +286,7 @@ struct CountingOptionsTests {
 
     /// The environment may name a store, which is only known when the command runs.
     @Test(arguments: [["--local"], ["--timeout", "5"]])
-    func `what status would ask of a server counts only with a store`(
+    func `options for asking a server only have an effect with a store`(
         _ options: [String]
     ) async throws {
         let home = NSTemporaryDirectory() + "ubiquity-options-" + UUID().uuidString
@@ -294,7 +294,7 @@ struct CountingOptionsTests {
         let words = ["status", "--home", home] + options
         let command = try #require(try Program.parsed(words) as? StatusCommand)
         let error = await #expect(throws: ValidationError.self) { try await command.run() }
-        #expect(error?.message.hasPrefix("\(options[0]) does not count without a store") ?? false)
+        #expect(error?.message.hasPrefix("\(options[0]) has no effect without a store") ?? false)
         let ofStore = try #require(
             try Program.parsed(words + ["--store", "TEAM.app"]) as? StatusCommand)
         try await ofStore.run()
@@ -306,6 +306,6 @@ struct CountingOptionsTests {
                 ["account", "delete", "zoe", "--yes", "--server", "https://prod.example"])
         }
         let sentence = Program.message(for: try #require(error))
-        #expect(sentence.contains("--server does not count without --operator-credential"))
+        #expect(sentence.contains("--server has no effect without --operator-credential"))
     }
 }

@@ -66,7 +66,7 @@ struct DoctorTests {
         }.first { $0.check == "waiting" }?.sentence ?? ""
     }
 
-    @Test func `sync is promised to send only where nothing is known to be in its way`() {
+    @Test func `sync is only suggested if nothing is known to prevent sending`() {
         #expect(waiting { _, _ in }.hasSuffix("`ubiquity sync` sends it now."))
         let refused = waiting { facts, content in
             facts.contact?.credential = .refused
@@ -87,12 +87,12 @@ struct DoctorTests {
     }
 
     @Test func `a device that is confined to other stores is told so`() {
-        expect("access", .problem, saying: "does not let this device into this store") {
+        expect("access", .problem, saying: "does not allow this device to access this store") {
             $0.stores[0].refusal = "The credential is confined to some stores"
         }
     }
 
-    @Test func `a device that works has nothing but ok`() {
+    @Test func `a working device has no findings but ok`() {
         #expect(findings { _ in }.isEmpty)
         #expect(device.findings.count == 14)
     }
@@ -112,7 +112,7 @@ struct DoctorTests {
 
     @Test func `what is wrong with the sign-in`() {
         expect("sign-in", .problem, saying: "chmod 600") {
-            $0.signIn = .unreadable("Make it readable for you alone (chmod 600).")
+            $0.signIn = .unreadable("Make it readable only by you (chmod 600).")
         }
         expect("sign-in", .note, saying: "ubiquity sign-in") {
             $0.signIn = .none
@@ -140,8 +140,8 @@ struct DoctorTests {
             $0.contact?.credential = nil
             $0.contact?.clock = nil
         }
-        expect("server", .problem, saying: "no Ubiquity server") {
-            $0.contact?.server = .failure("it is no Ubiquity server")
+        expect("server", .problem, saying: "not a Ubiquity server") {
+            $0.contact?.server = .failure("it is not a Ubiquity server")
             $0.contact?.credential = nil
             $0.contact?.clock = nil
         }
@@ -158,7 +158,7 @@ struct DoctorTests {
 
     /// A name is not this machine's because it begins as one of its addresses does.
     @Test(arguments: ["u.example", "127.evil.com", "127.0.0.1.evil.com", "localhost.evil.com"])
-    func `a way over the network that is not encrypted is a problem`(_ host: String) {
+    func `an unencrypted connection over the network is a problem`(_ host: String) {
         expect("encryption", .problem, saying: "https") {
             $0.contact?.isEncrypted = false
             $0.contact?.host = host
@@ -179,8 +179,8 @@ struct DoctorTests {
     }
 
     @Test func `what is wrong with a store`() {
-        expect("identifier", .problem, saying: "names no store") {
-            $0.identifier = .invalid("\"a b\" names no store")
+        expect("identifier", .problem, saying: "is not a store identifier") {
+            $0.identifier = .invalid("\"a b\" is not a store identifier")
         }
         expect("identifier", .note, saying: "UBIQUITY_KVSTORE_IDENTIFIER") {
             $0.identifier = .none
@@ -213,13 +213,13 @@ struct DoctorTests {
         #expect(finding.sentence == "damaged (Page 2: a; Page 3: b)")
     }
 
-    @Test func `who holds a store's connection is named`() {
+    @Test func `the process that holds a store's connection is named`() {
         var facts = device
         facts.stores[0].lease = .held(by: "notes (4711)")
         #expect(facts.findings.contains { $0.sentence.contains("notes (4711) holds") })
     }
 
-    @Test func `who holds it and was stopped is a problem, and named`() {
+    @Test func `a stopped process that holds it is a problem, and is named`() {
         var facts = device
         facts.stores[0].lease = .held(by: "notes (4711)", isStopped: true)
         let finding = facts.findings.first { $0.sentence.contains("notes (4711)") }
@@ -261,7 +261,7 @@ struct DoctorTests {
         #expect(sentence.contains(words), sourceLocation: location)
     }
 
-    @Test func `a server that works has nothing but ok`() {
+    @Test func `a working server has no findings but ok`() {
         #expect(server.findings.allSatisfy { $0.verdict == .ok })
         #expect(server.findings.count == 8)
     }
@@ -288,7 +288,7 @@ struct DoctorTests {
     }
 
     @Test func `what is wrong with a server's database`() {
-        expectServer("database", .problem, saying: "restore it from a copy") {
+        expectServer("database", .problem, saying: "Restore it from a backup") {
             $0.inspection.content = .failure(.databaseDamaged(path: "/srv", reason: "a page"))
         }
         expectServer("database", .problem, saying: "2 records in the database cannot be read") {
@@ -306,7 +306,7 @@ struct DoctorTests {
             content.newestWrite = 1_800_000_200_000
             $0.inspection.content = .success(content)
         }
-        expectServer("clock", .problem, saying: "long past") { $0.now = 1_000 }
+        expectServer("clock", .problem, saying: "in the past") { $0.now = 1_000 }
     }
 
     @Test func `what is wrong with a server's machine`() {

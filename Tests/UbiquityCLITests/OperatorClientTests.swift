@@ -9,7 +9,7 @@ import UbiquityWire
 
 /// The operator's requests to a server.
 struct OperatorClientTests {
-    @Test func `the operator makes accounts, and codes for them by any name`() async throws {
+    @Test func `the operator creates accounts, and codes for them under any name`() async throws {
         var answer = WireNewAccountAnswer()
         answer.account = "42"
         answer.code = "123"
@@ -19,7 +19,7 @@ struct OperatorClientTests {
         let client = try OperatorClient(server: server.address, credential: "op")
         let made = try await client.createAccount(name: "Ada/é")
         #expect(made.code == "123")
-        #expect(made.expires == 9)
+        #expect(made.expiresMilliseconds == 9)
         _ = try await client.newCode(accountName: "Ada/é")
         #expect(server.requests.map(\.uri) == ["/v1/accounts", "/v1/accounts/Ada%2F%C3%A9/codes"])
         #expect(server.requests.allSatisfy { $0.headers["authorization"] == ["Bearer op"] })

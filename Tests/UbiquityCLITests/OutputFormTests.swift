@@ -20,13 +20,13 @@ struct OutputFormTests {
         #expect(JSON.string("a\"\\\n\u{1B}").text == #""a\"\\\n\u001b""#)
     }
 
-    @Test func `a string is printed as it is, and quoted inside of a container`() {
+    @Test func `a string is printed as it is, and quoted inside a container`() {
         #expect(PropertyListValue.string("a\nb").text == "a\nb")
         #expect(PropertyListValue.array([.string("a")]).text == "[\n    \"a\"\n]")
         #expect(PropertyListValue.dictionary([:]).text == "{}")
     }
 
-    @Test func `nothing that is put into a text for a terminal acts there`() {
+    @Test func `nothing in a text for a terminal can control it`() {
         let evil = "\u{1B}[2J\u{9B}\u{202E}\n"
         let shown = #"\u001b[2J\u009b\u202e\n"#
         #expect(
@@ -41,7 +41,7 @@ struct OutputFormTests {
             JSON.value(.dictionary([ExactString(evil): .string(evil)])).text.hasControls == false)
     }
 
-    @Test func `a line of the log acts on no terminal, whatever is in it`() {
+    @Test func `a log line cannot control a terminal, whatever is in it`() {
         let evil = "\u{1B}[2J\n"
         let recorder = Recorder()
         var logger = Logger(label: "test") { _ in TerminalLogHandler(recorder) }
@@ -106,7 +106,7 @@ struct WatchTests {
         #expect(watch.changes(refusal, in: [:]).count == 1)
     }
 
-    @Test func `a watch is over after its count, and in the middle of an event`() throws {
+    @Test func `a watch ends after its count, even in the middle of an event`() throws {
         var watch = Watch(known: [:], count: 1, until: nil)
         let event = UbiquityChange(origin: .elsewhere, keys: ["a", "b"])
         let values = [try Key("a"): PropertyListValue.integer(1), try Key("b"): .integer(2)]
@@ -114,7 +114,7 @@ struct WatchTests {
         #expect(watch.isOver)
     }
 
-    @Test func `a watch is over when its last key changes`() throws {
+    @Test func `a watch ends when its last key changes`() throws {
         var watch = Watch(known: [:], count: nil, until: "b")
         let event = UbiquityChange(origin: .elsewhere, keys: ["b"])
         _ = watch.changes(event, in: [try Key("b"): .integer(1)])

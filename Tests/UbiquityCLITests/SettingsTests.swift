@@ -98,7 +98,7 @@ struct SettingsTests {
         #expect(throws: (any Error).self) { try ServeCommand.parse(words) }
     }
 
-    @Test func `how long a code is good is said where the code is made`() throws {
+    @Test func `how long a code is valid is set where it is created`() throws {
         let minutes = ["--code-minutes", "60"]
         #expect(try AccountCommand.NewCode.parse(["ada"] + minutes).validity.codeMinutes == 60)
         #expect(try AccountCommand.Create.parse(["ada"] + minutes).validity.codeMinutes == 60)
@@ -134,8 +134,8 @@ struct SettingsTests {
 
     @Test(arguments: [
         ("https://ubiquity.example", nil, nil), ("http://127.0.0.1:7717", nil, nil),
-        ("http://192.0.2.1", nil, "none: anybody on the way can read the credential"),
-        ("https://ubiquity.example", "PEM", "by the certificate given at the sign-in"),
+        ("http://192.0.2.1", nil, "none: anybody on the network can read the credential"),
+        ("https://ubiquity.example", "PEM", "with the certificate given at sign-in"),
     ])
     func `the status says how a device talks to its server, where that is not as usual`(
         server: String, certificates: String?, words: String?

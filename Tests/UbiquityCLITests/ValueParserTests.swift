@@ -14,7 +14,7 @@ struct ValueParserTests {
     }
 
     @Test(arguments: ["", "5.0", "0x10", "18446744073709551616", "-9223372036854775809", " 5"])
-    func `what is no whole number in range is refused`(text: String) {
+    func `a text that is not a whole number in range is refused`(text: String) {
         let failure = #expect(throws: Failure.self) { try ValueParser.integer(text) }
         #expect(failure?.status == .badInput)
     }
@@ -36,7 +36,7 @@ struct ValueParserTests {
         #expect(failure == Failure(.noInput, "there is no file /no/such/file"))
     }
 
-    @Test func `two values at once are refused, and none`() {
+    @Test func `two values at once are refused, and so is no value`() {
         #expect(throws: (any Error).self) { try ValueOptions.parse(["a", "--integer", "5"]) }
         #expect(throws: (any Error).self) { try ValueOptions.parse([]) }
     }
@@ -58,7 +58,7 @@ struct DateTextTests {
     }
 
     @Test(arguments: ["", "2026-11-21", "10:00", "2026-13-01T00:00:00Z", "2026-11-21T10:00:00"])
-    func `what is no time with its zone is not read`(text: String) {
+    func `a text that is not a time with a zone is not read`(text: String) {
         #expect(DateText.seconds(of: text) == nil)
     }
 

@@ -345,7 +345,7 @@ import Testing
         }
     }
 
-    @Test func `knows of so many authors, and takes those it does not know for the oldest`() {
+    @Test func `knows a limited number of authors, and takes unknown ones for the oldest`() {
         var accepted = VersionVector()
         let max = VersionVector.devicesMax
         for number in 1...UInt64(max + 2) {

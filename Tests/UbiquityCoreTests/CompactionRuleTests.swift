@@ -62,7 +62,7 @@ struct CompactionRuleTests {
         #expect(horizon(running: 1_000, newest: 5_100) == 1)
     }
 
-    @Test func `a younger one before it keeps an older one remembered`() {
+    @Test func `a younger tombstone before it keeps an older one remembered`() {
         #expect(horizon([(1, 800), (2, 990), (3, 850)], passed: nil) == 1)
     }
 

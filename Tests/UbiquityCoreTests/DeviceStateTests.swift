@@ -54,7 +54,7 @@ struct DeviceStateTests {
         }
     }
 
-    @Test func `a folder that was wiped is to go, as long as it is there`() {
+    @Test func `a wiped folder is to be removed as long as it exists`() {
         var state = DeviceState()
         state.signIn(account("A"))
         #expect(state.abandonedFolders(among: ["1"]) == [])
@@ -85,7 +85,7 @@ struct DeviceStateTests {
     }
 
     /// An account that was here before comes back where nobody had signed in since a wipe.
-    @Test func `the folder of nobody is to go once an account leaves it for its own`() {
+    @Test func `the folder of nobody is to be removed once an account leaves it for its own`() {
         var state = DeviceState()
         state.signIn(account("A"))
         state.signIn(account("B"))

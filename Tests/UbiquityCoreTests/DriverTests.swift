@@ -309,7 +309,7 @@ import Testing
         #expect(next() == .synchronized(true))
     }
 
-    @Test func `leads no file that it cannot read`() {
+    @Test func `does not lead a file that it cannot read`() {
         rest()
         receive(.leading(file: 0, true))
         #expect(next() == .read(after: 1))

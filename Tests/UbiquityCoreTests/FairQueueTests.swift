@@ -16,7 +16,7 @@ struct FairQueueTests {
         #expect(turns.isEmpty && turns.count == 0 && turns.all.isEmpty)
     }
 
-    @Test func `what does not fit is the first next time`() {
+    @Test func `what does not fit comes first the next time`() {
         var turns = FairQueue<String, Int>()
         for number in 1...3 { turns.append(number, of: "greedy") }
         #expect(turns.take { $0 < 2 } == [1])
@@ -33,7 +33,7 @@ struct FairQueueTests {
     }
 
     @Test
-    func `what goes on is the next of its name, after everybody else`() {
+    func `a continued job is the next of its account, after everybody else`() {
         var turns = FairQueue<String, Int>()
         turns.append(1, of: "greedy")
         turns.append(2, of: "greedy")

@@ -192,7 +192,7 @@ import Testing
         expect(.integer(10), on: a, b, c)
     }
 
-    @Test func `a fold of which all was removed run by run is nothing`() throws {
+    @Test func `a fold whose runs were all removed is nothing`() throws {
         cloud.setPartsMax(60)
         let (a, b) = (cloud.device(), cloud.device())
         try a.count(key, by: 3)

@@ -270,7 +270,7 @@ struct FoundBySimulationTests {
             provisional: isFinal ? nil : ProvisionalStamp(madeAt: reading, seen: .zero))
     }
 
-    @Test func `who follows and is signed in again is as connected as who leads`() {
+    @Test func `a follower that is signed in again is as connected as the leader`() {
         let device = cloud.device()
         let helper = device.helper()
         cloud.settle()

@@ -47,7 +47,7 @@ struct IntakeTests {
         #expect(device.engine.usage.bytes == 4 << 20)
         #expect(device.engine.meta.cursor != nil && !device.engine.isLive)
         let error = try #require(device.engine.meta.link.lastError)
-        #expect(error.contains("the server sends more than a store may have"), "\(error)")
+        #expect(error.contains("the server sent more than a store may have"), "\(error)")
         #expect(error.contains("5242880"), "\(error)")
         // The device connects again, and smaller values are accepted.
         cloud.pass(milliseconds: 61_000)
@@ -106,7 +106,7 @@ struct IntakeTests {
         #expect(device["c"] == nil && !device.engine.isLive)
     }
 
-    @Test func `no server makes a device believe in limits without end`() throws {
+    @Test func `no server makes a device accept unlimited limits`() throws {
         let device = cloud.device()
         cloud.setLimits {
             $0.storeBytesMax = .max
@@ -128,7 +128,7 @@ struct IntakeTests {
         #expect(again.meta.limits == meta.limits)
     }
 
-    @Test func `an answer to a push brings no more either, and what was written only`() throws {
+    @Test func `an answer to a push brings only what was written`() throws {
         let device = device()
         (device.holdsAnswers, device.holdsStream) = (true, true)
         let keys = try (0..<8).map { try Key("\($0)") }
@@ -164,7 +164,7 @@ struct IntakeTests {
                         results: [.committed(results)])))
             #expect(device.engine.acknowledgedWrites.isEmpty)
             #expect(
-                device.engine.meta.link.lastError == "the server's answer does not fit the push")
+                device.engine.meta.link.lastError == "the server's answer does not match the push")
         }
         #expect(device["a"] == .integer(1))
     }

@@ -37,7 +37,7 @@ struct JSONTextTests {
         "0x1", "\"", "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\\ud83d\"", "\"\\ude80\"",
         "\"\\ud83d\\u0041\"", "\"\n\"", "1 2", "[] x", "'a'", "NaN",
     ])
-    func `a text that is no JSON is refused`(_ text: String) {
+    func `a text that is not JSON is refused`(_ text: String) {
         #expect(throws: JSONError.self) { try JSONText.value(of: text.utf8) }
     }
 

@@ -59,7 +59,7 @@ import Testing
         #expect(b[key] == .integer(8))
     }
 
-    @Test func `a cloned device and its original count apart`() throws {
+    @Test func `a cloned device and its original count separately`() throws {
         let a = cloud.device()
         try a.count(key, by: 1)
         cloud.settle()
@@ -88,7 +88,7 @@ import Testing
         #expect(cloud.device().settled(cloud)[key] == .integer(3))
     }
 
-    @Test func `a counter that begins as a plain number goes on from there`() throws {
+    @Test func `a counter that begins as a plain number continues from there`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         a["k"] = .integer(10)
         cloud.settle()
@@ -114,7 +114,7 @@ import Testing
         #expect(b[key] == .integer(101))
     }
 
-    @Test func `a count of nothing makes a zero`() throws {
+    @Test func `a count of zero makes a zero`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         try a.apply(.counter, from: nil, to: .integer(0), key)
         cloud.settle()
@@ -148,8 +148,7 @@ import Testing
         #expect(b.takeNotices() == [Notice(.serverChange, [key])])
     }
 
-    @Test func `a fresh install's level does not hide that of the account, nor is it lost`() throws
-    {
+    @Test func `a fresh install's level neither hides the account's level nor is lost`() throws {
         for policy in [FirstSyncPolicy.serverWins, .timestamps] {
             let cloud = TestCloud()
             let a = cloud.device()
@@ -164,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `what is not greater is no write`() throws {
+    @Test func `a value that is not greater is not a write`() throws {
         let a = cloud.device()
         try a.apply(.maximum, from: nil, to: .integer(13), key)
         cloud.settle()
@@ -292,7 +291,7 @@ import Testing
         #expect(entries.count == fields.count)
     }
 
-    @Test func `a plain array stays beside what two devices add to it`() throws {
+    @Test func `a plain array remains beside what two devices add to it`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         a["k"] = .array([.string("x"), .string("y")])
         cloud.settle()
@@ -338,7 +337,7 @@ import Testing
         for device in [a, b, c] { #expect(device[key] == .string("c")) }
     }
 
-    @Test func `who does not know the rule sees the last value`() throws {
+    @Test func `an app that does not know the rule sees the last value`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         cloud.settle()
         b.goOffline()

@@ -184,7 +184,7 @@ import Testing
         #expect(a.engine.status.pendingKeys.isEmpty)
     }
 
-    @Test func `makes pushes smaller where a proxy takes none so large`() {
+    @Test func `makes pushes smaller if a proxy does not accept large ones`() {
         let a = cloud.device()
         cloud.settle()
         a.goOffline()
@@ -197,7 +197,8 @@ import Testing
         #expect(cloud.server.stored.records.count == 64)
     }
 
-    @Test func `lets others by where one write alone is too large, says so, and rarely tries it`() {
+    @Test
+    func `lets others pass if one write is too large by itself, says so, and rarely retries it`() {
         let a = cloud.device()
         cloud.settle()
         a.goOffline()

@@ -23,7 +23,8 @@ import Testing
 
     // MARK: - Counters
 
-    @Test func `a run that counts on after its counter was removed begins at nothing`() throws {
+    @Test func `a run that continues to count after its counter was removed begins at zero`() throws
+    {
         let (a, b) = (cloud.device(), cloud.device())
         try a.count(key, by: 3)
         try a.count(key, by: 3)
@@ -156,7 +157,7 @@ import Testing
 
     // MARK: - What is kept beside the store
 
-    @Test func `a kept count goes on from what others have made of the counter`() throws {
+    @Test func `a kept count continues from what others have made of the counter`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         var count = ExternalCount(run: 7)
         func keep(_ amount: Int64) throws {
@@ -172,7 +173,7 @@ import Testing
         expect(.integer(2), on: a, b)
     }
 
-    @Test func `a kept count that is said again brings back nothing that was removed`() throws {
+    @Test func `a repeated kept count brings back nothing that was removed`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         let count = try #require(ExternalCount(run: 7).adding(from: .integer(0), to: .integer(3)))
         try a.write(merging: [key: MergeOperation(count: count)])
@@ -387,7 +388,7 @@ import Testing
 @Suite struct `Parts that change in place` {
     /// A raise is behind the deletion of the part as it was before, that is behind a removal which saw less,
     /// and that is behind the raise.
-    @Test func `a part is as the server has it last, whatever came in between`() throws {
+    @Test func `a part ends as the server last had it, whatever came in between`() throws {
         let part = try Key("k").part(try #require(PartID("xrun")))
         func record(_ content: Content, at time: Int64) -> Record {
             Record(

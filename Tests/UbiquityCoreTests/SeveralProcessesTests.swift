@@ -123,7 +123,7 @@ import Testing
         }
         while helper.step() {}
         let failure = helper.finished[request] ?? nil
-        #expect(failure?.detail.contains("does not answer") == true)
+        #expect(failure?.detail.contains("does not respond") == true)
         #expect(helper.engine.status.isHeldUp)
         #expect(helper.engine.nextWake == nil)
         // It goes on.
@@ -159,7 +159,7 @@ import Testing
             cloud.pass(milliseconds: 1_000)
         }
         let failure = helper.finished[request] ?? nil
-        #expect(failure?.detail.contains("does not answer") == true)
+        #expect(failure?.detail.contains("does not respond") == true)
     }
 
     @Test func `ask twice, so that none is called silent for the machine's sleep`() {

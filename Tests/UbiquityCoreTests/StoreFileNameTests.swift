@@ -57,7 +57,7 @@ import UbiquityCore
         #expect(name("team.app", among: old) == old[1])
     }
 
-    @Test func `keeps its name for ever`() {
+    @Test func `keeps its name forever`() {
         let long = String(repeating: "x", count: 250)
         #expect(name(long) == String(repeating: "x", count: 200) + "~3b5ad17216035bad.sqlite")
     }

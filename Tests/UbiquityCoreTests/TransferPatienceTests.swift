@@ -10,7 +10,7 @@ struct TransferPatienceTests {
     ]
 
     @Test(arguments: waits)
-    func `a stream is waited for as its server says, never less than ever and not for ever`(
+    func `a stream is waited for as its server says, never less than before and not forever`(
         keepAliveSeconds: Int64, milliseconds: Int64
     ) {
         #expect(

@@ -11,8 +11,9 @@ struct VisibleTextTests {
         ("\u{200B}\u{FEFF}\u{AD}", "\\u200b\\ufeff\\u00ad"), ("\u{2028}", "\\u2028"),
         ("\u{E0041}", "\\udb40\\udc41"),
     ])
-    func `what acts on a terminal, or is not seen, is written out`(_ text: String, _ shown: String)
-    {
+    func `characters that control a terminal, or are invisible, are escaped`(
+        _ text: String, _ shown: String
+    ) {
         #expect("a\(text)b".visible() == "a\(shown)b")
         #expect(text.hasControls)
     }

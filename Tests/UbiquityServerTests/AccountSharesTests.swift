@@ -35,7 +35,7 @@ struct AccountSharesTests {
         #expect(own.isFull && all.bytes == 900)
     }
 
-    @Test func `what everybody has together has a bound`() throws {
+    @Test func `everybody's share together has a bound`() throws {
         let shares = AccountShares(of: ByteBudget(max: 100), placesMax: 9, bytesMin: 60)
         let first = try shares.take(rights("ada"))
         let second = try shares.take(rights("bob"))

@@ -25,7 +25,7 @@ struct AccountTests {
         }
     }
 
-    @Test func `a code is good once`() async throws {
+    @Test func `a code works once`() async throws {
         try await withServer { server in
             let code = try await server.invite("ada").code
             #expect(try await server.signIn(code: code).status == 200)
@@ -57,7 +57,7 @@ struct AccountTests {
         }
     }
 
-    @Test func `an account's name is given once, and a further code signs in a further device`()
+    @Test func `an account's name is given once, and another code signs in another device`()
         async throws
     {
         try await withServer { server in
@@ -91,7 +91,9 @@ struct AccountTests {
         }
     }
 
-    @Test func `the operator reaches no stores, and a device makes no accounts`() async throws {
+    @Test func `the operator cannot access stores, and a device cannot create accounts`()
+        async throws
+    {
         try await withServer { server in
             let device = try await server.newDevice()
             let stores = try await server.send(
@@ -104,7 +106,7 @@ struct AccountTests {
         }
     }
 
-    @Test func `a device reaches its own account only`() async throws {
+    @Test func `a device can access only its own account`() async throws {
         try await withServer { server in
             let ada = try await server.newDevice(account: "ada")
             let eve = try await server.newDevice(account: "eve")

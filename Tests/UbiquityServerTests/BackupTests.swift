@@ -25,7 +25,7 @@ import UbiquityWire
         return Dictionary(uniqueKeysWithValues: records.map { ($0.key, $0.value.string) })
     }
 
-    @Test func `a backup is its owner's alone, and whole`() async throws {
+    @Test func `a backup is complete, and only its owner can access it`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             try await device.set("a", "1")
@@ -88,7 +88,8 @@ import UbiquityWire
         }
     }
 
-    @Test func `a backup in a storm of pushes has all of each or nothing`() async throws {
+    @Test func `a backup amid many pushes has each of them completely or not at all`() async throws
+    {
         let folder = try TemporaryFolder()
         var copies: [String] = []
         try await withServer(in: folder) { server in

@@ -28,7 +28,7 @@ struct CommitQueueTests {
         Sample.push(Sample.record(key, .integer(1), at: 500))
     }
 
-    @Test func `a commit that fails is told to all, and later ones succeed`() async throws {
+    @Test func `a commit that fails is reported to all, and later ones succeed`() async throws {
         let queue = queue()
         storage.failure.withLock { $0 = .full }
         await withTaskGroup(of: Void.self) { group in
@@ -47,7 +47,7 @@ struct CommitQueueTests {
         writer.close()
     }
 
-    @Test func `what does not fit the queue is asked to come again`() async throws {
+    @Test func `a push that does not fit into the queue is asked to come again`() async throws {
         let queue = queue {
             $0.waitingPushesMax = 2
             $0.waitingPushBytesMax = 10
@@ -66,7 +66,8 @@ struct CommitQueueTests {
 
     @Test func `what waits of one account delays another's push by a group at most`() async throws {
         let other = Account(
-            id: AccountID("00000000000000bb"), name: try #require(AccountName("bob")), created: 1)
+            id: AccountID("00000000000000bb"), name: try #require(AccountName("bob")),
+            createdMilliseconds: 1)
         try storage.createAccount(other, accountsMax: 9, by: .operatorLocally)
         let queue = queue()
         let gate = DispatchSemaphore(value: 0)
@@ -89,7 +90,7 @@ struct CommitQueueTests {
         writer.close()
     }
 
-    @Test func `a group has so many pushes of an account`() async throws {
+    @Test func `a group has a limited number of pushes of one account`() async throws {
         let queue = queue()
         let gate = DispatchSemaphore(value: 0)
         #expect(writer.submit { gate.wait() })

@@ -46,7 +46,7 @@ struct DeepValueTests {
     }
 
     @Test(arguments: [UInt8(ascii: "["), UInt8(ascii: "{"), 0x0A])
-    func `a body of brackets alone harms nobody`(byte: UInt8) async throws {
+    func `a body that consists of brackets does no harm`(byte: UInt8) async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             for format in WireFormat.allCases {

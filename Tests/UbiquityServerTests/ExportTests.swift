@@ -106,7 +106,9 @@ import UbiquityWire
     @Test(arguments: [
         ("application/x-tar", 200), ("application/*", 200), ("*/*", 200), ("application/json", 406),
     ])
-    func `an archive is given to who accepts one`(_ accept: String, _ status: Int) async throws {
+    func `an archive is sent to clients that accept one`(_ accept: String, _ status: Int)
+        async throws
+    {
         try await withServer { server in
             let device = try await server.newDevice()
             let answer = try await server.send(
@@ -128,7 +130,7 @@ import UbiquityWire
         #expect(held.count == 4)
     }
 
-    @Test func `who reads the data folder exports beside the server`() async throws {
+    @Test func `a reader of the data folder can export beside the server`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             try await device.set("a", "1")

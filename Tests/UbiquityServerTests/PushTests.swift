@@ -58,7 +58,7 @@ struct PushTests {
         }
     }
 
-    @Test func `an earlier write loses and is told the winner`() async throws {
+    @Test func `an earlier write loses and gets the winner`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             let early = WireRecord.write("a", "early")
@@ -148,7 +148,7 @@ struct PushTests {
         }
     }
 
-    @Test func `reading makes no store`() async throws {
+    @Test func `reading does not create a store`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             let changes = try await device.pull().message(WireChanges.self)

@@ -13,7 +13,7 @@ struct RefusalTests {
     private static let path = "/v1/stores/notes/changes"
 
     @Test(arguments: WireFormat.allCases)
-    func `a body that is none is malformed`(format: WireFormat) async throws {
+    func `a body that cannot be parsed is malformed`(format: WireFormat) async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             let bodies: [[UInt8]] = [
@@ -52,23 +52,23 @@ struct RefusalTests {
     }
 
     @Test(arguments: [
-        ("{", "the body is no JSON."), ("[1]", "the body must be an object of JSON."),
+        ("{", "the body is not JSON."), ("[1]", "the body must be a JSON object."),
         (
             #"{"transactions": [{"writes": [{"key": "a", "milliseconds": "x"}]}]}"#,
-            #""transactions[0].writes[0].milliseconds" has a value that cannot stand there."#
+            #""transactions[0].writes[0].milliseconds" has a value that is not allowed there."#
         ),
         (
             #"{"transactions": [{}, {"writes": [{"key": "a"}, {"value": {"integer": 0.5}}]}]}"#,
-            #""transactions[1].writes[1].value.integer" has a value that cannot stand there."#
+            #""transactions[1].writes[1].value.integer" has a value that is not allowed there."#
         ),
-        (#"{"tellsHad": 1}"#, #""tellsHad" has a value that cannot stand there."#),
+        (#"{"tellsHad": 1}"#, #""tellsHad" has a value that is not allowed there."#),
         (
             #"{"transactions": [{"writes": [{"key": "a", "deleted": true}]}]}"#,
             #"transactions[0].writes[0]: "milliseconds" must be the time of the edit, since 1970."#
         ),
         (
             #"{"transactions": [{"writes": [{"key": "a", "milliseconds": 1}]}]}"#,
-            #"transactions[0].writes[0]: neither "value" nor "deleted": true is there."#
+            #"transactions[0].writes[0]: either "value" or "deleted": true is required."#
         ),
         (#"{"transactions": [{}]}"#, "transactions[0]: a transaction needs at least one write."),
     ])
@@ -85,7 +85,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `a device's name that shows nothing is no name`() async throws {
+    @Test func `a device's name without a visible character is refused`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             let operatorCredential = try server.operatorCredential
@@ -158,7 +158,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `an account has so many stores and no more`() async throws {
+    @Test func `an account cannot have more stores than allowed`() async throws {
         try await withServer({ $0.storesPerAccountMax = 1 }) { server in
             let device = try await server.newDevice()
             try await device.set("a", "1", store: "one")
@@ -169,7 +169,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `a problem says what the client is to do`() {
+    @Test func `a problem says what the client should do`() {
         let full = Problem(StorageError.full)
         #expect(full.status.code == 507 && full.code == .storageFull)
         let failed = Problem(StorageError.failed("secret"))

@@ -101,7 +101,7 @@ import UbiquityWire
     }
 
     @Test(arguments: ["empty", "text", "cut", "foreign", "spoilt", "missing"])
-    func `what is no sound backup is not restored, and nothing is changed`(
+    func `a damaged backup is not restored, and nothing is changed`(
         _ kind: String
     ) async throws {
         let copy = try await backUp { server in
@@ -229,7 +229,7 @@ import UbiquityWire
     }
 
     @Test(arguments: [true, false])
-    func `a device signed out after the backup is in again, unless all are signed out`(
+    func `a device signed out after the backup is signed in again, unless all are signed out`(
         _ signsOut: Bool
     ) async throws {
         var device: TestDevice?

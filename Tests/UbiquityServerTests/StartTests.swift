@@ -66,7 +66,7 @@ struct StartTests {
         #expect(try Data(contentsOf: url) == bytes)
     }
 
-    @Test func `a file that is no database is named`() async throws {
+    @Test func `a file that is not a database is named`() async throws {
         let folder = try TemporaryFolder()
         try await withServer(in: folder) { _ in }
         let url = URL(fileURLWithPath: folder.file("data/ubiquity.sqlite"))
@@ -95,7 +95,7 @@ struct StartTests {
         try await expectStart(in: folder, toThrow: { $0 == .databaseForeign(path: path) })
     }
 
-    @Test func `the data folder and its files are the owner's alone`() async throws {
+    @Test func `only the owner can access the data folder and its files`() async throws {
         try await withServer { server async throws in
             func mode(_ name: String) throws -> Int? {
                 let attributes = try FileManager.default.attributesOfItem(
@@ -126,7 +126,9 @@ struct StartTests {
         }
     }
 
-    @Test func `a code of the folder's command is good for as long as it says`() async throws {
+    @Test func `a code created in the data folder is valid for as long as the command says`()
+        async throws
+    {
         try await withServer { server in
             let data = server.folder.file("data")
             for seconds in [nil, 3_600] as [Int64?] {
@@ -135,7 +137,7 @@ struct StartTests {
                 let code = try administration.createAccount(name: "for \(seconds ?? 0)")
                 let after = Int64(Date().timeIntervalSince1970 * 1_000)
                 let end = (seconds ?? 600) * 1_000
-                #expect((before + end...after + end).contains(code.expires))
+                #expect((before + end...after + end).contains(code.expiresMilliseconds))
             }
         }
     }
@@ -148,7 +150,8 @@ struct StartTests {
     }
 
     /// Root may do anything, so that a process of its own becomes another user.
-    @Test func `another user's folder is permission denied, and not an empty one`() async throws {
+    @Test func `another user's folder is reported as permission denied, not as empty`() async throws
+    {
         let path = NSTemporaryDirectory() + "ubiquity-of-another-user"
         try? FileManager.default.removeItem(atPath: path)
         defer {
@@ -174,7 +177,7 @@ struct StartTests {
 
     /// Its owner could put another credential there, and links.
     @Test(.enabled(if: geteuid() == 0))
-    func `root takes no other user's folder for its own`() async throws {
+    func `root does not treat another user's folder as its own`() async throws {
         let folder = try TemporaryFolder()
         let (data, copy) = (folder.file("data"), folder.file("copy"))
         try await withServer(in: folder) { server in
@@ -220,7 +223,7 @@ struct StartTests {
         } throws: { isRefused($0) }
     }
 
-    @Test func `a link in the place of the lock leads nowhere`() async throws {
+    @Test func `a link in place of the lock leads nowhere`() async throws {
         let folder = try TemporaryFolder()
         try await withServer(in: folder) { _ in }
         let (lock, other) = (folder.file("data/lock"), folder.file("other"))

@@ -140,7 +140,7 @@ struct StoreAnswerTests {
         }
     }
 
-    @Test func `an account has a part of the places to wait`() async throws {
+    @Test func `an account has a share of the places to wait`() async throws {
         let gate = block()
         try await until("the thread") { threads.waitingCount == 0 }
         for _ in 0..<10 { #expect(threads.submit(for: Sample.account.id) {}) }

@@ -64,7 +64,7 @@ struct StreamTests {
         }
     }
 
-    @Test func `who pulls and who has a stream is told up to where tombstones are compacted`()
+    @Test func `pulls and streams both say up to where tombstones are compacted`()
         async throws
     {
         try await withServer({ $0.deletionsPerStoreMax = 1 }) { server in
@@ -177,7 +177,7 @@ struct StreamTests {
         }
     }
 
-    @Test func `an account has so many streams and no more`() async throws {
+    @Test func `an account cannot have more streams than allowed`() async throws {
         try await withServer({ $0.listenersPerAccountMax = 1 }) { server in
             let device = try await server.newDevice()
             let first = try await server.listen(device)
@@ -188,7 +188,7 @@ struct StreamTests {
         }
     }
 
-    @Test func `a stream whose client went makes room for another`() async throws {
+    @Test func `a stream whose client is gone makes room for another`() async throws {
         try await withServer({ $0.listenersPerAccountMax = 1 }) { server in
             let device = try await server.newDevice()
             do {

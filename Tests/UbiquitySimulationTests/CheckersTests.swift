@@ -138,7 +138,7 @@ struct CheckersTests {
         #expect(complaint(CommitChecker(), [try commit([later], [greater])]) == nil)
     }
 
-    @Test func `a counter has only so many parts, and its fold`() throws {
+    @Test func `a counter has a limited number of parts, and its fold`() throws {
         func counts(_ runs: Int) throws -> [Record] {
             let names = (0..<runs).map { "c\($0)" } + ["c+", "c-+"]
             return try names.map { name in
@@ -180,7 +180,7 @@ struct CheckersTests {
         #expect(complaint(CursorChecker(), [first, restored, anew]) == nil)
     }
 
-    @Test func `a cursor that was reached without what lies before it`() throws {
+    @Test func `a cursor that was reached without what comes before it`() throws {
         let first = try commit([], [record(1, at: 1)])
         func received(_ values: [Key: PropertyListValue], own: Set<Key> = []) -> Observation {
             .received(
@@ -202,7 +202,7 @@ struct CheckersTests {
 
     // MARK: - Frequency
 
-    @Test func `more pushes than the allowance, and a storm of streams`() throws {
+    @Test func `more pushes than allowed, and a storm of streams`() throws {
         let push = Observation.pushes(process: 1, Push([]))
         let allowance = Allowance(burst: 2, perSecond: 1)
         #expect(

@@ -73,7 +73,8 @@ struct CheckersThatMutationsAskedForTests {
         #expect(complaint(SavedFirstChecker(), [opened, unsaved]) != nil)
     }
 
-    @Test func `a part of a transaction without the key that was written again since`() throws {
+    @Test func `a part of a transaction without the key that has been written again since`() throws
+    {
         let first = write(1, of: key, batch: 1)
         let both = [write(2, of: key, batch: 2, over: 1), write(3, of: other, batch: 2)]
         let last = write(4, of: key, batch: 3, over: 2)

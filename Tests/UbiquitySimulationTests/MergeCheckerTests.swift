@@ -211,14 +211,14 @@ struct MergeCheckerTests {
         #expect(try complaint(.register, after, parts: ["r2": value(2)], shown: value(2)) == nil)
     }
 
-    @Test func `what was on a disk that was lost before it was sent is let go`() throws {
+    @Test func `what was on a disk that was lost before it was sent is given up`() throws {
         let empty = PropertyListValue.array([])
         #expect(
             try complaint(
                 .array, [(1, .add)], parts: [:], shown: empty, besides: [.lost(disk)]) == nil)
     }
 
-    @Test func `what the copy has that takes the place of a disk is not let go`() throws {
+    @Test func `what a disk's replacement copy has is not given up`() throws {
         let restored: [Observation] = [
             .synchronized(process: 1), .copied(device: 1), .lost(disk),
         ]
@@ -244,7 +244,7 @@ struct MergeCheckerTests {
         #expect(try clone(of: 2) != nil)
     }
 
-    @Test func `a fold that somebody saw has what was folded up to its mark`() throws {
+    @Test func `a fold that somebody saw contains what was folded up to its mark`() throws {
         let run = try #require(PartID("c1"))
         let fold = key.part(try #require(PartID("c+")))
         let acts: [(Int, AppOperation.Act)] = [

@@ -89,7 +89,7 @@ struct VirtualPartsTests {
         }
     }
 
-    @Test func `a compacted tombstone is gone, and who came before it is told`() throws {
+    @Test func `a compacted tombstone is gone, and devices from before it are told`() throws {
         var store = VirtualStore()
         let admission = PushAdmission(limits: StoreLimits(), now: 1_000)
         let first = try store.admit(

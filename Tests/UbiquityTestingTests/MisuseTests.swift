@@ -33,7 +33,7 @@ struct MisuseTests {
         #expect(sentence(result).contains("\"other\" is an account of another cloud"))
     }
 
-    @Test func `a name that names no store`() async {
+    @Test func `a name that is not a store's`() async {
         let result = await #expect(
             processExitsWith: .failure, observing: [\.standardErrorContent]
         ) {

@@ -13,10 +13,10 @@ struct Worker: AsyncParsableCommand {
 
     @Option var home: String
     @Option var store: String
-    @Flag(help: "Print no changes that come from outside.") var quiet = false
-    @Flag(help: "Mirror a counter of the preferences, and count for as long as it lives.")
+    @Flag(help: "Do not print changes from outside.") var quiet = false
+    @Flag(help: "Mirror a counter of the preferences, and count until the end.")
     var count = false
-    @Flag(help: "Take a torture's commands, and print its messages.") var torture = false
+    @Flag(help: "Accept the torture's commands, and print messages.") var torture = false
 
     /// Ends with its input, and so with whoever started it.
     func run() async throws {

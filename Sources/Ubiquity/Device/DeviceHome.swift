@@ -57,7 +57,7 @@ package struct DeviceHome: Hashable, Sendable {
         do { state = try DeviceState(fields: JSONText.value(of: bytes)) } catch {
             throw .damaged(file, cause: "\(error)")
         }
-        guard state.hasFolders else { throw .damaged(file, cause: "a folder has no folder's name") }
+        guard state.hasFolders else { throw .damaged(file, cause: "a folder has an invalid name") }
         return state
     }
 
@@ -163,17 +163,17 @@ extension HomeError: CustomStringConvertible {
         case .noPlace:
             "There is no folder for the data of this device: neither UBIQUITY_HOME nor HOME is set."
         case .credentialReadableByOthers(let path):
-            "The file \(path) has this device's credential and can be read by other users. Make "
-                + "it readable for you alone (chmod 600), and sign in again if others may have "
-                + "read it."
+            "Other users can read the file \(path), which contains this device's credential. Make "
+                + "it readable only by you (chmod 600), and sign in again if others may have read "
+                + "it."
         case .writableByOthers(let path):
-            "The folder \(path) has this device's credential, and other users can put files into it. "
-                + "Make it writable for you alone (chmod go-w)."
+            "Other users can put files into the folder \(path), which contains this device's "
+                + "credential. Make it writable only by you (chmod go-w)."
         case .ofAnotherUser(let path):
-            "\(path) belongs to another user. Run the program as that user, or name another folder "
-                + "with UBIQUITY_HOME."
+            "\(path) belongs to another user. Run the program as that user, or choose another "
+                + "folder with UBIQUITY_HOME."
         case .damaged(let path, let cause):
-            "The file \(path) is damaged (\(cause)). Nothing was changed; move it elsewhere and "
+            "The file \(path) is damaged (\(cause)). Nothing was changed. Move it elsewhere and "
                 + "sign in again."
         case .unreadable(let path, let cause): "The file \(path) cannot be read (\(cause))."
         case .unwritable(let path, let cause): "\(path) cannot be written (\(cause))."

@@ -140,7 +140,7 @@ final class StoreDriver: @unchecked Sendable {
         }
         guard let leftOut else { return }
         let rest =
-            leftOut == 0 ? "" : " (\(leftOut) more such errors were left out before this one)"
+            leftOut == 0 ? "" : " (\(leftOut) similar errors before this one were not reported)"
         logger.error("\(error)\(rest)")
         poster.post(error)
     }

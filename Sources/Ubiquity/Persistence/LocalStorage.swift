@@ -71,24 +71,24 @@ extension LocalStorageError: CustomStringConvertible {
     package var description: String {
         switch reason {
         case .damaged:
-            "The file \(path) is damaged (\(cause)). Nothing was moved or changed; move the file "
-                + "and those whose names begin with its name elsewhere, and the store begins "
-                + "again with what the server has."
+            "The file \(path) is damaged (\(cause)). Nothing was moved or changed. Move the file, "
+                + "and all files whose names begin with its name, elsewhere; the store then starts "
+                + "over with the server's data."
         case .foreign:
             "The file \(path) is not a store of this library (\(cause)). Nothing was moved or "
-                + "changed; move it elsewhere or choose another folder."
+                + "changed. Move it elsewhere, or choose another folder."
         case .newer:
             "The file \(path) was written by a newer version of this library (\(cause)). Nothing "
-                + "was moved or changed; update the program."
+                + "was moved or changed. Update the program."
         case .notWritable:
             "The file \(path) cannot be opened for reading and writing (\(cause)). Make the file "
-                + "and its folder readable and writable for the user who runs the program."
+                + "and its folder readable and writable for the user that runs the program."
         case .diskFull:
-            "There is no room on the disk for the file \(path) (\(cause)). The store goes on in "
+            "There is no room on the disk for the file \(path) (\(cause)). The store continues in "
                 + "memory; free some space."
         case .busy:
-            "Another process has held the file \(path) locked for ten seconds (\(cause)). End the "
-                + "process that does, or try again."
+            "Another process has locked the file \(path) for ten seconds (\(cause)). End that "
+                + "process, or try again."
         case .failed:
             "The file \(path) could not be read or written (\(cause))."
         }

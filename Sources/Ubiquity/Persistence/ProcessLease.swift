@@ -59,7 +59,7 @@ package final class ProcessLease: Sendable {
     /// That thread blocks in the kernel until then, at no other cost. Call this once.
     package func whenAcquired(_ body: @escaping @Sendable () -> Void) {
         phase.withLock { phase in
-            precondition(phase != .waiting, "The lease is being waited for already.")
+            precondition(phase != .waiting, "Somebody is already waiting for the lease.")
             if phase == .idle { phase = .waiting }
         }
         let thread = Thread { [self] in

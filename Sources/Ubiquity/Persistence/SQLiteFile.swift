@@ -78,11 +78,13 @@ enum SQLiteFile {
             guard version <= formatVersion else {
                 throw LocalStorageError(
                     .newer, path: path,
-                    cause: "its format is \(version), known is \(formatVersion)")
+                    cause: "its format is \(version), but this program knows format "
+                        + "\(formatVersion)")
             }
             // No release wrote format 1.
             guard version == 0 || version >= 2 else {
-                throw StoredValue.damage("its format is \(version), known is \(formatVersion)")
+                throw StoredValue.damage(
+                    "its format is \(version), but this program knows format \(formatVersion)")
             }
             return version
         }
@@ -102,7 +104,8 @@ enum SQLiteFile {
             do {
                 let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
                 guard mode != "wal" else { return }
-                throw DatabaseError(message: "the file system has no shared memory for the log")
+                throw DatabaseError(
+                    message: "the file system does not support shared memory for the log")
             } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
                 guard Date() < deadline else { throw error }
                 Thread.sleep(forTimeInterval: 0.005)

@@ -81,7 +81,7 @@ final class DefaultStore: Sendable {
     private static func backing(_ configuration: UbiquityConfiguration) -> StoreBacking {
         do { return try StoreBacking.open(configuration) } catch {
             configuration.logger.critical(
-                "The store cannot be opened, and its values are kept in memory only: \(error)")
+                "The store cannot be opened. Its values are kept in memory only: \(error)")
             return StoreBacking.inMemory(configuration)
         }
     }

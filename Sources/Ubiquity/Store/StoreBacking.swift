@@ -84,7 +84,7 @@ final class StoreBacking: Sendable {
             return try StoreBacking(
                 StoreIdentity(fileName: ""), on: nil,
                 .system(notices: configuration.notificationQueue), configuration)
-        } catch { preconditionFailure("A store in memory opens nothing: \(error)") }
+        } catch { preconditionFailure("A store in memory has no file to open: \(error)") }
     }
 
     // MARK: - For the stores
@@ -106,8 +106,8 @@ final class StoreBacking: Sendable {
             report(
                 UbiquityError(
                     .invalid,
-                    "the conflict policy of the key \"\(key)\" cannot merge the value that was "
-                        + "written: the later write wins"))
+                    "the conflict policy of the key \"\(key)\" cannot merge the written value: the "
+                        + "later write wins"))
         }
     }
 

@@ -93,6 +93,6 @@ private let reportedKeysMax = 1_024
 extension UbiquityError {
     /// The value stored under a key cannot be read as the requested type.
     init(unreadable key: String, _ error: UnreadableValue) {
-        self.init(.invalid, "what is stored under the key \"\(key)\" cannot be read: \(error)")
+        self.init(.invalid, "the value of the key \"\(key)\" cannot be read: \(error)")
     }
 }

@@ -51,7 +51,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
             guard error.code == .unreachable, let holder = status.heldUpBy else { throw error }
             throw UbiquityError(
                 .heldUp,
-                "\(holder) holds this device's connection and does not answer; let it go on, or end it"
+                "\(holder) holds this device's connection and does not respond; let it continue, "
+                    + "or end it"
             )
         }
     }

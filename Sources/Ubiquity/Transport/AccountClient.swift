@@ -115,32 +115,35 @@ package struct ServerDevice: Hashable, Sendable {
     /// 16 hexadecimal digits.
     package var id: String
     package var name: String
-    package var created: Int64
-    package var seen: Int64
+    package var createdMilliseconds: Int64
+    package var seenMilliseconds: Int64
     /// Nil if its credential is valid until it is revoked.
-    package var expires: Int64?
+    package var expiresMilliseconds: Int64?
     /// The stores to which it is confined, sorted; empty if it is not.
     package var stores: [String]
 
     package init(
-        id: String, name: String, created: Int64, seen: Int64, expires: Int64? = nil,
+        id: String, name: String, createdMilliseconds: Int64, seenMilliseconds: Int64,
+        expiresMilliseconds: Int64? = nil,
         stores: [String] = []
     ) {
         self.id = id
         self.name = name
-        self.created = created
-        self.seen = seen
-        self.expires = expires
+        self.createdMilliseconds = createdMilliseconds
+        self.seenMilliseconds = seenMilliseconds
+        self.expiresMilliseconds = expiresMilliseconds
         self.stores = stores
     }
 }
 
 extension ServerDevice {
     package init(_ wire: WireDevice) {
-        let expires = Int64(clamping: wire.expiresMilliseconds)
+        let expiresMilliseconds = Int64(clamping: wire.expiresMilliseconds)
         self.init(
-            id: wire.id, name: wire.name, created: Int64(clamping: wire.createdMilliseconds),
-            seen: Int64(clamping: wire.seenMilliseconds), expires: expires == 0 ? nil : expires,
+            id: wire.id, name: wire.name,
+            createdMilliseconds: Int64(clamping: wire.createdMilliseconds),
+            seenMilliseconds: Int64(clamping: wire.seenMilliseconds),
+            expiresMilliseconds: expiresMilliseconds == 0 ? nil : expiresMilliseconds,
             stores: wire.stores)
     }
 }

@@ -120,7 +120,7 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
                 task.fail(
                     reason: LinkFailure(
                         .timedOut,
-                        "nothing was heard of the server at \(address) for \(seconds) seconds"))
+                        "the server at \(address) sent nothing for \(seconds) seconds"))
             }
         }
         task.futureResult.whenComplete { [self] _ in

@@ -31,23 +31,25 @@ enum CertificateDiagnosis {
     static func sentence(of error: any Error, _ address: ServerAddress) async -> String {
         if error as? NIOSSLExtraError == .failedToValidateHostname {
             return "the certificate of the server at \(address) is for another name; use the name "
-                + "that it was made for, or have its operator get one for this"
+                + "that it was issued for, or ask the server operator for a certificate with this "
+                + "name"
         }
         let leaf = await leaf(of: address)
         if let leaf, leaf.notValidAfter < now {
             return "the certificate of the server at \(address) expired on "
-                + "\(day(leaf.notValidAfter)); its operator must renew it"
+                + "\(day(leaf.notValidAfter)); the server operator must renew it"
         }
         if let leaf, leaf.notValidBefore > now {
-            return "the certificate of the server at \(address) is valid from "
-                + "\(day(leaf.notValidBefore)) only; see whether this device's clock is right"
+            return "the certificate of the server at \(address) is not valid before "
+                + "\(day(leaf.notValidBefore)); check this device's clock"
         }
         return address.certificates == nil
-            ? "the certificate of the server at \(address) was signed by nobody whom this system "
-                + "trusts; if it is the operator's own, get it from them and sign in with it "
-                + "(--certificate FILE)"
+            ? "the certificate of the server at \(address) is not trusted by this system; if it is "
+                + "the server operator's own, get it from them and sign in with it (--certificate "
+                + "FILE)"
             : "the certificate of the server at \(address) is not the one that this device was "
-                + "told to trust; if the operator changed it, sign in again with the new one"
+                + "told to trust; if the server operator has changed it, sign in again with the "
+                + "new one"
     }
 
     private static var now: Int64 { Int64(Date().timeIntervalSince1970) }

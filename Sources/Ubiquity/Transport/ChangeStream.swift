@@ -54,7 +54,7 @@ extension StreamMessage {
             self = .changes(try ChangeSet(changes))
         case "binary":
             guard let bytes = Data(base64Encoded: Data(event.data)) else {
-                throw WireError("an event is no base64")
+                throw WireError("an event is not base64")
             }
             let changes = try WireFormat.protobuf.decode(
                 WireChanges.self, .changes, from: bytes, within: bounds)

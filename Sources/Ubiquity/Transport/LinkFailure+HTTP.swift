@@ -80,7 +80,7 @@ extension LinkFailure {
 extension LinkFailure {
     /// An answer that only another program gives.
     static func noUbiquityServer(_ address: ServerAddress) -> LinkFailure {
-        LinkFailure(.unreachable, "what answers at \(address) is no Ubiquity server")
+        LinkFailure(.unreachable, "the server at \(address) is not a Ubiquity server")
     }
 
     /// The reason a request got no answer, or an unintelligible one.
@@ -88,21 +88,22 @@ extension LinkFailure {
         switch error {
         case let failure as LinkFailure: self = failure
         case is WireError, is EventStreamParser.EventTooLarge:
-            self.init(.unreachable, "the answer of \(address) cannot be understood: \(error)")
+            self.init(.unreachable, "the answer from \(address) cannot be read: \(error)")
         case let error as HTTPClientError:
             self.init(
                 error == .deadlineExceeded ? .timedOut : .unreachable, Self.detail(error, address))
         case is HTTPParserError:
             self.init(
-                .unreachable, "the server at \(address) closed the connection within an answer")
+                .unreachable,
+                "the server at \(address) closed the connection in the middle of an answer")
         case let error as IOError where [ECONNRESET, ECONNABORTED, EPIPE].contains(error.errnoCode):
             self.init(
                 .unreachable, "the connection to \(address) broke (\(Self.words(for: error)))")
         case let error where CertificateDiagnosis.isNoTLS(error):
             self.init(
                 .unreachable,
-                "what answers at \(address) speaks no TLS; see whether the address is right, and "
-                    + "is to begin with https")
+                "the server at \(address) does not use TLS; check the address, and whether it "
+                    + "should begin with https")
         default: self.init(.unreachable, Self.detail(error, address))
         }
     }
@@ -110,7 +111,7 @@ extension LinkFailure {
     private static func detail(_ error: HTTPClientError, _ address: ServerAddress) -> String {
         switch error {
         case .connectTimeout:
-            "no server answers at \(address) (nothing within "
+            "no server answers at \(address) (no response within "
                 + "\(SharedHTTPClient.connectSecondsMax) seconds)"
         case .remoteConnectionClosed: "the server at \(address) closed the connection"
         case .cancelled: "the request to \(address) was cancelled"

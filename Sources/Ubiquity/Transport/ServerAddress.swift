@@ -24,8 +24,8 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         else {
             throw LinkFailure(
                 .refused,
-                "\"\(text)\" is no server's address; one begins with http:// or https:// and has "
-                    + "a host, such as http://127.0.0.1:7717")
+                "\"\(text)\" is not a server address; an address begins with http:// or https:// "
+                    + "and has a host, such as http://127.0.0.1:7717")
         }
         var text = text
         while text.hasSuffix("/") { text.removeLast() }
@@ -41,8 +41,9 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         guard isPrivate || security.allowsPlainHTTP else {
             throw LinkFailure(
                 .refused,
-                "\(self) is plain HTTP: anybody on the way could read the credential; use https, "
-                    + "or allow it (--allow-plain-http) where nobody else is on the way")
+                "\(self) is plain HTTP: anybody on the network could read the credential; use "
+                    + "https, or allow plain HTTP (--allow-plain-http) on a network that nobody "
+                    + "else can read")
         }
         if let certificates { _ = try TrustedCertificates.configuration(pem: certificates) }
     }

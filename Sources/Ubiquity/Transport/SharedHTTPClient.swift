@@ -53,8 +53,8 @@ enum TrustedCertificates {
         guard let certificates, !certificates.isEmpty else {
             throw LinkFailure(
                 .refused,
-                "the certificate to trust is none: a file in PEM begins with "
-                    + "-----BEGIN CERTIFICATE-----")
+                "the file to trust is not a certificate: a PEM file begins with -----BEGIN "
+                    + "CERTIFICATE-----")
         }
         var configuration = system
         configuration.trustRoots = .certificates(certificates)

@@ -33,12 +33,12 @@ struct PropertyListValueDecoder: Decoder {
     private func mismatch(_ type: Any.Type, _ name: String) -> DecodingError {
         guard let value else {
             let context = DecodingError.Context(
-                codingPath: codingPath, debugDescription: "there is nothing where \(name) should be"
+                codingPath: codingPath, debugDescription: "expected \(name), found nothing"
             )
             return .valueNotFound(type, context)
         }
         let context = DecodingError.Context(
-            codingPath: codingPath, debugDescription: "\(value.kind) is no \(name)")
+            codingPath: codingPath, debugDescription: "expected \(name), found \(value.kind)")
         return .typeMismatch(type, context)
     }
 }

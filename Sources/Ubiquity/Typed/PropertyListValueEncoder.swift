@@ -104,7 +104,7 @@ final class PropertyListValueEncoder: Encoder {
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
     private static let twoShapes =
-        "A type's encode(to:) asked for containers of two kinds in one place."
+        "A type's encode(to:) requested two kinds of containers in one place."
 
     // MARK: - For the containers
 

@@ -30,7 +30,7 @@ package enum TypedValue {
     ) throws(UnreadableValue) -> Value {
         if let scalar = Value.self as? any ScalarValue.Type {
             if let value = scalar.coerce(stored) as? Value { return value }
-            throw UnreadableValue("\(stored.kind) is no \(Value.self)")
+            throw UnreadableValue("expected \(Value.self), found \(stored.kind)")
         }
         if let optional = Value.self as? any OptionalValue.Type {
             if let value = try optional.decodeWrapped(stored) as? Value { return value }

@@ -136,7 +136,7 @@ extension PropertyListFileError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .unreadable(let name, let cause): "\(name) cannot be read: \(cause)"
-        case .noPropertyList(let name, let cause): "\(name) is no property list: \(cause)"
+        case .noPropertyList(let name, let cause): "\(name) is not a property list: \(cause)"
         case .rootIsNoDictionary(let name, let root):
             "\(name) is a property list whose root is \(root); it must be a dictionary"
         }

@@ -6,12 +6,12 @@ import ProcessHarness
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "See two devices and a server work, on this machine.",
+        abstract: "Watch two devices and a server at work on this machine.",
         discussion: """
-            Starts a server, signs in two devices, imports an app's preferences on one and shows them \
-            on the other; then changes, a killed server, writes without it, and a conflict. Everything \
-            happens in a temporary folder, is checked, and is gone at the end. Status 1: something \
-            that is shown did not happen.
+            Starts a server, signs in two devices, imports an app's preferences on one and shows \
+            them on the other; then come changes, a killed server, writes without it, and a \
+            conflict. Everything happens in a temporary folder, is checked, and is removed at the \
+            end. Status 1: something that should be shown did not happen.
             """)
 
     @Option(

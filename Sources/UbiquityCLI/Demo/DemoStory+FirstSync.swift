@@ -6,7 +6,7 @@ import Ubiquity
 extension DemoStory {
     /// The same level game on new devices, with what they wrote before they first met the account.
     func welcome(_ a: DemoDevice, _ game: LevelGame) async throws {
-        DemoScreen.chapter("A fresh install overwrites nothing, unless its app asks for it")
+        DemoScreen.chapter("A fresh install overwrites nothing, unless its app asks for that")
         let c = try await newcomer("C", .serverWins)
         defer { c.close() }
         try await keep(a, c, game)
@@ -25,7 +25,7 @@ extension DemoStory {
                 name, home: stage.path(name.lowercased()), firstSync: firstSync)
             device.store.set(Int64(1), forKey: LevelGame.key)
             guard device.store.synchronize() else {
-                throw Failure(.no, "\(name) has not kept it")
+                throw Failure(.no, "\(name) did not save it")
             }
             return device
         }
@@ -33,7 +33,7 @@ extension DemoStory {
 
     private func keep(_ a: DemoDevice, _ c: DemoDevice, _ game: LevelGame) async throws {
         let seen = game.seen
-        try await step("C signs in: the account's 13 stands, and C has it") {
+        try await step("C signs in: the account's 13 stays, and C gets it") {
             try await server.signIn("device C", home: c.home)
             try await c.store.initialSync()
             try await c.store.synchronizeNow()
@@ -46,14 +46,14 @@ extension DemoStory {
 
     private func overwrite(_ a: DemoDevice, _ d: DemoDevice, _ game: LevelGame) async throws {
         let told = game.seen.count
-        try await step("D signs in: its 1 was written later and wins; A is told") {
+        try await step("D signs in: its 1 was written later and wins; A is notified") {
             try await server.signIn("device D", home: d.home)
-            try await until("that A is told of level 1") {
+            try await until("A's notification of level 1") {
                 game.seen.dropFirst(told).contains(1)
             }
         }
         try await step("A's app compares and writes 13 again: both are at 13") {
-            try await until("that both are at level 13") {
+            try await until("level 13 on both") {
                 [a, d].allSatisfy { $0.store.longLong(forKey: LevelGame.key) == 13 }
                     && a.pendingKeys + d.pendingKeys == 0
             }

@@ -17,13 +17,13 @@ extension DemoStory {
             game.reach(13)
             try await until("its arrival at the server") { a.pendingKeys == 0 }
         }
-        try await step("The server goes down, in good order (SIGTERM)") { try await server.stop() }
+        try await step("The server shuts down properly (SIGTERM)") { try await server.stop() }
         try b.reopen()
         let offline = b
-        try await step("B's app opens offline; there, later, a new player is at level 1") {
+        try await step("B's app opens offline; later, a new player there is at level 1") {
             offline.store.set(Int64(1), forKey: LevelGame.key)
             guard offline.store.synchronize(), offline.pendingKeys == 1 else {
-                throw Failure(.no, "B has not kept it")
+                throw Failure(.no, "B did not save it")
             }
         }
         try await step("The server is back") { try await server.start() }
@@ -32,11 +32,11 @@ extension DemoStory {
     }
 
     private func agree(_ a: DemoDevice, _ b: DemoDevice, _ game: LevelGame) async throws {
-        try await step("B's 1 is the later write and wins; A is told") {
-            try await until("that A is told of level 1") { game.seen.contains(1) }
+        try await step("B's 1 is the later write and wins; A is notified") {
+            try await until("A's notification of level 1") { game.seen.contains(1) }
         }
         try await step("A's app compares with its own record, writes 13: both are at 13") {
-            try await until("that both are at level 13") {
+            try await until("level 13 on both") {
                 [a, b].allSatisfy { $0.store.longLong(forKey: LevelGame.key) == 13 }
                     && a.pendingKeys + b.pendingKeys == 0
             }

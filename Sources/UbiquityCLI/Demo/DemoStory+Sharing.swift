@@ -11,7 +11,7 @@ extension DemoStory {
         DemoScreen.chapter("An app's preferences follow the person")
         let values = preferences.values
         let keys = Phrase.keys(values.count)
-        try await step("A imports \(preferences.name), \(keys); B has the same values") {
+        try await step("A imports \(preferences.name), \(keys); B gets the same values") {
             try a.store.write(values.mapValues(Content.value))
             try await until("their arrival on B") { b.store.values == values }
         }
@@ -63,7 +63,7 @@ extension DemoStory {
 
     /// A change is on the other device almost at once.
     func change(_ a: DemoDevice, _ b: DemoDevice) async throws {
-        DemoScreen.chapter("A change is elsewhere in no time, both ways")
+        DemoScreen.chapter("Changes arrive quickly, in both directions")
         try await change("EditorFontSize", to: 15, on: a, seenBy: b)
         try await change("EditorFontSize", to: 16.5, on: b, seenBy: a)
     }
@@ -71,7 +71,7 @@ extension DemoStory {
     private func change(
         _ key: String, to size: Double, on author: DemoDevice, seenBy other: DemoDevice
     ) async throws {
-        try await step("\(author.name) sets \(key) to \(size); \(other.name) has it") {
+        try await step("\(author.name) sets \(key) to \(size); \(other.name) gets it") {
             author.store.set(size, forKey: key)
             try await until("its arrival") { other.store.double(forKey: key) == size }
         }
@@ -79,20 +79,20 @@ extension DemoStory {
 
     /// Both write while there is no server, and nothing is lost.
     func goOffline(_ a: DemoDevice, _ b: DemoDevice) async throws {
-        DemoScreen.chapter("Without a server, the devices go on")
+        DemoScreen.chapter("Without a server, the devices continue")
         // An answer may still be on its way to a device whose change the other already has.
         try await until("the last answer") { a.pendingKeys + b.pendingKeys == 0 }
         let before = a.store.values
         try await step("The server's process is killed (kill -9)") { try await server.kill() }
-        try await step("A and B both write; their disks have it when synchronize() returns") {
+        try await step("A and B both write; it is on their disks when synchronize() returns") {
             try write(["ThemeName": "Night", "NoteA": "written on A, offline"], on: a)
             try write(["ExportFormat": "html", "NoteB": "written on B, offline"], on: b)
         }
         let all = before.merging(Self.offline) { $1 }
-        try await step("The server is started again, at the same address") {
+        try await step("The server starts again at the same address") {
             try await server.start()
         }
-        try await step("A and B have each other's changes; nothing is lost, nothing waits") {
+        try await step("A and B have each other's changes; nothing is lost or waiting") {
             try await until("their agreement") {
                 a.store.values == all && b.store.values == all
                     && a.pendingKeys + b.pendingKeys == 0
@@ -114,7 +114,7 @@ extension DemoStory {
     private func write(_ values: [String: String], on device: DemoDevice) throws {
         for (key, text) in values { device.store.set(text, forKey: key) }
         guard device.store.synchronize() else {
-            throw Failure(.no, "the disk of \(device.name) refused")
+            throw Failure(.no, "the disk of \(device.name) failed")
         }
         guard device.pendingKeys == values.count else {
             throw Failure(.no, "\(device.pendingKeys) keys wait on \(device.name)")

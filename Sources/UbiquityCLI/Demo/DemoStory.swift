@@ -30,7 +30,7 @@ struct DemoStory {
         try await goOffline(a, b)
         try await playLevels(a, &b)
         let time = Phrase.duration(begin.duration(to: .now))
-        DemoScreen.chapter("All of this was checked while it happened, in \(time).")
+        DemoScreen.chapter("All of this was checked as it happened, in \(time).")
     }
 
     // MARK: - Steps
@@ -71,7 +71,7 @@ struct DemoStory {
 
     private func openServer() async throws {
         DemoScreen.chapter("A server, and a person's two devices")
-        try await step("A server runs, a process of its own") { try await server.start() }
+        try await step("A server starts, in its own process") { try await server.start() }
     }
 
     private func signIn() async throws -> (DemoDevice, DemoDevice) {

@@ -13,18 +13,22 @@ extension DeviceFacts {
         switch home {
         case .none(let reason): .problem("home", reason)
         case .missing(let path):
-            .note("home", "There is no folder \(path) yet; the first program that stores makes it.")
+            .note(
+                "home",
+                "There is no folder \(path) yet; the first program that stores a value creates it.")
         case .folder(let path, _, isOwn: false):
             .problem(
                 "home",
                 "The folder \(path) belongs to another user, or cannot be written; give it to the "
-                    + "user who runs the programs (chown), or name another with UBIQUITY_HOME.")
+                    + "user that runs the programs (chown), or choose another with UBIQUITY_HOME.")
         case .folder(let path, let mode, _) where mode & 0o077 != 0:
             .problem(
                 "home",
-                "Other users can look into the folder \(path); make it yours alone: chmod 700 "
-                    + "\(path)")
-        case .folder(let path, _, _): .ok("home", "The folder is \(path), and yours alone.")
+                "Other users can read the folder \(path); make it private: chmod 700 \(path)")
+        case .folder(let path, _, _):
+            .ok(
+                "home",
+                "The folder is \(path), and only you can access it.")
         }
     }
 
@@ -34,8 +38,8 @@ extension DeviceFacts {
         case .none:
             .note(
                 "sign-in",
-                "This device is not signed in, so values stay on it; `ubiquity sign-in` with a "
-                    + "code of who runs the server.")
+                "This device is not signed in, so values stay on it; run `ubiquity sign-in` with a "
+                    + "code from the server operator.")
         case .account(let name, let server, let device):
             .ok("sign-in", "Signed in to \(name) at \(server) as \(device).")
         }
@@ -54,24 +58,27 @@ extension DeviceFacts {
     private func nameFinding(_ contact: Contact) -> Finding? {
         switch contact.name {
         case nil: nil
-        case .success: .ok("name", "The name \(contact.host) is known.")
+        case .success: .ok("name", "The name \(contact.host) can be resolved.")
         case .failure(let reason):
             .problem(
                 "name",
-                "The name \(contact.host) has no address (\(reason)); is this machine online, and "
-                    + "is the name spelt right?")
+                "The name \(contact.host) has no address (\(reason)); check that this machine is "
+                    + "online and that the name is spelt right.")
         }
     }
 
     private func connectionFinding(_ contact: Contact) -> Finding? {
         switch contact.connection {
         case nil: nil
-        case .success: .ok("connection", "\(contact.host) takes connections on \(contact.port).")
+        case .success:
+            .ok(
+                "connection",
+                "\(contact.host) accepts connections on port \(contact.port).")
         case .failure(let reason):
             .problem(
                 "connection",
-                "\(contact.host) takes no connection on port \(contact.port) (\(reason)); does the "
-                    + "server run there, and does a firewall let it be reached?")
+                "\(contact.host) accepts no connections on port \(contact.port) (\(reason)); check "
+                    + "that the server is running there and that no firewall blocks it.")
         }
     }
 
@@ -80,35 +87,40 @@ extension DeviceFacts {
         case nil: nil
         case .success: .ok("server", "A Ubiquity server answers there.")
         case .failure(let reason):
-            .problem("server", "What answers there cannot be used: \(reason).")
+            .problem("server", "The server there cannot be used: \(reason).")
         }
     }
 
     private func encryptionFinding(_ contact: Contact) -> Finding? {
         guard contact.server == .success else { return nil }
-        if contact.isEncrypted { return .ok("encryption", "The way to the server is encrypted.") }
+        if contact.isEncrypted {
+            return .ok(
+                "encryption",
+                "The connection to the server is encrypted.")
+        }
         if PlainHTTPRule.isLoopback(contact.host) {
             return .ok("encryption", "The server is on this machine; nothing goes over a network.")
         }
         return .problem(
             "encryption",
-            "The way to the server is not encrypted: whoever is on the network can read the values "
-                + "and this device's credential. Give the server TLS, and sign in to its "
-                + "https address.")
+            "The connection to the server is not encrypted: anybody on the network can read the "
+                + "values and this device's credential. Set up TLS on the server, and sign in to "
+                + "its https address.")
     }
 
     private func credentialFinding(_ contact: Contact) -> Finding? {
         switch contact.credential {
         case nil: nil
-        case .valid: .ok("credential", "The server knows this device.")
+        case .valid: .ok("credential", "The server recognises this device.")
         case .refused:
             .problem(
                 "credential",
-                "The server refuses this device: it was signed out there, or the server was restored "
-                    + "from before it signed in. Sign in again with a new code: `ubiquity sign-in "
-                    + "--replace`. What waits is sent then, if it is the same account.")
+                "The server refuses this device: it was signed out there, or the server was "
+                    + "restored from a backup made before it signed in. Sign in again with a new "
+                    + "code: `ubiquity sign-in --replace`. Waiting changes are sent then, if it is "
+                    + "the same account.")
         case .unknown(let reason):
-            .note("credential", "Whether the server knows this device is not known: \(reason).")
+            .note("credential", "Cannot tell whether the server knows this device: \(reason).")
         }
     }
 
@@ -121,7 +133,8 @@ extension DeviceFacts {
         return .note(
             "clock",
             "This device's clock is \(seconds) \(difference > 0 ? "ahead of" : "behind") the "
-                + "server's. Writes are corrected by that; still, set the clocks by the network.")
+                + "server's. Writes are corrected by that; still, synchronise the clocks over the "
+                + "network.")
     }
 
     private static let clockErrorMax: UInt64 = 5_000
@@ -131,14 +144,14 @@ extension DeviceFacts {
     private var identifierFinding: Finding {
         switch identifier {
         case .named(let name, let source):
-            .ok("identifier", "The store is \(name), by \(source).")
+            .ok("identifier", "The store is \(name), from \(source).")
         case .none where !stores.isEmpty:
-            .ok("identifier", "No store is named here; all that this device has are looked at.")
+            .ok("identifier", "No store is given; all stores of this device are checked.")
         case .none:
             .note(
                 "identifier",
-                "No store is named here: give --store, or set UBIQUITY_KVSTORE_IDENTIFIER. An app "
-                    + "may name its own in code or by an entitlements file beside it.")
+                "No store is given: use --store, or set UBIQUITY_KVSTORE_IDENTIFIER. An app can "
+                    + "name its own in code or in an entitlements file beside it.")
         case .invalid(let sentence): .problem("identifier", sentence)
         }
     }
@@ -166,15 +179,15 @@ extension DeviceFacts {
 
     private func fileFinding(_ store: Store, _ content: Store.Content) -> Finding {
         let keys = Phrase.keys(content.usage.keys)
-        return .ok("store", "\(store.identifier): the file is sound, with \(keys).")
+        return .ok("store", "\(store.identifier): the file is intact, with \(keys).")
     }
 
     private func accessFinding(_ store: Store) -> Finding? {
         store.refusal.map {
             .problem(
                 "access",
-                "\(store.identifier): the server does not let this device into this store, and "
-                    + "nothing of it is sent: \($0).")
+                "\(store.identifier): the server does not allow this device to access this store, "
+                    + "and nothing in it is sent: \($0).")
         }
     }
 
@@ -185,8 +198,8 @@ extension DeviceFacts {
         case .held(let holder, isStopped: true):
             .problem(
                 "lease",
-                "\(store.identifier): \(holder ?? "a program") holds the connection and is stopped, "
-                    + "so that nothing is sent; let it go on (kill -CONT), or end it.")
+                "\(store.identifier): \(holder ?? "a program") holds the connection and is "
+                    + "stopped, so nothing is sent; let it continue (kill -CONT), or end it.")
         case .held(let holder, isStopped: false):
             .ok("lease", "\(store.identifier): \(holder ?? "a program") holds the connection.")
         case .unknown: nil
@@ -194,7 +207,7 @@ extension DeviceFacts {
     }
 
     private func waitingFinding(_ store: Store, _ content: Store.Content) -> Finding {
-        let agreed = content.link.lastSync.map { "last agreed \(Phrase.time($0))" } ?? "never yet"
+        let agreed = content.link.lastSync.map { "last synced \(Phrase.time($0))" } ?? "never yet"
         let waiting = Phrase.keys(content.pendingCount)
         guard content.pendingCount > 0, case .account = signIn else {
             return content.pendingCount == 0
@@ -229,8 +242,9 @@ extension DeviceFacts {
         guard content.refusedCount > 0 else { return nil }
         return .note(
             "refused",
-            "\(store.identifier): the server refused \(Phrase.counted(content.refusedCount, "write")), "
-                + "which the app can fetch with refusedWrites().")
+            "\(store.identifier): the server refused "
+                + "\(Phrase.counted(content.refusedCount, "write")); refusedWrites() returns them "
+                + "to the app.")
     }
 
     private func roomFinding(_ store: Store, _ content: Store.Content) -> Finding {
@@ -247,7 +261,8 @@ extension DeviceFacts {
         if share >= 1 {
             return .problem(
                 "room",
-                sentence + ": it is full, and refuses what would make it larger; remove keys.")
+                sentence + ": it is full, and refuses anything that would make it larger; remove "
+                    + "keys.")
         }
         return share >= Self.shareNoted
             ? .note("room", sentence + ": it is nearly full.") : .ok("room", sentence + ".")
@@ -261,7 +276,7 @@ extension DeviceFacts {
         guard let freeBytes else { return nil }
         let free = "\(Phrase.grouped(freeBytes >> 20)) MB are free on the disk of the folder"
         if freeBytes < Self.freeBytesMin {
-            return .problem("disk", free + "; make room, or what is written may not be kept.")
+            return .problem("disk", free + "; make room, or writes may not be saved.")
         }
         return freeBytes < Self.freeBytesNoted
             ? .note("disk", free + "; it is nearly full.") : .ok("disk", free + ".")
@@ -274,8 +289,8 @@ extension DeviceFacts {
         watchFailure.map {
             .note(
                 "watches",
-                "The kernel has no more room for watches of folders (\($0)), so programs look "
-                    + "once a second; raise fs.inotify.max_user_instances and max_user_watches.")
+                "The kernel has no more file watches (\($0)), so programs check for changes once a "
+                    + "second; raise fs.inotify.max_user_instances and max_user_watches.")
         }
     }
 }

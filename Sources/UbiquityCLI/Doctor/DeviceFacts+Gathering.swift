@@ -43,8 +43,9 @@ extension DeviceFacts {
         guard let entry = DataFolderInspection.Entry(path: path) else {
             if access(path, F_OK) != 0, errno == EACCES {
                 return .none(
-                    "Permission denied: the folder \(path) cannot be looked into; look as the user "
-                        + "who runs the programs, or name another with UBIQUITY_HOME.")
+                    "Permission denied: the folder \(path) cannot be read; run the command as the "
+                        + "user that runs the programs, or choose another folder with "
+                        + "UBIQUITY_HOME.")
             }
             return .missing(path: path)
         }

@@ -25,16 +25,18 @@ extension ServerFacts {
             return [
                 .problem(
                     "folder",
-                    "There is no folder \(inspection.path), or it cannot be seen; name the "
-                        + "server's with --data, and look as the user who runs the server.")
+                    "The folder \(inspection.path) does not exist, or cannot be seen; give the "
+                        + "server's folder with --data, and run the command as the user that runs "
+                        + "the server.")
             ]
         }
         guard inspection.canLook else {
             return [
                 .problem(
                     "folder",
-                    "The folder \(folder.path) may not be looked into; look as its owner: sudo -u "
-                        + "\(Machine.userName(folder.owner)) ubiquity doctor --data \(folder.path)")
+                    "The folder \(folder.path) cannot be read; run the command as its owner: sudo "
+                        + "-u \(Machine.userName(folder.owner)) ubiquity doctor --data "
+                        + "\(folder.path)")
             ]
         }
         guard inspection.database != nil else {
@@ -43,7 +45,7 @@ extension ServerFacts {
                 .problem(
                     "database",
                     "There is no database in \(inspection.path); start a server on it with "
-                        + "`ubiquity serve`, or bring one back with `ubiquity restore`."),
+                        + "`ubiquity serve`, or restore one with `ubiquity restore`."),
             ]
         }
         return [
@@ -56,10 +58,9 @@ extension ServerFacts {
         if folder.mode & 0o077 != 0 {
             return .problem(
                 "folder",
-                "Other users can look into \(folder.path); make it the server's alone: chmod 700 "
-                    + "\(folder.path)")
+                "Other users can read \(folder.path); make it private: chmod 700 \(folder.path)")
         }
-        return .ok("folder", "The folder \(folder.path) is its owner's alone.")
+        return .ok("folder", "Only its owner can access the folder \(folder.path).")
     }
 
     private var databaseModeFinding: Finding? {
@@ -67,33 +68,34 @@ extension ServerFacts {
         if database.mode & 0o077 != 0 {
             return .problem(
                 "database-mode",
-                "Other users can open \(database.path), which has everybody's values: chmod 600 "
-                    + "\(database.path)")
+                "Other users can open \(database.path), which contains everybody's values; make it "
+                    + "private: chmod 600 \(database.path)")
         }
         guard let folder = inspection.folder, database.owner != folder.owner else {
-            return .ok("database-mode", "The database is its owner's alone.")
+            return .ok("database-mode", "Only its owner can access the database.")
         }
         return .problem(
             "database-mode",
-            "\(database.path) belongs to another user than its folder, and a server may not open "
-                + "it: chown --reference=\(folder.path) \(database.path)")
+            "\(database.path) does not belong to the owner of its folder, so the server cannot "
+                + "open it: chown --reference=\(folder.path) \(database.path)")
     }
 
     private var credentialFinding: Finding {
         guard let credential = inspection.credential else {
             return .note(
                 "credential",
-                "There is no operator's credential in the folder; if it was not moved to a safer "
-                    + "place, write one (`ubo_` and a long random text) and start the server anew.")
+                "There is no operator's credential in the folder; unless it was moved to a safer "
+                    + "place, write one (`ubo_` and a long random text) and restart the server.")
         }
         guard credential.mode & 0o077 == 0 else {
             return .problem(
                 "credential",
-                "Other users can read \(credential.path), and do all that the operator may: chmod "
-                    + "600 \(credential.path), and write a new one into it if others may have "
-                    + "read it.")
+                "Other users can read \(credential.path), and do everything that the operator may: "
+                    + "chmod 600 \(credential.path), and write a new one into it if others may "
+                    + "have read it.")
         }
-        return .ok("credential", "The operator's credential is there, and its owner's alone.")
+        return .ok(
+            "credential", "The operator's credential exists, and only its owner can read it.")
     }
 
     private var databaseFinding: Finding? {
@@ -103,13 +105,13 @@ extension ServerFacts {
         case .success(let content) where content.unreadable > 0:
             .problem(
                 "database",
-                "\(Phrase.counted(content.unreadable, "record")) in the database cannot be read, and "
-                    + "devices can neither read nor write what they are of; bring back a backup from "
-                    + "before with `ubiquity restore`.")
+                "\(Phrase.counted(content.unreadable, "record")) in the database cannot be read, "
+                    + "and devices can neither read nor write the data in question; restore an "
+                    + "earlier backup with `ubiquity restore`.")
         case .success(let content):
             .ok(
                 "database",
-                "The database is sound: \(Phrase.counted(content.accounts, "account")), "
+                "The database is intact: \(Phrase.counted(content.accounts, "account")), "
                     + "\(Phrase.counted(content.devices, "signed-in device")), "
                     + "\(Phrase.counted(content.stores, "store")).")
         }
@@ -122,7 +124,8 @@ extension ServerFacts {
         case nil:
             .note(
                 "running",
-                "Whether a server is running cannot be seen; look as the user who runs it.")
+                "Cannot tell whether a server is running; run the command as the user that runs it."
+            )
         }
     }
 
@@ -131,8 +134,8 @@ extension ServerFacts {
         return .note(
             "log",
             "SQLite's log beside the database has \(Phrase.grouped(log.size >> 20)) MB; a long "
-                + "reading, such as a backup, keeps it from being emptied. If it stays so, start "
-                + "the server anew.")
+                + "read, such as a backup, keeps it from being emptied. If it stays like this, "
+                + "restart the server.")
     }
 
     private static let logBytesNoted = 256 << 20
@@ -146,8 +149,8 @@ extension ServerFacts {
         return freeBytes < size
             ? .note(
                 "disk",
-                free + ", less than the database has (\(Phrase.grouped(size >> 20)) MB): a backup "
-                    + "does not fit beside it.")
+                free + ", less than the size of the database (\(Phrase.grouped(size >> 20)) MB): a "
+                    + "backup does not fit beside it.")
             : .ok("disk", free + ".")
     }
 
@@ -156,17 +159,17 @@ extension ServerFacts {
     private var clockFinding: Finding? {
         if now < Self.earliestNow {
             return .problem(
-                "clock", "The clock says \(Phrase.time(now)), which is long past; set it.")
+                "clock", "The clock says \(Phrase.time(now)), which is in the past; set it.")
         }
         guard case .success(let content)? = inspection.content else { return nil }
         guard content.newestWrite > now + Self.aheadMilliseconds else {
-            return .ok("clock", "No write is stamped later than the clock says.")
+            return .ok("clock", "No write is later than the clock says.")
         }
         return .problem(
             "clock",
-            "The newest write is stamped \(Phrase.time(content.newestWrite)), and the clock says "
-                + "\(Phrase.time(now)): it was set back, or was wrong before. Until it has come "
-                + "there, writes on those keys may be refused or lose.")
+            "The newest write is from \(Phrase.time(content.newestWrite)), but the clock says "
+                + "\(Phrase.time(now)): it was set back, or was wrong before. Until it reaches "
+                + "that time, writes to those keys may be refused or lose.")
     }
 
     /// 2026-01-01.
@@ -183,9 +186,9 @@ extension ServerFacts {
         }
         return .note(
             "open-files",
-            "The server may have \(files) files open, and takes up to "
-                + "\(Phrase.grouped(connectionsMax)) connections; where so many come, raise it: "
-                + "LimitNOFILE= of its unit, or `ulimit -n`.")
+            "The server may have \(files) files open, and accepts up to "
+                + "\(Phrase.grouped(connectionsMax)) connections; if that many come, raise the "
+                + "limit: LimitNOFILE= in its unit, or `ulimit -n`.")
     }
 
     private static let filesBesides = 64

@@ -93,7 +93,7 @@ struct ImportedStore {
     var outcome: WriteOutcome?
 
     var line: String {
-        let rest = unchanged > 0 ? ", \(Phrase.grouped(unchanged)) had their value already" : ""
+        let rest = unchanged > 0 ? ", \(Phrase.grouped(unchanged)) already had their value" : ""
         return "  \(identifier): \(Phrase.keys(imported))\(rest)"
     }
 

@@ -7,13 +7,13 @@ import Ubiquity
 struct ConnectionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "A PEM file with the only certificates that the server may be known by: those of who "
-                + "signed its own, or its own if it signed itself.",
+            "A PEM file with the only certificates to trust for this server: its issuer's, or its "
+                + "own if it is self-signed.",
             discussion: "Default: the certificates that the system trusts.", valueName: "file"),
         transform: notEmpty)
     var certificate: String?
 
-    @Flag(help: "Talk to another machine without encryption, where anybody on the way can read it.")
+    @Flag(help: "Allow plain HTTP to another machine. Anybody on the network can read it.")
     var allowPlainHttp = false
 
     var given: [String] {
@@ -26,7 +26,7 @@ struct ConnectionOptions: ParsableArguments {
         guard let server, server.lowercased().hasPrefix("http://") else { return }
         try refuse(
             UbiquityCLI.given(("--certificate", certificate != nil)),
-            "for an address that begins with http://; give the https address.")
+            "with an address that begins with http://. Give the https address.")
     }
 
     /// - Throws: ``Failure`` if the file cannot be read.

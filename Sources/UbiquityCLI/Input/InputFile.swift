@@ -47,7 +47,7 @@ enum InputFile {
     }
 
     private static func failure(_ error: any Error, _ path: String) -> Failure {
-        if path == "-" { return Failure(.noInput, "the standard input cannot be read") }
+        if path == "-" { return Failure(.noInput, "standard input cannot be read") }
         return Failure(.noInput, (error as? CocoaError)?.sentence(about: path) ?? "\(error)")
     }
 
@@ -68,7 +68,7 @@ enum InputFile {
             }
             throw Failure(
                 .noPermission,
-                "\(path) has a secret and other users can read it; run `chmod 600 \(path)`")
+                "\(path) contains a secret, and other users can read it; run `chmod 600 \(path)`")
         }
     }
 

@@ -18,10 +18,10 @@ func given(_ options: (name: String, isGiven: Bool)...) -> [String] {
 func refuse(_ options: [String], _ reason: String) throws {
     guard let last = options.last else { return }
     guard options.count > 1 else {
-        throw ValidationError("\(last) does not count \(reason)")
+        throw ValidationError("\(last) has no effect \(reason)")
     }
     let names = options.dropLast().joined(separator: ", ") + " and " + last
-    throw ValidationError("\(names) do not count \(reason)")
+    throw ValidationError("\(names) have no effect \(reason)")
 }
 
 /// For options and arguments that name something: an unset variable of a shell script must not
@@ -54,7 +54,7 @@ enum RepeatedOptions {
             let name = longNames[written] ?? written
             guard name.hasPrefix("--"), !allowed.contains(name) else { continue }
             guard seen.insert(name).inserted else {
-                throw ValidationError("\(name) is given twice, and only one can count.")
+                throw ValidationError("\(name) is given twice. Give it once.")
             }
         }
     }

@@ -9,7 +9,7 @@ struct HomeOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The folder of this device's sign-in and values.",
-            discussion: "Default: UBIQUITY_HOME, else the system's place for a program's data.",
+            discussion: "Default: UBIQUITY_HOME, or the system's folder for application data.",
             valueName: "folder"), transform: notEmpty)
     var home: String?
 
@@ -42,7 +42,7 @@ struct StoreOptions: ParsableArguments {
         guard let identifier = try configuration.resolvedIdentifier() else {
             throw Failure(
                 .usage,
-                "no store is named: give --store IDENTIFIER, or set "
+                "no store is given: use --store IDENTIFIER, or set "
                     + "\(UbiquityConfiguration.identifierVariable) in the environment")
         }
         return identifier
@@ -51,7 +51,7 @@ struct StoreOptions: ParsableArguments {
 
 /// The way in which a command uses the server.
 struct SyncOptions: ParsableArguments {
-    @Flag(help: "Do not talk to the server.")
+    @Flag(help: "Do not contact the server.")
     var local = false
 
     @OptionGroup var time: TimeoutOption

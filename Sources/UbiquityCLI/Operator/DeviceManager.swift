@@ -47,7 +47,8 @@ enum DeviceManager {
         switch named.count {
         case 0:
             throw Failure(
-                .no, "there is no device \"\(text)\"; `ubiquity device list` shows those there are")
+                .no,
+                "there is no device \"\(text)\"; `ubiquity device list` shows the existing ones")
         case 1: return DeviceID(named[0].id)!
         default:
             let ids = named.map(\.id).joined(separator: ", ")
@@ -61,21 +62,21 @@ enum DeviceManager {
 struct DeviceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "For who runs the server: the account. Default: the one this device is signed in to.",
+            "For server operators: the account. Default: the account this device is signed in to.",
             valueName: "name"), transform: notEmpty)
     var account: String?
 
-    @OptionGroup(title: "For who runs the server") var operation: OperatorOptions
+    @OptionGroup(title: "For server operators") var operation: OperatorOptions
     @OptionGroup var home: HomeOptions
 
     func validate() throws {
         guard account != nil else {
             return try refuse(
                 operation.given,
-                "without --account NAME: the command would be about the account that this device is "
-                    + "signed in to. Give the account's name.")
+                "without --account NAME: the command would apply to the account that this device "
+                    + "is signed in to. Give the account's name.")
         }
-        try refuse(home.given, "with --account, only by this device's own sign-in.")
+        try refuse(home.given, "with --account; it is only for this device's own sign-in.")
         try operation.requireCredentialForServer()
     }
 

@@ -10,14 +10,14 @@ import UbiquityWire
 /// A code with which one device can sign in once.
 struct DeviceCode: Hashable {
     var code: String
-    var expires: Int64
+    var expiresMilliseconds: Int64
 }
 
 /// An account with its devices.
 struct ServerAccount: Hashable {
     var id: String
     var name: String
-    var created: Int64
+    var createdMilliseconds: Int64
     /// The oldest first.
     var devices: [ServerDevice]
 }
@@ -58,14 +58,15 @@ struct ServerAuditEntry: Hashable {
 
 extension DeviceCode {
     init(_ wire: WireNewAccountAnswer) {
-        self.init(code: wire.code, expires: Int64(clamping: wire.expiresMilliseconds))
+        self.init(code: wire.code, expiresMilliseconds: Int64(clamping: wire.expiresMilliseconds))
     }
 }
 
 extension ServerAccount {
     init(_ wire: WireAccount) {
         self.init(
-            id: wire.id, name: wire.name, created: Int64(clamping: wire.createdMilliseconds),
+            id: wire.id, name: wire.name,
+            createdMilliseconds: Int64(clamping: wire.createdMilliseconds),
             devices: wire.devices.map(ServerDevice.init))
     }
 }

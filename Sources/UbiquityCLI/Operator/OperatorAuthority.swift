@@ -143,7 +143,7 @@ enum OperatorAuthority {
 
 extension DeviceCode {
     fileprivate init(_ invitation: Invitation) {
-        self.init(code: invitation.code, expires: invitation.expires)
+        self.init(code: invitation.code, expiresMilliseconds: invitation.expiresMilliseconds)
     }
 }
 
@@ -151,15 +151,18 @@ extension ServerAccount {
     fileprivate init(_ summary: AccountSummary) {
         self.init(
             id: summary.account.id.string, name: summary.account.name.string,
-            created: summary.account.created, devices: summary.devices.map(ServerDevice.init))
+            createdMilliseconds: summary.account.createdMilliseconds,
+            devices: summary.devices.map(ServerDevice.init))
     }
 }
 
 extension ServerDevice {
     fileprivate init(_ device: UbiquityServer.Device) {
         self.init(
-            id: device.reference.id.description, name: device.displayName, created: device.created,
-            seen: device.seen, expires: device.rights.expires,
+            id: device.reference.id.description, name: device.displayName,
+            createdMilliseconds: device.createdMilliseconds,
+            seenMilliseconds: device.seenMilliseconds,
+            expiresMilliseconds: device.rights.expiresMilliseconds,
             stores: (device.rights.stores ?? []).map(\.string).sorted())
     }
 }

@@ -12,13 +12,14 @@ struct OperatorOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The server's address: to ask it, or for the line to be typed on the device.",
+            "The server's address, to send requests to, or for the command to be entered on the "
+                + "device.",
             valueName: "url"), transform: notEmpty)
     var server: String?
 
     @Option(
         help: ArgumentHelp(
-            "The file with the operator's credential, to ask a server elsewhere.",
+            "The file with the operator's credential, for a server elsewhere.",
             valueName: "file"), transform: notEmpty)
     var operatorCredential: String?
 
@@ -41,8 +42,8 @@ struct OperatorOptions: ParsableArguments {
         guard operatorCredential == nil else { return }
         try refuse(
             UbiquityCLI.given(("--server", server != nil)),
-            "without --operator-credential FILE: the command would work in this machine's data "
-                + "folder. Give the credential, or leave --server out.")
+            "without --operator-credential FILE: the command would use this machine's data folder. "
+                + "Give the credential, or omit --server.")
     }
 
     /// The address for signing in, by default a server's default address.
@@ -86,7 +87,7 @@ struct CodeOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Minutes for which the code is valid. (default: 10)",
-            discussion: "With --operator-credential the server's own setting counts.",
+            discussion: "With --operator-credential, the server's own setting applies.",
             valueName: "number"))
     var codeMinutes: Int?
 
@@ -103,6 +104,6 @@ struct CodeOptions: ParsableArguments {
         guard operation.operatorCredential != nil else { return }
         try refuse(
             given(("--code-minutes", codeMinutes != nil)),
-            "with --operator-credential: the server's own setting counts.")
+            "with --operator-credential: the server's own setting applies.")
     }
 }

@@ -14,8 +14,8 @@ struct OwnAccount {
         guard let account = try home.load().signedIn else {
             throw Failure(
                 .noPermission,
-                "this device is not signed in; `ubiquity sign-in` first, or, if you run the "
-                    + "server, name the account")
+                "this device is not signed in; run `ubiquity sign-in` first, or, if you run the "
+                    + "server, give the account's name")
         }
         self.account = account
     }
@@ -35,7 +35,7 @@ struct OwnAccount {
     func revoke(device: DeviceID) async throws {
         guard device.description != account.device else {
             throw Failure(
-                .usage, "this is the device that you are on; `ubiquity sign-out` signs it out")
+                .usage, "this is the device that you are using; `ubiquity sign-out` signs it out")
         }
         try await AccountClient.revoke(device: device.description, account)
     }

@@ -51,19 +51,19 @@ enum FolderOwner {
             let names = owners.map(Machine.userName).sorted().joined(separator: " and ")
             throw Failure(
                 .noPermission,
-                "permission denied: the way to \(folder) belongs to \(names); choose a folder to "
-                    + "which only root's and its owner's folders lead")
+                "permission denied: folders on the path to \(folder) belong to \(names); choose a "
+                    + "folder whose parents belong only to root and to its owner")
         }
         guard isDone(user, folder) else {
             throw Failure(
                 .noPermission,
-                "permission denied: \(folder) belongs to \(Machine.userName(user)), and this process "
-                    + "may not become that user; run the command with `sudo -u "
-                    + "\(Machine.userName(user))` before it")
+                "permission denied: \(folder) belongs to \(Machine.userName(user)), and this "
+                    + "process cannot become that user; run the command with `sudo -u "
+                    + "\(Machine.userName(user))`")
         }
         Output.note(
-            "Working as \(Machine.userName(user)), to whom \(folder) belongs: other files must be "
-                + "that user's to read or write.")
+            "Working as \(Machine.userName(user)), the owner of \(folder): that user must be able "
+                + "to read or write other files.")
     }
 
     /// The folder, the folders above it, and all links on the path.

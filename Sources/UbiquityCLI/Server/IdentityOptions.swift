@@ -8,14 +8,14 @@ import UbiquityServer
 struct IdentityOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Take tokens (JSON Web Tokens) of this identity provider for a sign-in.",
-            discussion: "As its tokens say it in \"iss\", letter by letter.", valueName: "issuer"),
+            "Accept tokens (JSON Web Tokens) from this identity provider for signing in.",
+            discussion: "Exactly as its tokens say it in \"iss\".", valueName: "issuer"),
         transform: notEmpty)
     var identityIssuer: String?
 
     @Option(
         help: ArgumentHelp(
-            "For whom tokens must be made out. May be given several times.",
+            "The audience that tokens must be issued for. May be given several times.",
             discussion:
                 "As tokens say it in \"aud\": the identifier that the provider has for your app.",
             valueName: "audience"), transform: notEmpty)
@@ -23,27 +23,27 @@ struct IdentityOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The provider's public keys: an address or a file with a set of JSON Web Keys.",
-            discussion: "An address is one that begins with https://.", valueName: "url-or-file"),
+            "The provider's public keys: the address of a set of JSON Web Keys, or a file.",
+            discussion: "An address begins with https://.", valueName: "url-or-file"),
         transform: notEmpty)
     var identityKeys: String?
 
     @Option(
         help: ArgumentHelp(
             "The claim that names the account. (default: sub)",
-            discussion: "One that a person cannot change, and that nobody else can get.",
+            discussion: "A claim that a person cannot change, and that nobody else can get.",
             valueName: "claim"), transform: notEmpty)
     var identityClaim: String?
 
     @Option(
         help: ArgumentHelp(
-            "The claim for what a new account is called. (default: preferred_username)",
+            "The claim for the name of a new account. (default: preferred_username)",
             valueName: "claim"), transform: notEmpty)
     var identityNameClaim: String?
 
     @Option(
         help: ArgumentHelp(
-            "Days after which a device must bring another token. (default: never)",
+            "Days after which a device must present a new token. (default: never)",
             valueName: "number"))
     var identityDays: Int?
 
@@ -89,7 +89,7 @@ struct IdentityOptions: ParsableArguments {
             guard identityKeys.lowercased().hasPrefix("https://") else {
                 throw ValidationError(
                     "--identity-keys needs an address that begins with https://, or a file: keys "
-                        + "that come by plain HTTP could be anybody's.")
+                        + "fetched over plain HTTP could be anybody's.")
             }
             return .address(identityKeys)
         }

@@ -8,36 +8,37 @@ import UbiquityServer
 struct ServerEdgeOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "A PEM file with the server's certificate, and those between it and a root.",
-            discussion: "It and the key are read again when they change, and on SIGHUP.",
+            "A PEM file with the server's certificate, followed by those between it and a root.",
+            discussion: "The certificate and the key are read again when they change, and on "
+                + "SIGHUP.",
             valueName: "file"), transform: notEmpty)
     var tlsCertificate: String?
 
     @Option(
         help: ArgumentHelp(
-            "A PEM file with the certificate's key, for the server's user alone (chmod 600).",
+            "A PEM file with the certificate's key, readable only by the server's user (chmod 600).",
             valueName: "file"), transform: notEmpty)
     var tlsKey: String?
 
     @Option(
         help: ArgumentHelp(
-            "A name that requests may call the server by, in their header Host.",
+            "A name that requests may use for the server, in their Host header.",
             discussion: """
-                May be given several times. Others are refused, but for this machine's own (localhost, \
-                127.0.0.1). Without it any is taken; on a loopback address without a trusted proxy, \
-                this machine's own alone.
+                May be given several times. Other names are refused, except this machine's own \
+                (localhost, 127.0.0.1). Without it, any name is accepted; on a loopback address \
+                without a trusted proxy, only this machine's own.
                 """, valueName: "name"))
     var hostName: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "A proxy whose X-Forwarded-For is believed: an address, or a range such as 10.0.0.0/8.",
+            "A proxy whose X-Forwarded-For is trusted: an address, or a range such as 10.0.0.0/8.",
             discussion: "May be given several times.", valueName: "address"))
     var trustedProxy: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "The port of GET /metrics, for Prometheus; 0: any free one. (default: none)",
+            "The port for GET /metrics, for Prometheus; 0: any free port. (default: none)",
             valueName: "number"))
     var metricsPort: Int?
 
@@ -49,7 +50,7 @@ struct ServerEdgeOptions: ParsableArguments {
 
     func validate() throws {
         guard (tlsCertificate == nil) == (tlsKey == nil) else {
-            throw ValidationError("Give --tls-certificate and --tls-key, both or neither.")
+            throw ValidationError("Give both --tls-certificate and --tls-key, or neither.")
         }
         for name in hostName where name.isEmpty || name.contains(where: { ":/ ".contains($0) }) {
             throw ValidationError("--host-name needs a name without a port, not \(name).")
@@ -64,7 +65,7 @@ struct ServerEdgeOptions: ParsableArguments {
         if metricsPort == nil {
             try refuse(
                 given(("--metrics-host", metricsHost != nil)),
-                "without --metrics-port, which turns the metrics on.")
+                "without --metrics-port, which enables the metrics.")
         }
     }
 

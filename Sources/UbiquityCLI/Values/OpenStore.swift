@@ -51,7 +51,9 @@ struct OpenStore {
     func refresh() async {
         guard !sync.isLocal, account != nil else { return }
         do { try await exchange() } catch {
-            Output.note("Showing what this device has; not fetched: \(Failure.sentence(of: error))")
+            Output.note(
+                "Showing this device's values; the server's could not be fetched: "
+                    + "\(Failure.sentence(of: error))")
         }
     }
 
@@ -73,7 +75,7 @@ struct OpenStore {
         }
         try store.write(changes)
         guard store.synchronize() else {
-            let reason = store.engineStatus.diskFailure ?? "the disk refused"
+            let reason = store.engineStatus.diskFailure ?? "the disk failed"
             throw Failure(.inputOutput, "the change could not be saved: \(reason)")
         }
         if account == nil { return WriteOutcome(unsent: .notSignedIn) }
@@ -104,7 +106,7 @@ struct OpenStore {
             guard let heldUpBy else { throw error }
             throw UbiquityError(
                 .heldUp,
-                "\(heldUpBy) holds this device's connection and does not answer; let it go on "
+                "\(heldUpBy) holds this device's connection and does not respond; let it continue "
                     + "(kill -CONT), or end it")
         }
     }
@@ -137,8 +139,8 @@ struct WriteOutcome {
     var note: String? {
         switch unsent {
         case nil, .local, .dryRun: nil
-        case .notSignedIn: "Not signed in: kept on this device."
-        case .failed(let reason): "Saved on this device; not sent yet: \(reason)"
+        case .notSignedIn: "Not signed in. Saved on this device."
+        case .failed(let reason): "Saved on this device, but not sent yet: \(reason)"
         }
     }
 

@@ -39,24 +39,24 @@ struct StatusReport {
     private func security(of account: SignedInAccount) -> String? {
         guard let address = try? ServerAddress(account.server) else { return nil }
         if !address.isPrivate {
-            return "none: anybody on the way can read the credential; sign in again by https"
+            return "none: anybody on the network can read the credential; sign in again with https"
         }
-        return account.certificates == nil ? nil : "by the certificate given at the sign-in"
+        return account.certificates == nil ? nil : "with the certificate given at sign-in"
     }
 
     private var storeRows: [(String, String)] {
         guard let (identifier, status) = store else {
-            return [("Store", "none named; give --store IDENTIFIER to see one")]
+            return [("Store", "none given; use --store IDENTIFIER to see one")]
         }
         let (usage, limits) = (status.usage, status.limits)
         let rows: [(String, String?)] = [
             ("Store", identifier), ("Connection", connection(status.link)),
-            ("Held up by", heldUpBy.map { "\($0), which does not answer" }),
+            ("Held up by", heldUpBy.map { "\($0), which does not respond" }),
             ("Waiting", waiting(status)),
             ("Keys", "\(Phrase.grouped(usage.keys)) of \(Phrase.grouped(limits.keysMax))"),
             ("Values", "\(Phrase.grouped(usage.bytes)) of \(Phrase.bytes(limits.storeBytesMax))"),
             ("First download", status.hasCompletedFirstSync ? "complete" : "not yet complete"),
-            ("Last agreed", status.link.lastSync.map(Phrase.time) ?? "never"),
+            ("Last synced", status.link.lastSync.map(Phrase.time) ?? "never"),
             ("Last error", status.link.lastError),
             ("Next try", status.link.nextRetry.map(Phrase.time)), ("Disk", status.diskFailure),
         ]
@@ -66,7 +66,7 @@ struct StatusReport {
     private func waiting(_ status: EngineStatus) -> String {
         let count = status.pendingKeys.count
         if count == 0 { return "nothing" }
-        return Phrase.keys(count) + (isRefused ? ", which the server does not take" : "")
+        return Phrase.keys(count) + (isRefused ? ", which the server does not accept" : "")
     }
 
     private func connection(_ link: LinkStatus) -> String {
@@ -74,7 +74,7 @@ struct StatusReport {
         if isRefused { return "refused by the server, for this store" }
         return switch link.state {
         case .connected: "connected"
-        case .polling: "connected, without a live stream; asks for changes, at least each minute"
+        case .polling: "connected, without a live stream; asks for changes at least once a minute"
         case .connecting: "connecting"
         case .waiting: "not connected; will try again"
         case .unauthorized: "refused by the server; sign in again"

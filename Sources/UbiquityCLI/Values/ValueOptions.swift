@@ -6,7 +6,7 @@ import UbiquityCore
 
 /// The value to set and its type: a plain word is a string, other types have an option each.
 struct ValueOptions: ParsableArguments {
-    @Argument(help: "A string. Other types have an option each.")
+    @Argument(help: "A string. Each of the other types has an option.")
     var value: String?
 
     @Option(parsing: .unconditional, help: ArgumentHelp("A string.", valueName: "text"))
@@ -29,27 +29,29 @@ struct ValueOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Bytes: @FILE, @- for the standard input, or base64 text.", valueName: "bytes"))
+            "Bytes: @FILE, @- for standard input, or base64 text.", valueName: "bytes"))
     var data: String?
 
     @Option(
         help: ArgumentHelp(
-            "A time of ISO 8601, such as 2026-11-21T10:00:00Z or 2026-11-21T11:00:00.25+01:00.",
+            "A time in ISO 8601, such as 2026-11-21T10:00:00Z or 2026-11-21T11:00:00.25+01:00.",
             valueName: "time"))
     var date: String?
 
     @Option(
         help: ArgumentHelp(
-            "The whole of a property list; @- for the standard input.", valueName: "file"))
+            "A whole property list: @FILE; @- for standard input.", valueName: "file"))
     var plist: String?
 
     func validate() throws {
         switch given.count {
         case 1: return
-        case 0: throw ValidationError("There is no value: give a word, or an option of a type.")
+        case 0:
+            throw ValidationError(
+                "There is no value: give a string, or an option for another type.")
         default:
             let names = given.map(\.name).joined(separator: " and ")
-            throw ValidationError("There must be one value, and \(names) were given.")
+            throw ValidationError("Give one value, not several: \(names).")
         }
     }
 

@@ -10,12 +10,12 @@ enum ValueParser {
         if let integer = Int64(text) { return .integer(integer) }
         if let unsigned = UInt64(text) { return PropertyListValue(unsigned: unsigned) }
         throw wrong(
-            text, "no whole number between -9223372036854775808 and 18446744073709551615")
+            text, "not a whole number between -9223372036854775808 and 18446744073709551615")
     }
 
     static func real(_ text: String) throws(Failure) -> PropertyListValue {
         // Swift also accepts "0x1p3" and "nan(7)", but no leading blanks.
-        guard let real = Double(text) else { throw wrong(text, "no number") }
+        guard let real = Double(text) else { throw wrong(text, "not a number") }
         let isFinite = !text.lowercased().contains("inf")
         guard real.isFinite || real.isNaN || !isFinite else {
             throw wrong(text, "too large for a real number; write inf for infinity")
@@ -36,7 +36,7 @@ enum ValueParser {
             return .data([UInt8](try InputFile.read(String(text.dropFirst()))))
         }
         guard let data = Data(base64Encoded: text) else {
-            throw wrong(text, "no base64 text; a file is @FILE")
+            throw wrong(text, "not base64 text; for a file, use @FILE")
         }
         return .data([UInt8](data))
     }
@@ -47,7 +47,7 @@ enum ValueParser {
         do throws(PropertyListError) { return try PropertyListFile.value(of: data) } catch {
             let name = InputFile.name(path)
             guard case .unsupported(let value) = error else {
-                throw Failure(.badInput, "\(name) is no property list")
+                throw Failure(.badInput, "\(name) is not a property list")
             }
             throw Failure(.badInput, "\(name) cannot be a value: \(value)")
         }
@@ -55,7 +55,7 @@ enum ValueParser {
 
     static func date(_ text: String) throws(Failure) -> PropertyListValue {
         guard let seconds = DateText.seconds(of: text) else {
-            throw wrong(text, "no time of ISO 8601, such as 2026-11-21T10:00:00Z")
+            throw wrong(text, "not a time in ISO 8601, such as 2026-11-21T10:00:00Z")
         }
         return .date(seconds)
     }

@@ -191,14 +191,15 @@ package struct DeviceRights: Hashable, Sendable {
     package var stores: Set<StoreIdentifier>?
     /// When the credential expires, in milliseconds since 1970 by the server's clock; nil means
     /// never.
-    package var expires: Int64?
+    package var expiresMilliseconds: Int64?
 
     package init(
-        reference: DeviceReference, stores: Set<StoreIdentifier>? = nil, expires: Int64? = nil
+        reference: DeviceReference, stores: Set<StoreIdentifier>? = nil,
+        expiresMilliseconds: Int64? = nil
     ) {
         self.reference = reference
         self.stores = stores
-        self.expires = expires
+        self.expiresMilliseconds = expiresMilliseconds
     }
 
     package var account: AccountID { reference.account }
@@ -206,5 +207,7 @@ package struct DeviceRights: Hashable, Sendable {
 
     package func reaches(_ store: StoreIdentifier) -> Bool { stores?.contains(store) ?? true }
 
-    package func hasExpired(at now: Int64) -> Bool { expires.map { $0 <= now } ?? false }
+    package func hasExpired(at now: Int64) -> Bool {
+        expiresMilliseconds.map { $0 <= now } ?? false
+    }
 }

@@ -92,8 +92,8 @@ package enum StoredFieldError: Error, Hashable, Sendable {
 extension StoredFieldError: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .otherForm: "it has another form"
-        case .otherType(let name): "\"\(name)\" has another type"
+        case .otherForm: "it has a different form"
+        case .otherType(let name): "\"\(name)\" has a different type"
         case .missing(let name): "\"\(name)\" is missing"
         }
     }

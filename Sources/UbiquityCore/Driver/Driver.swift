@@ -111,7 +111,7 @@ package struct Driver: Sendable {
             }
             opening.fail(reason, at: now, using: &engine.random)
         case .unwatched(let reason):
-            report("the store does not hear of other processes: \(reason)")
+            report("the store cannot watch for changes by other processes: \(reason)")
         case .synchronize:
             reading.want()
             (isHurried, isSynchronizing) = (true, true)

@@ -23,7 +23,7 @@ extension SyncEngine {
         post(Notice(.accountChange, []))
     }
 
-    mutating func leave() { endAccount("this device is signed in to another account now") }
+    mutating func leave() { endAccount("this device is now signed in to another account") }
 
     private mutating func endAccount(_ reason: String) {
         isSignedIn = false

@@ -22,7 +22,7 @@ extension SyncEngine {
         guard let inFlight = pushInFlight, inFlight.number == number else { return }
         let push = inFlight.push
         guard answer.fits(push) else {
-            let failure = LinkFailure(.refused, "the server's answer does not fit the push")
+            let failure = LinkFailure(.refused, "the server's answer does not match the push")
             return pushFailed(number, failure, at: now)
         }
         if let failure = refusal(of: answer) { return pushFailed(number, failure, at: now) }

@@ -103,8 +103,8 @@ extension SyncEngine {
                 notBefore: now.uptime + Self.refusedRetryMilliseconds))
         let key = push.transactions.first?.writes.first?.key.string ?? ""
         return
-            "what was written with \"\(key)\", \(bytes) bytes, is more than the server, or a proxy "
-            + "before it, takes at once"
+            "the transaction with \"\(key)\", \(bytes) bytes, is larger than the server, or a "
+            + "proxy in front of it, accepts"
     }
 
     private mutating func retryPush(

@@ -65,7 +65,7 @@ extension SyncEngine {
         }
         do { try intake.check(from: old, to: new) } catch {
             return LinkFailure(
-                .unreachable, "the server sends more than a store may have: \(error)")
+                .unreachable, "the server sent more than a store may have: \(error)")
         }
         return nil
     }

@@ -166,13 +166,13 @@ extension SyncEngine {
             asksAgain = true
             isMetaUnsaved = true
         case .silent:
-            let reason = diskFailure.map { "the disk refuses: \($0)" } ?? Self.silence
+            let reason = diskFailure.map { "the disk failed: \($0)" } ?? Self.silence
             finishRequests { _ in .some(LinkFailure(.unreachable, reason)) }
         }
     }
 
     private static let silence =
-        "another process of this device holds the connection and does not answer"
+        "another process of this device holds the connection and does not respond"
 
     mutating func requestsSaved(as number: Int64, through id: Int) {
         guard !isLeading else { return }

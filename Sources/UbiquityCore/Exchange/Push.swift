@@ -84,7 +84,7 @@ package enum PushError: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .emptyTransaction: "a transaction needs at least one write"
-        case .repeatedKey(let key): "the key \"\(key)\" stands twice in one transaction"
+        case .repeatedKey(let key): "the key \"\(key)\" occurs twice in one transaction"
         }
     }
 }
@@ -155,7 +155,7 @@ package struct Refusal: Error, Hashable, Sendable {
     /// The key may have been deleted after this write, and the tombstone dropped since.
     package static let olderThanCompacted = Refusal(
         code: "older-than-forgotten",
-        detail: "the key was deleted after this write was made, or may have been")
+        detail: "the key was, or may have been, deleted after this write was made")
 }
 
 package enum WriteResult: Hashable, Sendable {

@@ -20,7 +20,7 @@ package enum MirrorableNames {
         if name.isEmpty { return "a key must not be empty" }
         if name.hasPrefix(bookkeeping) { return "the key belongs to the mirror itself" }
         let isForeign = foreignPrefixes.contains(where: name.hasPrefix)
-        return isForeign ? "the key belongs to the system, whose values are of one machine" : nil
+        return isForeign ? "the key belongs to the system, and its values to one machine" : nil
     }
 }
 

@@ -51,7 +51,7 @@ package struct StoreIdentifier: Hashable, Sendable, CustomStringConvertible {
 
 package struct StoreIdentifierError: Error, Equatable, Sendable, CustomStringConvertible {
     package var description: String {
-        "a store identifier has 1 to 255 letters, digits, points, hyphens and underscores, and "
+        "a store identifier has 1 to 255 letters, digits, dots, hyphens and underscores, and "
             + "begins with a letter or digit"
     }
 }

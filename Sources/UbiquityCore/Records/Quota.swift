@@ -75,13 +75,13 @@ extension LimitViolation: CustomStringConvertible {
         case .keyTooLong(let limit):
             KeyError.tooLong(limit).description
         case .valueTooLarge(let bytes, let max):
-            "the value has \(bytes) bytes, and one value may have at most \(max)"
+            "the value has \(bytes) bytes, but may have at most \(max)"
         case .storeBytes(let bytes, let max):
-            "the store's values would have \(bytes) bytes, and may have at most \(max) together"
+            "the store's values would have \(bytes) bytes, but may have at most \(max) together"
         case .keys(let count, let max):
-            "the store would have \(count) keys, and may have at most \(max)"
+            "the store would have \(count) keys, but may have at most \(max)"
         case .parts(let count, let max):
-            "the keys with a policy would have \(count) parts, and may have at most \(max)"
+            "the keys with a policy would have \(count) parts, but may have at most \(max)"
         }
     }
 

@@ -168,8 +168,8 @@ package enum PropertyListError: Error, Hashable, Sendable, CustomStringConvertib
         }
     }
 
-    static let broken = Self.unreadable("its parts do not fit together")
-    static let tooLarge = Self.unreadable("what stands in several places of it makes it too large")
+    static let broken = Self.unreadable("its parts do not match")
+    static let tooLarge = Self.unreadable("repeated content makes it too large")
 
     /// Adds the place of the container to an unsupported value in it.
     func within(_ place: (UnsupportedValue) -> UnsupportedValue) -> Self {

@@ -60,7 +60,7 @@ struct BinaryPropertyListReader {
         case 0x5, 0x6: return .string(try string(at: start))
         case 0x8: throw .unsupported(.archiveReference)
         case 0xA: return .array(try elements(at: start, depth: depth))
-        case 0xB, 0xC: throw .unsupported(UnsupportedValue("a set is no property-list value"))
+        case 0xB, 0xC: throw .unsupported(UnsupportedValue("a set is not a property-list value"))
         case 0xD: return .dictionary(try entries(at: start, depth: depth))
         default: throw .unsupported(.otherType)
         }

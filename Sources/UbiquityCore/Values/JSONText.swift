@@ -200,5 +200,5 @@ package struct JSONText {
 
 /// The text is not JSON.
 package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
-    package var description: String { "it is no JSON" }
+    package var description: String { "it is not JSON" }
 }

@@ -26,19 +26,19 @@ package struct UnsupportedValue: Error, Hashable, Sendable {
 
     package static let tooDeep = UnsupportedValue(PropertyListValue.depthRule)
 
-    package static func isNil() -> Self { UnsupportedValue("nil is no property-list value") }
+    package static func isNil() -> Self { UnsupportedValue("nil is not a property-list value") }
 
     package static func type(of value: Any) -> Self {
         let name = "\(Swift.type(of: value))"
         // Foundation's private name for it means nothing to people.
         if name.contains("KeyedArchiverUID") { return .archiveReference }
-        return UnsupportedValue("a \(name) is no property-list value")
+        return UnsupportedValue("a \(name) is not a property-list value")
     }
 
     static let archiveReference = UnsupportedValue(
-        "a reference of a keyed archive is no property-list value")
+        "a reference of a keyed archive is not a property-list value")
 
-    static let otherType = UnsupportedValue("it has something that no store holds")
+    static let otherType = UnsupportedValue("it has a value that a store cannot hold")
 
     package static func key(_ key: Any) -> Self {
         UnsupportedValue("the keys of a dictionary must be strings, not \(Swift.type(of: key))")

@@ -29,7 +29,7 @@ final class LastSeenBuffer: Sendable {
             if let last = state.lastSeen[device], now - last < Self.seenMilliseconds { return }
             if state.lastSeen.count >= Self.rememberedMax { state.lastSeen.removeAll() }
             state.lastSeen[device] = now
-            state.waiting.seen[device] = now
+            state.waiting.seenMilliseconds[device] = now
         }
     }
 

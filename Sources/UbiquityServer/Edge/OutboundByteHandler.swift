@@ -67,7 +67,7 @@ final class OutboundByteHandler: ChannelDuplexHandler {
 
     /// Written by hand, because there is no HTTP handler here.
     private static let plainAnswer: ByteBuffer = {
-        let problem = Problem.malformed("This port speaks TLS. Begin the address with https.")
+        let problem = Problem.malformed("This port uses TLS. The address must begin with https.")
         var answer = ByteBuffer(string: "HTTP/1.1 \(problem.status)\r\nConnection: close\r\n")
         answer.writeString("Content-Length: \(problem.body.readableBytes)\r\n")
         for field in problem.headers { answer.writeString("\(field.name): \(field.value)\r\n") }

@@ -104,18 +104,20 @@ extension HTTPField.Name {
 
 extension Problem {
     static let headerTooLarge = Problem(
-        .headerTooLarge, "The request's address and headers are too large, or too many.")
-    static let notHTTP = malformed("The request is no HTTP/1.1.")
+        .headerTooLarge,
+        "The request's address or headers are too large, or there are too many headers.")
+    static let notHTTP = malformed("The request is not HTTP/1.1.")
     static let hostInvalid = malformed(
-        "A request names the server that it is for, once, in the header Host.")
+        "A request must name the server exactly once, in the Host header.")
     static let hostForeign = Problem(
         .hostForeign,
-        "This server is not known by the name in the header Host. Whoever runs it can add the name."
+        "This server does not answer to the name in the Host header. The server operator can add "
+            + "the name."
     )
     static let requestTooSlow = Problem(
         .requestTooSlow, "The request came too slowly. Send it again over a better connection.")
     static let tooManyConnections = unavailable(
-        "The server has as many connections as it may have. Try again soon.", seconds: 5)
+        "The server has reached its limit of connections. Try again soon.", seconds: 5)
     static let tooManyConnectionsFromThere = Problem(
         .tooManyRequests, "There are too many connections from this address. Close some.",
         retryAfterSeconds: 5)

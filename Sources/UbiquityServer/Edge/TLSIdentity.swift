@@ -59,7 +59,7 @@ final class TLSIdentity: Sendable {
         } catch {
             state.withLock { $0.failures += 1 }
             logger.error(
-                "The TLS certificate in use stays: the new one cannot be used.",
+                "The new TLS certificate cannot be used. The current one stays in use.",
                 metadata: ["reason": "\(error)"])
         }
     }

@@ -136,8 +136,8 @@ package struct AtomicFileError: Error, Hashable, Sendable, CustomStringConvertib
     init(_ path: String, sharedFolder folder: String) {
         self.path = path
         description =
-            "\(path) is not written by root: another user could put a link there, for the folder "
-            + "\(folder) is that user's, or open to others; run the command as that user, or choose "
+            "root does not write \(path): the folder \(folder) belongs to another user or is open "
+            + "to others, who could put a link there; run the command as that user, or choose "
             + "another folder"
     }
 
@@ -145,9 +145,9 @@ package struct AtomicFileError: Error, Hashable, Sendable, CustomStringConvertib
         self.path = path
         description =
             switch code {
-            case EEXIST: "there is a file \(path) already; give --force to replace it"
+            case EEXIST: "the file \(path) already exists; give --force to replace it"
             case ENOENT:
-                "\(path) cannot be made: there is no folder "
+                "\(path) cannot be created: there is no folder "
                     + (path as NSString).deletingLastPathComponent
             case ENOSPC, EDQUOT: "\(path) cannot be written: there is no room on its disk"
             default: "\(path) cannot be written: \(DataFolder.systemReason(code))"

@@ -28,7 +28,7 @@ extension ServerStartError {
             self = .portTaken(host: host, port: port)
         } else {
             let isName = error is SocketAddressError || error is SocketAddressError.UnknownHost
-            let reason = isName ? "it is no address of a machine" : Self.reason(error)
+            let reason = isName ? "it is not an IP address" : Self.reason(error)
             self = .addressUnusable(host: host, port: port, reason: reason)
         }
     }
@@ -52,23 +52,23 @@ extension ServerStartError: CustomStringConvertible {
         case .noServerData(let path):
             "\(path) has no server data; start a server on it with `ubiquity serve`"
         case .notPermitted(let path, "root"):
-            "permission denied: \(path) belongs to root; run the command with `sudo` before it"
+            "permission denied: \(path) belongs to root; run the command with `sudo`"
         case .notPermitted(let path, let owner?):
             "permission denied: \(path) belongs to \(owner); run the command as that user, with "
-                + "`sudo -u \(owner)` before it"
+                + "`sudo -u \(owner)`"
         case .notPermitted(let path, nil):
-            "permission denied: \(path) cannot be looked into; run the command as the user who runs "
-                + "the server, or with `sudo` before it"
+            "permission denied: \(path) cannot be read; run the command as the user that runs the "
+                + "server, or with `sudo`"
         case .databaseDamaged(let path, let reason):
-            "the database \(path) is damaged (\(reason)); nothing was changed: restore it from a "
-                + "copy, and the devices bring back what the copy lacks"
+            "the database \(path) is damaged (\(reason)); nothing was changed. Restore it from a "
+                + "backup; the devices bring back what the backup lacks"
         case .databaseForeign(let path):
             "the database \(path) belongs to another program; choose another data folder"
         case .databaseNewer(let path, let version, let known):
             "the database \(path) has format \(version), and this program knows formats up to "
                 + "\(known); use a newer version of the program"
         case .diskFull(let path):
-            "the disk of \(path) is full; make room and start again"
+            "the disk with \(path) is full; make room and start the server again"
         case .fileUnusable(let path, let reason):
             "the file \(path) cannot be used: \(reason)"
         }

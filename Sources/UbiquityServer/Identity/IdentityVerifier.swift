@@ -64,7 +64,7 @@ actor IdentityVerifier {
             refresh.hasLoaded(asked: asked)
         } catch {
             logger.warning(
-                "The identity provider's keys cannot be had.",
+                "The identity provider's keys could not be fetched.",
                 metadata: ["reason": "\(error.reason)"])
         }
         loading = nil

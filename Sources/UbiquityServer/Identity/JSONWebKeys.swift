@@ -33,8 +33,8 @@ package struct JSONWebKeys: Sendable {
 
         package var description: String {
             switch self {
-            case .noKeySet: "it is no set of JSON Web Keys, or too large a one"
-            case .noUsableKey: "it has no public key for signatures by RSA, ECDSA or EdDSA"
+            case .noKeySet: "it is not a set of JSON Web Keys, or is too large"
+            case .noUsableKey: "it has no public key for RSA, ECDSA or EdDSA signatures"
             }
         }
     }

@@ -92,7 +92,7 @@ extension BackupError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .takesTooLong:
-            "the backup took longer than it may, and was given up; give it more with --seconds-max"
+            "the backup took too long and was cancelled; give it more time with --seconds-max"
         case .noRoom(let path):
             "\(path) cannot be written: there is no room on its disk, or for the copying in the "
                 + "folder of temporary files"
@@ -100,12 +100,12 @@ extension BackupError: CustomStringConvertible {
             "the database \(path) cannot be copied (\(reason)); `ubiquity doctor --data` says more"
         case .noFile(let path): "there is no file \(path)"
         case .notBackup(let path, let reason):
-            "\(path) is no backup that can be restored (\(reason)); nothing was changed"
+            "\(path) is not a backup that can be restored (\(reason)); nothing was changed"
         case .hasData(let folder):
-            "\(folder) has data already; with --replace the backup takes its place, and the old "
+            "\(folder) already has data; with --replace the backup takes its place, and the old "
                 + "database is kept beside it"
         case .inUse(let path):
-            "another program is using \(path), a backup perhaps; end it first. Nothing was changed"
+            "another program is using \(path), perhaps a backup; end it first. Nothing was changed"
         case .notMade(let path, let reason): "\(path) cannot be written: \(reason)"
         }
     }

@@ -47,7 +47,7 @@ extension ServerMetrics.State {
         }
         text.begin(
             "ubiquity_request_seconds", .histogram,
-            "From a request's head to its answer; of a stream, to its beginning.")
+            "Time from a request's head to its answer; for a stream, to its beginning.")
         for (route, histogram) in requestSeconds.sorted(by: { $0.key < $1.key }) {
             text.histogram("ubiquity_request_seconds", histogram, ["route": route])
         }
@@ -55,7 +55,7 @@ extension ServerMetrics.State {
         for (code, count) in problems.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
             text.value("ubiquity_problems_total", count, ["code": code.rawValue])
         }
-        text.begin("ubiquity_limits_total", .counter, "Limits that somebody ran into.")
+        text.begin("ubiquity_limits_total", .counter, "Limits that were reached.")
         for limit in EdgeLimit.allCases {
             text.value(
                 "ubiquity_limits_total", limits[limit, default: 0], ["limit": limit.rawValue])
@@ -63,26 +63,27 @@ extension ServerMetrics.State {
     }
 
     fileprivate func addPushes(to text: inout PrometheusText) {
-        text.begin("ubiquity_pushes_total", .counter, "Pushes that were decided.")
+        text.begin("ubiquity_pushes_total", .counter, "Decided pushes.")
         text.value("ubiquity_pushes_total", pushes)
         text.begin("ubiquity_transactions_total", .counter, "Their transactions, by outcome.")
         for (outcome, count) in transactions.sorted(by: { $0.key < $1.key }) {
             text.value("ubiquity_transactions_total", count, ["outcome": outcome])
         }
-        text.begin("ubiquity_commit_pushes", .histogram, "Pushes that went to disk together.")
+        text.begin("ubiquity_commit_pushes", .histogram, "Pushes committed together.")
         text.histogram("ubiquity_commit_pushes", commitPushes)
         text.begin(
-            "ubiquity_commit_seconds", .histogram, "A commit, with its flush to the disk.")
+            "ubiquity_commit_seconds", .histogram,
+            "Duration of a commit, including its flush to disk.")
         text.histogram("ubiquity_commit_seconds", commitSeconds)
         text.begin(
             "ubiquity_delivery_seconds", .histogram,
-            "From a commit to the connection of a listener.")
+            "Time from a commit to a listener's connection.")
         text.histogram("ubiquity_delivery_seconds", deliverySeconds)
-        text.begin("ubiquity_connections_total", .counter, "Connections that were made.")
+        text.begin("ubiquity_connections_total", .counter, "Accepted connections.")
         text.value("ubiquity_connections_total", connections)
         text.begin(
             "ubiquity_unreadable_total", .counter,
-            "Requests that needed something in the database which cannot be read.")
+            "Requests that needed an unreadable record in the database.")
         text.value("ubiquity_unreadable_total", unreadable)
     }
 }
@@ -96,13 +97,14 @@ extension ServerMetrics.Gauges {
         }
         gauge("ubiquity_connections", "Connections that are open.", connections)
         gauge("ubiquity_listeners", "Streams that are open.", listeners)
-        gauge("ubiquity_listener_bytes", "What waits for listeners.", listenerBytes)
-        gauge("ubiquity_answer_bytes", "What waits in connections.", answerBytes)
+        gauge("ubiquity_listener_bytes", "Bytes waiting for listeners.", listenerBytes)
+        gauge("ubiquity_answer_bytes", "Bytes waiting in connections.", answerBytes)
         gauge("ubiquity_body_bytes", "Bodies that are being read.", bodyBytes)
-        gauge("ubiquity_database_bytes", "The database and its log.", databaseBytes)
-        gauge("ubiquity_ready", "1 if /health/ready says so.", isReady ? 1 : 0)
+        gauge("ubiquity_database_bytes", "Size of the database and its log.", databaseBytes)
+        gauge("ubiquity_ready", "1 if the server is ready, as in /health/ready.", isReady ? 1 : 0)
         gauge(
-            "ubiquity_certificate_expires_seconds", "When the certificate does, since 1970.",
+            "ubiquity_certificate_expires_seconds",
+            "Time when the certificate expires, since 1970.",
             certificateExpires.map { Int($0) })
         if let certificateFailures {
             let name = "ubiquity_certificate_reloads_failed_total"

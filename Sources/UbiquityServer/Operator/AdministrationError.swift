@@ -25,11 +25,11 @@ extension AdministrationError: CustomStringConvertible {
         switch self {
         case .nameInvalid: AccountName.rule
         case .accountExists(let name):
-            "the account \"\(name)\" exists; ask for a further code to sign in a device"
+            "the account \"\(name)\" already exists; create another code to sign in a device"
         case .noSuchAccount(let name): "there is no account \"\(name)\""
         case .noSuchDevice(let account):
-            "the account \"\(account)\" has no such device; "
-                + "`ubiquity device list \(account)` shows those it has"
+            "the account \"\(account)\" has no such device; `ubiquity device list \(account)` "
+                + "shows its devices"
         case .noSuchApp(let app): "the app \(app) is not registered"
         case .storage(let error): "\(error)"
         }

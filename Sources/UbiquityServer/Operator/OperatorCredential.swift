@@ -33,7 +33,7 @@ enum OperatorCredential {
         let credential = String(decoding: bytes, as: UTF8.self)
             .trimmingCharacters(in: .whitespacesAndNewlines)
         guard credential.hasPrefix(Secret.operatorPrefix), credential.utf8.count >= 24 else {
-            throw .fileUnusable(path: path, reason: "it does not hold an operator's credential")
+            throw .fileUnusable(path: path, reason: "it does not contain an operator's credential")
         }
         return credential
     }

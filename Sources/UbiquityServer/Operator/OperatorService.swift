@@ -17,7 +17,7 @@ struct OperatorService: Sendable {
 
     /// - Throws: ``StorageError/accountExists``, ``StorageError/tooMany(_:)``.
     func createAccount(_ name: AccountName) throws(StorageError) -> Invitation {
-        let account = Account(id: .random(), name: name, created: now)
+        let account = Account(id: .random(), name: name, createdMilliseconds: now)
         try storage.createAccount(account, accountsMax: settings.accountsMax, by: actor)
         return try invite(to: account, CredentialTerms())
     }
@@ -35,9 +35,10 @@ struct OperatorService: Sendable {
         let now = now
         let new = NewCode(
             hash: code.hash, account: account.id,
-            expires: now + settings.signInCodeSeconds * 1_000, terms: terms)
+            expiresMilliseconds: now + settings.signInCodeSeconds * 1_000, terms: terms)
         try storage.addCode(new, now: now, by: actor)
-        return Invitation(account: account, code: code.text, expires: new.expires)
+        return Invitation(
+            account: account, code: code.text, expiresMilliseconds: new.expiresMilliseconds)
     }
 
     /// The accounts after this name, or all for nil, in the byte order of their names.
@@ -131,5 +132,5 @@ package struct Invitation: Hashable, Sendable {
     /// The code to type on the device. Valid once, and not stored anywhere.
     package var code: String
     /// Milliseconds since 1970.
-    package var expires: Int64
+    package var expiresMilliseconds: Int64
 }

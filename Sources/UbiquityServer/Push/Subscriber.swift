@@ -13,7 +13,7 @@ final class Subscriber: Sendable {
     let number: UInt64
     let device: DeviceReference
     /// As ``DeviceRights/expires``.
-    let expires: Int64?
+    let expiresMilliseconds: Int64?
     let store: StoreReference
     /// Whether it accepts small pushes in protobuf's binary format.
     let takesBinary: Bool
@@ -59,7 +59,7 @@ final class Subscriber: Sendable {
     ) {
         self.number = number
         device = rights.reference
-        expires = rights.expires
+        expiresMilliseconds = rights.expiresMilliseconds
         self.store = store
         self.takesBinary = takesBinary
         self.bytesMax = bytesMax

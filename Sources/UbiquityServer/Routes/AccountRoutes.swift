@@ -59,7 +59,7 @@ struct AccountRoutes: Sendable {
         let proof = try await identities.proof(in: token)
         let now = settings.clock.now()
         var device = device
-        device.expires = identities.settings.credentialSeconds.map { now + $0 * 1_000 }
+        device.expiresMilliseconds = identities.settings.credentialSeconds.map { now + $0 * 1_000 }
         return try await writer.run { [storage, device, settings] in
             try storage.signIn(
                 proof.identity, preferredName: proof.accountName.flatMap(AccountName.init),

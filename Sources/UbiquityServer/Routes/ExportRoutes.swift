@@ -51,7 +51,7 @@ struct ExportRoutes: Sendable {
         find: @escaping @Sendable () throws -> Account?
     ) async throws -> Response {
         guard request.headers.accepts(Self.mediaType) else {
-            throw Problem(.notAcceptable, "The answer can be application/x-tar only.")
+            throw Problem(.notAcceptable, "The answer is available only as application/x-tar.")
         }
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
         let permit = try permits.take(account.id)

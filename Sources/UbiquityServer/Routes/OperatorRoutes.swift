@@ -71,11 +71,11 @@ struct OperatorRoutes: Sendable {
     private static func terms(_ message: WireNewCode) throws -> CredentialTerms {
         guard message.stores.count <= CredentialTerms.storesMax else {
             throw Problem.malformed(
-                "\"stores\": a credential can be confined to \(CredentialTerms.storesMax) at most.")
+                "\"stores\": a credential can be confined to at most \(CredentialTerms.storesMax).")
         }
         guard message.credentialSeconds <= credentialSecondsMax else {
             throw Problem.malformed(
-                "\"credentialSeconds\": a credential can be good for 100 years at most.")
+                "\"credentialSeconds\": a credential can be valid for at most 100 years.")
         }
         let stores = try message.stores.enumerated().map { index, text throws(Problem) in
             do { return try StoreIdentifier(text) } catch {

@@ -23,7 +23,7 @@ struct ProblemMiddleware: RouterMiddleware {
             if problem.showsDamage {
                 edge.metrics.foundUnreadable()
                 context.logger.error(
-                    "A request needs what cannot be read. `ubiquity doctor --data` counts it.",
+                    "A request needs an unreadable record. See `ubiquity doctor --data`.",
                     metadata: ["route": "\(context.endpointPath ?? "")"])
             } else if problem.status.kind == .serverError, problem.limit == nil, problem.isLogged {
                 context.logger.error(
@@ -52,7 +52,7 @@ extension Problem {
         case let error as TokenError: self.init(error)
         case let error as RateExceeded: self.init(error)
         case let error as HubError: self.init(error)
-        case is Busy: self = .unavailable("The server has too much to do. Try again soon.")
+        case is Busy: self = .unavailable("The server is busy. Try again soon.")
         case let error as HTTPError where error.status == .notFound: self = .notFound
         case is any HTTPResponseError: self = .malformed("The request could not be understood.")
         default: self = .unavailable("Something went wrong on the server. Try again later.")
@@ -64,14 +64,15 @@ extension Problem {
         case .accountExists:
             self.init(
                 .accountExists,
-                "An account of this name exists. Ask for a further code to sign in a device.")
-        case .noSuchAccount: self.init(.notFound, "There is no account of this name.")
+                "An account with this name already exists. Ask for another code to sign in a "
+                    + "device.")
+        case .noSuchAccount: self.init(.notFound, "There is no account with this name.")
         case .noSuchDevice: self.init(.notFound, "The account has no such device.")
         case .noSuchApp: self.init(.notFound, "This app is not registered.")
         case .codeInvalid:
             self.init(
                 .codeInvalid,
-                "The code is wrong, was used already, or has expired. Ask for a new one.")
+                "The code is wrong, has already been used, or has expired. Ask for a new one.")
         case .tooMany(let things):
             self.init(.tooMany, "There are too many \(things). Remove some.")
         case .full:
@@ -81,7 +82,7 @@ extension Problem {
                 retryAfterSeconds: 30)
         case .unreadable:
             self = .unavailable(
-                "What the server has stored there cannot be read. Its operator must look.",
+                "What the server has stored there cannot be read. Tell the server operator.",
                 seconds: 60)
             showsDamage = true
         case .failed:
@@ -94,8 +95,8 @@ extension Problem {
         case .clockAhead(let error):
             self.init(
                 .clockAhead,
-                "transactions[\(error.transaction)].writes[\(error.write)] is stamped too far into "
-                    + "the future. Correct it by the server's time.")
+                "transactions[\(error.transaction)].writes[\(error.write)] has a timestamp too far "
+                    + "in the future. Correct it by the server's time.")
             serverMilliseconds = error.serverMilliseconds
         case .answerTooLarge:
             self.init(
@@ -117,7 +118,8 @@ extension Problem {
         case .credentialMissing:
             self.init(
                 .credentialMissing,
-                "The request has no credential. Send the device's in the Authorization header.")
+                "The request has no credential. Send the device's credential in the Authorization "
+                    + "header.")
         case .credentialInvalid:
             self.init(
                 .credentialInvalid,
@@ -128,19 +130,19 @@ extension Problem {
             self.init(.notYours, "Only the operator's credential may do this.")
         case .notForOperator:
             self.init(
-                .notYours, "The operator's credential reaches no stores. Sign in as a device.")
+                .notYours, "The operator's credential cannot access stores. Sign in as a device.")
         case .confined:
             self.init(
                 .notYours,
-                "The credential is confined to some stores, and may not do this. Sign in by another "
-                    + "code.")
+                "The credential is confined to some stores, and may not do this. Sign in with "
+                    + "another code.")
         // Only devices are ever hidden.
         case .hidden: self.init(StorageError.noSuchDevice)
         case .appNotRegistered:
             self.init(
                 .appNotRegistered,
-                "The server takes registered apps only, and this store's is none. Ask who runs "
-                    + "the server to register its identifier.")
+                "The server accepts only registered apps, and this store's app is not registered. "
+                    + "Ask the server operator to register its identifier.")
         }
     }
 
@@ -149,11 +151,12 @@ extension Problem {
         switch refusal {
         case .otherIssuer:
             self.init(
-                .tokenInvalid, "The token was issued by another provider than this server trusts.")
+                .tokenInvalid, "The token was issued by a provider that this server does not trust."
+            )
         case .otherAudience:
-            self.init(.tokenInvalid, "The token is made out for another audience.")
+            self.init(.tokenInvalid, "The token was issued for another audience.")
         case .endless:
-            self.init(.tokenInvalid, "The token never expires, and is not taken therefore.")
+            self.init(.tokenInvalid, "The token never expires, so it is not accepted.")
         case .expired: self.init(.tokenExpired, "The token has expired. Get a new one.")
         case .notYetValid: self.init(.tokenInvalid, "The token is not valid yet.")
         case .noSubject:
@@ -169,8 +172,7 @@ extension Problem {
         case .malformed:
             self.init(
                 .tokenInvalid,
-                "What was sent is no JSON Web Token with a signature. Send the identity provider's "
-                    + "as it is.")
+                "This is not a signed JSON Web Token. Send the identity provider's token as it is.")
         case .forged:
             self.init(
                 .tokenInvalid,
@@ -179,9 +181,10 @@ extension Problem {
         case .noProvider:
             self.init(
                 .tokenNotTaken,
-                "This server takes no tokens of identity providers. Sign in by a code.")
+                "This server accepts no identity provider's tokens. Sign in with a code.")
         case .keysUnavailable:
-            self = .unavailable("The identity provider's keys cannot be had. Try again later.")
+            self = .unavailable(
+                "The identity provider's keys could not be fetched. Try again later.")
         }
     }
 
@@ -208,7 +211,8 @@ extension Problem {
 extension Problem {
     static let notFound = Problem(.notFound, "There is nothing at this address.")
     static let notAcceptable = Problem(
-        .notAcceptable, "The answer can be application/json or application/x-protobuf only.")
+        .notAcceptable,
+        "The answer is available only as application/json or application/x-protobuf.")
     static let unsupportedMediaType = Problem(
         .unsupportedMediaType, "The body must be application/json or application/x-protobuf.")
     static let notReady: Problem = {
@@ -224,7 +228,7 @@ extension Problem {
         .storageFull, "The store is too large to be sent. Remove something from it.")
 
     static func methodNotAllowed(_ allow: String) -> Problem {
-        var problem = Problem(.methodNotAllowed, "This address knows \(allow) only.")
+        var problem = Problem(.methodNotAllowed, "This address only supports \(allow).")
         problem.allow = allow
         return problem
     }

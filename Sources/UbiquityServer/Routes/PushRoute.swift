@@ -67,7 +67,7 @@ struct PushRoute: Sendable {
         guard counted <= bounds.bytes else {
             throw Problem(
                 .bodyTooLarge,
-                "The push's writes count \(counted) bytes, and may count at most \(bounds.bytes). "
+                "The push's writes count \(counted) bytes, but may count at most \(bounds.bytes). "
                     + "Send less at once.", at: .bodyTooLarge)
         }
         return (push, counted)

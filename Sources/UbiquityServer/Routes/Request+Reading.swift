@@ -62,7 +62,7 @@ extension Request {
     func readTitle() async throws -> String {
         guard let displayName = DeviceDisplayName.fit(try await readMessage(WireRename.self).name)
         else {
-            throw Problem.malformed("\"name\" must have a character that can be seen.")
+            throw Problem.malformed("\"name\" must have a visible character.")
         }
         return displayName
     }
@@ -94,7 +94,7 @@ extension Request {
             return nil
         }
         guard let cursor = Cursor(text), let position = Position(cursor) else {
-            throw .malformed("The cursor is none that this server gave.")
+            throw .malformed("This cursor was not issued by this server.")
         }
         return position
     }

@@ -24,7 +24,7 @@ extension WireNewAccountAnswer {
         self.init()
         account = invitation.account.id.string
         code = invitation.code
-        expiresMilliseconds = UInt64(clamping: invitation.expires)
+        expiresMilliseconds = UInt64(clamping: invitation.expiresMilliseconds)
     }
 }
 
@@ -35,7 +35,7 @@ extension WireSignInAnswer {
         accountName = account.name.string
         self.device = device.reference.id.description
         self.credential = credential
-        expiresMilliseconds = UInt64(clamping: device.rights.expires ?? 0)
+        expiresMilliseconds = UInt64(clamping: device.rights.expiresMilliseconds ?? 0)
         stores = device.rights.sortedStores
     }
 }
@@ -46,7 +46,7 @@ extension WireAccount {
         id = account.id.string
         name = account.name.string
         self.devices = devices.map(WireDevice.init)
-        createdMilliseconds = UInt64(clamping: account.created)
+        createdMilliseconds = UInt64(clamping: account.createdMilliseconds)
     }
 }
 
@@ -55,9 +55,9 @@ extension WireDevice {
         self.init()
         id = device.reference.id.description
         name = device.displayName
-        createdMilliseconds = UInt64(clamping: device.created)
-        seenMilliseconds = UInt64(clamping: device.seen)
-        expiresMilliseconds = UInt64(clamping: device.rights.expires ?? 0)
+        createdMilliseconds = UInt64(clamping: device.createdMilliseconds)
+        seenMilliseconds = UInt64(clamping: device.seenMilliseconds)
+        expiresMilliseconds = UInt64(clamping: device.rights.expiresMilliseconds ?? 0)
         stores = device.rights.sortedStores
     }
 }

@@ -102,10 +102,10 @@ package struct ServerLimit: Sendable {
             unit: .utf16Units),
         .bytes(
             "push-bytes-max", \.limits.pushBytesMax, "Bytes of one request."),
-        .count("push-burst", \.allowance.burst, "Pushes that a device may make at once."),
+        .count("push-burst", \.allowance.burst, "Pushes that a device may send at once."),
         .rate(
             "pushes-per-second", \.allowance.perSecond,
-            "Pushes a second that a device may make in the long run."),
+            "Pushes a second that a device may send in the long run."),
         .time(
             "deletions-remembered-days", in: .days, \.deletionsRememberedSeconds,
             "Days for which deletions are remembered."),
@@ -114,7 +114,7 @@ package struct ServerLimit: Sendable {
             "Deletions that a store remembers; of long keys fewer."),
         .time(
             "device-live-days", in: .days, \.deviceLiveSeconds,
-            "Days after which a device that was not seen no longer holds up compaction."),
+            "Days after which an unseen device no longer holds up compaction."),
         .time(
             "code-minutes", in: .minutes, \.signInCodeSeconds,
             "Minutes for which a sign-in code is valid."),
@@ -157,41 +157,41 @@ package struct ServerLimit: Sendable {
             "Seconds for the body of a request to arrive."),
         .time(
             "slow-seconds-max", in: .seconds, \.slowSecondsMax,
-            "Seconds for which a body or an answer may be too slow."),
+            "Seconds for which a body or an answer may be slower than the next two options."),
         .count(
             "body-bytes-per-second-min", \.bodyBytesPerSecondMin,
-            "Bytes a second of a body; below, it is too slow.", unit: .bytesPerSecond),
+            "The minimum rate of a body, in bytes a second.", unit: .bytesPerSecond),
         .count(
             "answer-bytes-per-second-min", \.answerBytesPerSecondMin,
-            "Bytes a second that are read of an answer; below, it is too slow.",
+            "The minimum rate at which an answer is read, in bytes a second.",
             unit: .bytesPerSecond),
         .count(
             "pipelined-requests-max", \.pipelinedRequestsMax,
             "Requests of a connection that wait for their answers."),
         .bytes(
             "bodies-bytes-max", \.bodiesBytesMax,
-            "Bytes of the bodies of all requests together."),
+            "Bytes of all request bodies together."),
         .bytes(
             "answers-bytes-max", \.answersBytesMax,
-            "Bytes of all answers together that nobody has read yet."),
+            "Bytes of all unread answers together."),
         .count(
             "request-burst", \.requestAllowance.burst,
-            "Requests that one address may make at once."),
+            "Requests that one address may send at once."),
         .rate(
             "requests-per-second", \.requestAllowance.perSecond,
-            "Requests a second that one address may make in the long run."),
+            "Requests a second that one address may send in the long run."),
         .count(
             "sign-in-burst", \.signInAllowance.burst,
-            "Attempts to sign in that one address may make at once."),
+            "Sign-in attempts that one address may make at once."),
         .rate(
             "sign-ins-per-second", \.signInAllowance.perSecond,
-            "Attempts to sign in a second that one address may make in the long run."),
+            "Sign-in attempts a second that one address may make in the long run."),
         .count(
             "total-sign-in-burst", \.signInTotalAllowance.burst,
-            "Attempts to sign in that all addresses together may make at once."),
+            "Sign-in attempts that all addresses together may make at once."),
         .rate(
             "total-sign-ins-per-second", \.signInTotalAllowance.perSecond,
-            "Attempts to sign in a second of all addresses together in the long run."),
+            "Sign-in attempts a second from all addresses together in the long run."),
         // Work.
         .count("waiting-pushes-max", \.waitingPushesMax, "Pushes that wait for the disk."),
         .bytes(
@@ -200,7 +200,7 @@ package struct ServerLimit: Sendable {
         .count("waiting-reads-max", \.waitingReadsMax, "Reads that wait for a thread."),
         .time(
             "shutdown-seconds", in: .seconds, \.shutdownSeconds,
-            "Seconds for which the end of the server waits for requests under way."),
+            "Seconds for which a shutdown waits for requests under way."),
     ]
 }
 

@@ -7,7 +7,7 @@ package struct Account: Hashable, Sendable {
     package var id: AccountID
     package var name: AccountName
     /// The server's milliseconds since 1970.
-    package var created: Int64
+    package var createdMilliseconds: Int64
 }
 
 /// The name of an account, unique on a server: 1 to 128 bytes without control characters, and
@@ -16,8 +16,8 @@ package struct AccountName: Hashable, Sendable, CustomStringConvertible {
     package let string: String
     package static let bytesMax = 128
     static let rule =
-        "an account's name has 1 to \(bytesMax) bytes, no control characters, and no blanks at its "
-        + "ends"
+        "an account name has 1 to \(bytesMax) bytes, no control characters, and no spaces at "
+        + "either end"
 
     /// Fails for any other text.
     package init?(_ text: String) {

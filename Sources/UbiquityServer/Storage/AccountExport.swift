@@ -51,7 +51,8 @@ package struct AccountExport: Sendable {
 extension ArchiveManifest.Device {
     fileprivate init(_ device: Device) {
         self.init(
-            id: device.reference.id.description, name: device.displayName, created: device.created,
-            seen: device.seen)
+            id: device.reference.id.description, name: device.displayName,
+            createdMilliseconds: device.createdMilliseconds,
+            seenMilliseconds: device.seenMilliseconds)
     }
 }

@@ -9,9 +9,9 @@ package struct Device: Hashable, Sendable {
     /// The name that its owner gave it.
     package var displayName: String
     /// The server's milliseconds since 1970.
-    package var created: Int64
+    package var createdMilliseconds: Int64
     /// When it was last seen, in milliseconds since 1970 by the server's clock, to about a minute.
-    package var seen: Int64
+    package var seenMilliseconds: Int64
 
     package var reference: DeviceReference { rights.reference }
 }
@@ -24,7 +24,7 @@ struct NewDevice: Hashable, Sendable {
     /// As ``DeviceRights/stores``. The terms of a code replace it.
     var stores: Set<StoreIdentifier>?
     /// As ``DeviceRights/expires``. The terms of a code replace it.
-    var expires: Int64?
+    var expiresMilliseconds: Int64?
 }
 
 /// Makes the name of a device fit for display: without control characters, and not too long.
@@ -56,7 +56,7 @@ extension DeviceID {
 /// Last-seen information of devices that is not stored yet. Losing it does no harm.
 struct LastSeenUpdate: Hashable, Sendable {
     /// In milliseconds since 1970 by the server's clock.
-    var seen: [DeviceReference: Int64] = [:]
+    var seenMilliseconds: [DeviceReference: Int64] = [:]
     /// The newest revision of a store that the device is known to have.
     var passed: [DeviceStore: Int64] = [:]
 
@@ -65,5 +65,5 @@ struct LastSeenUpdate: Hashable, Sendable {
         var store: StoreReference
     }
 
-    var isEmpty: Bool { seen.isEmpty && passed.isEmpty }
+    var isEmpty: Bool { seenMilliseconds.isEmpty && passed.isEmpty }
 }

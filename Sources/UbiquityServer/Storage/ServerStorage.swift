@@ -207,14 +207,14 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .accountExists: "an account of this name exists"
-        case .noSuchAccount: "there is no account of this name"
+        case .accountExists: "an account with this name already exists"
+        case .noSuchAccount: "there is no account with this name"
         case .noSuchDevice: "the account has no such device"
         case .noSuchApp: "this app is not registered"
-        case .codeInvalid: "the code is wrong, was used already, or has expired"
+        case .codeInvalid: "the code is wrong, has already been used, or has expired"
         case .tooMany(let things): "there are too many \(things)"
         case .full: "the disk is full"
-        case .unreadable: "what the database has there cannot be read"
+        case .unreadable: "a record in the database cannot be read"
         case .failed(let reason): "the storage failed: \(reason)"
         }
     }

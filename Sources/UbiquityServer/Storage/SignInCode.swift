@@ -44,7 +44,7 @@ struct NewCode: Hashable, Sendable {
     var hash: SecretHash
     var account: AccountID
     /// When the code expires, in milliseconds since 1970 by the server's clock.
-    var expires: Int64
+    var expiresMilliseconds: Int64
     /// The rights of the device that signs in with it.
     var terms = CredentialTerms()
 }

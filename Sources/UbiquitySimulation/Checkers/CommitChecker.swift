@@ -186,7 +186,7 @@ extension CommitChecker {
         let pushed = Set(commit.push.transactions.flatMap(\.writes))
         for (key, after) in commit.after where commit.before[key] != after {
             if !pushed.contains(after), !isFolded(after, in: commit) {
-                return "\(commit.store) made up \(key)"
+                return "\(commit.store) invented \(key)"
             }
             if let before = commit.before[key], isLater(before, than: after) {
                 return "\(commit.store) replaced \(key) by an earlier write"

@@ -71,7 +71,7 @@ extension MergeChecker {
                 return "act \(foreign) is there, and was never made"
             }
             if !pardons, let risen = present.intersection(mustBeGone).subtracting(unsettled).min() {
-                return "act \(risen) is there, and was undone by one who had seen it"
+                return "act \(risen) is there, but was undone by a device that had seen it"
             }
             let lost = Set(made.sure.filter(isMeant).map(\.number))
                 .subtracting(present).subtracting(mayBeGone).subtracting(gone)
@@ -150,7 +150,9 @@ extension MergeChecker {
         }
 
         private func elementsComplaint() -> String? {
-            guard case .array(let elements) = shown ?? .array([]) else { return "it is no array" }
+            guard case .array(let elements) = shown ?? .array([]) else {
+                return "it is not an array"
+            }
             let present = Set(elements.compactMap { AppOperation.number(in: $0) })
             guard present.count == elements.count else { return "an element is there twice" }
             let added = present.filter { number in
@@ -174,7 +176,7 @@ extension MergeChecker {
 
         private func fieldsComplaint() -> String? {
             guard case .dictionary(let entries) = shown ?? .dictionary([:]) else {
-                return "it is no dictionary"
+                return "it is not a dictionary"
             }
             for field in Set(made.acts.compactMap(\.field)).sorted() {
                 let present = AppOperation.number(in: entries[ExactString(field)])

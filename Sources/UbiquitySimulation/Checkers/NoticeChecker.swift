@@ -60,8 +60,8 @@ package final class NoticeChecker: Checker {
     ) -> String? {
         for key in notice.keys.sorted() {
             guard let count = apps[process]?.causes[key]?[notice.reason], count > 0 else {
-                return "process \(process) was told of \(key) as \(notice.reason), and nothing of "
-                    + "that kind had happened to it"
+                return "process \(process) was notified of \(key) as \(notice.reason), and nothing "
+                    + "of that kind had happened to it"
             }
             guard let value = values[key] else { return "process \(process) could not read \(key)" }
             apps[process]?.known[key] = value
@@ -73,7 +73,7 @@ package final class NoticeChecker: Checker {
     private func notifiedOfRefusals(_ process: Int) -> String? {
         let count = apps[process]?.refusals.note(at: now(), within: Self.windowMilliseconds)
         guard let count, count > Self.refusalsMax else { return nil }
-        return "process \(process) was told \(count) times of refused writes in "
+        return "process \(process) was notified \(count) times of refused writes in "
             + "\(Self.windowMilliseconds) ms"
     }
 
@@ -81,7 +81,7 @@ package final class NoticeChecker: Checker {
         apps[process]?.causes = [:]
         guard let known = apps[process]?.known, known != values else { return nil }
         let keys = Set(known.keys).union(values.keys).filter { known[$0] != values[$0] }
-        return "process \(process) was not told that \(keys.sorted()) changed"
+        return "process \(process) was not notified that \(keys.sorted()) changed"
     }
 }
 

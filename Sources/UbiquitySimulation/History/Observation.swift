@@ -197,8 +197,8 @@ extension Observation: CustomStringConvertible {
         case .opened(let process, let disk, let values):
             "process \(process) opens \(disk): \(text(values))"
         case .resumed(let process, let disk, let original):
-            "process \(process) goes on as \(original) on \(disk)"
-        case .moved(let process, let disk): "process \(process) turns to \(disk)"
+            "process \(process) continues as \(original) on \(disk)"
+        case .moved(let process, let disk): "process \(process) switches to \(disk)"
         case .ended(let process): "process \(process) ends"
         case .wrote(let process, let writes):
             "process \(process) writes "
@@ -215,7 +215,7 @@ extension Observation: CustomStringConvertible {
         case .changed(let process, let keys, let cause):
             "process \(process) sees \(text(keys)) change: \(cause)"
         case .notified(let process, let notice, _):
-            "process \(process) is told of \(text(notice.keys)): \(notice.reason)"
+            "process \(process) is notified of \(text(notice.keys)): \(notice.reason)"
         case .rested(let process, let values): "process \(process) rests: \(text(values))"
         case .withdrawn(let disk, let records):
             "\(disk) withdraws \(records.map { text($0) }.joined(separator: " "))"
@@ -246,12 +246,13 @@ extension Observation: CustomStringConvertible {
         case .lost(let disk): "\(disk) is an older copy of itself"
         case .wiped(let disk): "\(disk) is wiped"
         case .clock(let device, let error, let drift, let boot):
-            "device \(device) has clocks: \(error) ms wrong, \(drift) ppm too fast, boot \(boot % 1_000)"
+            "device \(device) has clocks: \(error) ms wrong, \(drift) ppm too fast, boot "
+                + "\(boot % 1_000)"
         case .serverClock(let error): "the server's clock is \(error) ms wrong"
         case .paused(let device, let milliseconds):
             "device \(device) stood still for \(milliseconds) ms"
         case .keptBack(let device, let milliseconds):
-            "device \(device) had a stream kept back for \(milliseconds) ms"
+            "device \(device) had a stream held back for \(milliseconds) ms"
         case .settled: "all should agree"
         }
     }

@@ -33,7 +33,7 @@ struct BookmarkListTests {
         #expect(store.dictionaryRepresentation[key] == nil)
     }
 
-    @Test func `all that is in a bookmark comes back as what it was`() throws {
+    @Test func `everything in a bookmark comes back as it was`() throws {
         let before = Date()
         list.append(title: "One", visits: 7, isStarred: true)
         let bookmark = try #require(list.entriesOfObject?.first)

@@ -24,7 +24,7 @@ struct BoxedValueTests {
         #expect((value as? NSNumber)?.boolValue == true, sourceLocation: sourceLocation)
     }
 
-    @Test func `a number of the store is a number of every type`() {
+    @Test func `a number from the store casts to every number type`() {
         store.set(true, forKey: "cast.bool")
         store.set(1, forKey: "cast.integer")
         store.set(1.0, forKey: "cast.real")
@@ -35,7 +35,7 @@ struct BoxedValueTests {
         }
     }
 
-    @Test func `a number in an array or a dictionary is a number of every type`() {
+    @Test func `a number in an array or a dictionary casts to every number type`() {
         store.set([true, 1, 1.0], forKey: "cast.array")
         store.set(["bool": true, "integer": 1, "real": 1.0], forKey: "cast.dictionary")
         for value in store.array(forKey: "cast.array") ?? [] { expectTrue(value) }
@@ -48,7 +48,7 @@ struct BoxedValueTests {
             (store.object(forKey: "cast.dictionary") as? NSDictionary)?["bool"] as? Bool == true)
     }
 
-    @Test func `a half is no integer and an integer of 2 is no Bool`() {
+    @Test func `a half is not an integer, and an integer of 2 is not a Bool`() {
         store.set(0.5, forKey: "cast.half")
         store.set(2, forKey: "cast.two")
         #expect(store.object(forKey: "cast.half") as? Int == nil)

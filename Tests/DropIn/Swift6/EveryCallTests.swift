@@ -120,7 +120,8 @@ struct EveryCallTests {
         #expect(store.value(forKey: calls.prefix + "gone") == nil)
     }
 
-    @Test func `what is no property list compiles, is refused, and leaves the old value`() {
+    @Test
+    func `a value that is not a property list compiles, is refused, and leaves the old value`() {
         let (store, calls, object) = calls(.itself)
         store.set("old", forKey: calls.prefix + "kept")
         calls.refused("kept")

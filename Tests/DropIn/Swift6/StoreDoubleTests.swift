@@ -27,7 +27,7 @@ struct StoreDoubleTests {
         #expect(NSUbiquitousKeyValueStore.default.object(forKey: "subclass") == nil)
     }
 
-    @Test func `a file that imports nothing has all that one file imports for the module`() {
+    @Test func `a file without imports can use what another file imports for the module`() {
         let preferences = Preferences()
         preferences.name = "Ada"
         #expect(Preferences().name == "Ada" && preferences.lastChange == .distantPast)

@@ -14,7 +14,7 @@ struct StoreExtensionTests {
         store = .default
     }
 
-    @Test func `models are kept as data`() throws {
+    @Test func `models are stored as data`() throws {
         let player = Player(name: "Ada", scores: [1, 2], joined: .distantPast)
         try store.encode([player], forKey: "extension.players")
         #expect(try store.decode([Player].self, forKey: "extension.players") == [player])
@@ -24,7 +24,7 @@ struct StoreExtensionTests {
         }
     }
 
-    @Test func `an app's own setter is preferred to the setter of anything`() {
+    @Test func `an app's own setter is preferred to the setter for any value`() {
         let address = URL(fileURLWithPath: "/tmp")
         store.set(address, forKey: "extension.url")
         #expect(store.url(forKey: "extension.url") == address)

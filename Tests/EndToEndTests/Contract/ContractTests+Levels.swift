@@ -8,13 +8,13 @@ internal import UbiquityCore
 
 /// Vector 13, the story that everyone tells: a game's level 13 on one device, level 1 on another.
 extension EndToEndTests.ContractTests {
-    @Test func `level 1 of a device that has synced before wins, and the app's 13 wins it back`()
+    @Test func `level 1 of a device that has synced before wins, and the app writes 13 again`()
         async throws
     {
         try await levelStory(.serverWins, hasSyncedBefore: true)
     }
 
-    @Test func `where timestamps decide, so it goes with a newly installed device`() async throws {
+    @Test func `if timestamps decide, a newly installed device can win`() async throws {
         try await levelStory(.timestamps, hasSyncedBefore: false)
     }
 
@@ -43,7 +43,7 @@ extension EndToEndTests.ContractTests {
             b.store.set(Int64(1), forKey: "level")
             #expect(b.store.synchronize())
             try await server.start()
-            try await until("that a was told of level 1") { !observerA.all.isEmpty }
+            try await until("a's notification of level 1") { !observerA.all.isEmpty }
             try await agreement(a, b) { $0.values.contains(.integer(13)) }
             #expect(
                 try await posted(observerA, by: b) == [.init(0, ["level"], ["level": .integer(1)])])

@@ -12,7 +12,7 @@ extension EndToEndTests.ContractTests {
     private final class CustomObject {}
 
     /// Vector 6.
-    @Test func `a URL, a custom object, NSNull and what holds it are refused, an error each`()
+    @Test func `a URL, a custom object, NSNull and its containers are refused, with an error each`()
         async throws
     {
         let url = try #require(URL(string: "http://x"))
@@ -22,10 +22,10 @@ extension EndToEndTests.ContractTests {
             try await agreement(a, b) { $0.count == 1 }
             var errors = a.store.errors.makeAsyncIterator()
             let refused: [(value: Any, reason: String)] = [
-                (url, "a: a URL is no property-list value"),
-                (CustomObject(), "a: a CustomObject is no property-list value"),
-                (NSNull(), "a: a NSNull is no property-list value"),
-                ([NSNull()], "a[0]: a NSNull is no property-list value"),
+                (url, "a: a URL is not a property-list value"),
+                (CustomObject(), "a: a CustomObject is not a property-list value"),
+                (NSNull(), "a: a NSNull is not a property-list value"),
+                ([NSNull()], "a[0]: a NSNull is not a property-list value"),
             ]
             for (value, reason) in refused {
                 a.store.set(value, forKey: "a")
@@ -102,7 +102,7 @@ extension EndToEndTests.ContractTests {
     }
 
     /// Vector 8.
-    @Test func `1,024 keys pass, the next is refused with its key, overwriting one passes`()
+    @Test func `1,024 keys pass, the next one is refused by name, and overwriting one passes`()
         async throws
     {
         try await withTwoDevices { pair in

@@ -34,7 +34,7 @@ extension EndToEndTests.ContractTests {
     }
 
     /// Vector 11.
-    @Test func `a peer's delete is told with its key, and the object is nil`() async throws {
+    @Test func `a peer's deletion is notified with its key, and the object is nil`() async throws {
         try await withTwoDevices { pair in
             let (a, b) = (pair.a, pair.b)
             let observer = Observer(b.store)
@@ -51,7 +51,7 @@ extension EndToEndTests.ContractTests {
     }
 
     /// Vector 12.
-    @Test func `a first sync takes what the server has, brings the rest, and tells once`()
+    @Test func `a first sync takes what the server has, uploads the rest, and notifies once`()
         async throws
     {
         try await onStage { stage in

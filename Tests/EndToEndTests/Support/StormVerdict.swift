@@ -49,7 +49,8 @@ struct StormVerdict {
                 ?? false
         }
         return missed.map {
-            "\(key) has \(text), but the acknowledged \($0.writer):\($0.acknowledged[key]!) is later"
+            "\(key) has \(text), but the acknowledged \($0.writer):\($0.acknowledged[key]!) is "
+                + "later"
         }
     }
 }
@@ -81,7 +82,7 @@ struct StormRecord: Sendable {
     }
 
     mutating func attempt(_ numbers: ClosedRange<Int>, at time: UInt64) {
-        precondition(numbers.lowerBound == nextNumber, "A storm leaves no number out.")
+        precondition(numbers.lowerBound == nextNumber, "A storm leaves not a number out.")
         attempts += numbers.map { _ in time }
         underWay = numbers
     }

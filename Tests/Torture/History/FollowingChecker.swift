@@ -47,11 +47,11 @@ final class FollowingChecker: Checker {
     ) -> String? {
         for (key, value) in values { known[process]?[key] = value }
         if notice.reason != .serverChange {
-            return "process \(process) was told of \(notice.keys.sorted()) as \(notice.reason), "
-                + "which nobody gave reason for"
+            return "process \(process) was notified of \(notice.keys.sorted()) as "
+                + "\(notice.reason), without a cause"
         }
         if let own = ownKeys[process], notice.keys.contains(own) {
-            return "process \(process) was told of \(own), which only it writes"
+            return "process \(process) was notified of \(own), which only it writes"
         }
         return nil
     }
@@ -61,6 +61,6 @@ final class FollowingChecker: Checker {
         let keys = Set(believed.keys).union(process.values.keys)
             .filter { !MergedKeys.contains($0) && believed[$0] != process.values[$0] }.sorted()
         return keys.isEmpty
-            ? nil : "process \(process.number) was not told that \(keys) changed"
+            ? nil : "process \(process.number) was not notified that \(keys) changed"
     }
 }

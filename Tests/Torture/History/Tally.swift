@@ -15,11 +15,11 @@ struct Tally: Sendable {
         case notifications
         case commits = "commits seen on the server"
         case deviceKills = "kills of device processes"
-        case reopenings = "stores let go and made again"
+        case reopenings = "stores released and created again"
         case commandKills = "kills of commands"
         case accountChanges = "sign-ins, sign-outs and wipes"
         case stops = "stops of device processes"
-        case appEnds = "ends of device processes in good order"
+        case appEnds = "orderly ends of device processes"
         case serverKills = "kills of the server"
         case failedStarts = "starts that a full disk refused"
         case connections

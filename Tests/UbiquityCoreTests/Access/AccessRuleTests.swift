@@ -12,10 +12,11 @@ struct AccessRuleTests {
     private static let now: Int64 = 1_000
 
     private static func credential(
-        _ stores: Set<StoreIdentifier>? = nil, expires: Int64? = nil
+        _ stores: Set<StoreIdentifier>? = nil, expiresMilliseconds: Int64? = nil
     ) -> Caller {
         let name = DeviceReference(account: AccountID("a"), id: own)
-        return .device(DeviceRights(reference: name, stores: stores, expires: expires))
+        return .device(
+            DeviceRights(reference: name, stores: stores, expiresMilliseconds: expiresMilliseconds))
     }
 
     enum Who: CaseIterable {
@@ -27,8 +28,8 @@ struct AccessRuleTests {
             case .stranger: .stranger
             case .operator: .operator
             case .device: credential()
-            case .lasting: credential(expires: now + 1)
-            case .expired: credential(expires: now)
+            case .lasting: credential(expiresMilliseconds: now + 1)
+            case .expired: credential(expiresMilliseconds: now)
             case .confined: credential([notes])
             case .elsewhere: credential([other])
             }
@@ -81,7 +82,7 @@ struct AccessRuleTests {
     }
 
     @Test(arguments: Who.allCases)
-    func `a caller may what the table says, and nothing else`(who: Who) {
+    func `a caller may do what the table says, and nothing else`(who: Who) {
         for operation in Self.all {
             #expect(
                 refusal(who.caller, operation) == Self.expectation(who, operation),
@@ -109,7 +110,7 @@ struct AccessRuleTests {
     }
 
     @Test(arguments: Who.allCases)
-    func `what can be refused before the address is read is refused alike`(who: Who) {
+    func `what can be refused before the address is read is refused in the same way`(who: Who) {
         let rule = AccessRule(now: Self.now)
         for operation in Self.all {
             let early: AccessRefusal?

@@ -22,7 +22,7 @@ struct IdentityRuleTests {
         } catch { return error }
     }
 
-    @Test func `a token for this server, in its time, names somebody`() throws {
+    @Test func `a valid token for this server names somebody`() throws {
         let proof = try rule.proof(of: good, now: Self.now)
         #expect(proof.identity == Identity(issuer: "https://id.example", subject: "u-1"))
         #expect(proof.name == "ann")
@@ -34,12 +34,12 @@ struct IdentityRuleTests {
         }
     }
 
-    @Test func `a token for others only is refused`() {
+    @Test func `a token for others is refused`() {
         #expect(refusal { $0.audiences = [] } == .otherAudience)
         #expect(refusal { $0.audiences = ["App", "apps"] } == .otherAudience)
     }
 
-    @Test func `a token is good until it expires, and a minute more for wrong clocks`() {
+    @Test func `a token is valid until it expires, and a minute longer for wrong clocks`() {
         #expect(refusal { $0.expires = 999_941 } == nil)
         #expect(refusal { $0.expires = 999_940 } == .expired)
         #expect(refusal { $0.expires = nil } == .endless)
@@ -47,7 +47,7 @@ struct IdentityRuleTests {
         #expect(refusal { $0.expires = -.infinity } == .expired)
     }
 
-    @Test func `a token is good from its beginning on, and a minute before`() {
+    @Test func `a token is valid from its start time, and a minute before`() {
         #expect(refusal { $0.notBefore = nil } == nil)
         #expect(refusal { $0.notBefore = 1_000_060 } == nil)
         #expect(refusal { $0.notBefore = 1_000_061 } == .notYetValid)
@@ -76,7 +76,7 @@ struct IdentityRuleTests {
         #expect(proof.accountName == nil)
     }
 
-    @Test func `an account is called by the provider's name and host`() {
+    @Test func `an account gets the provider's name and host`() {
         func name(_ name: String?, _ issuer: String) -> String? {
             IdentityProof(identity: Identity(issuer: issuer, subject: "u"), name: name).accountName
         }

@@ -11,7 +11,7 @@ struct KeyRefreshTests {
         return refresh
     }
 
-    @Test func `keys that were never loaded are asked for, and none is good`() {
+    @Test func `keys that were never loaded are requested, and none is valid`() {
         #expect(KeyRefresh().shouldAsk(knowsKey: false, now: 0))
         #expect(!KeyRefresh().areGood(now: 0))
     }
@@ -31,7 +31,7 @@ struct KeyRefreshTests {
         #expect(refresh.shouldAsk(knowsKey: true, now: 3_600_000))
     }
 
-    @Test func `keys are good for a day after they were loaded last, whatever fails meanwhile`() {
+    @Test func `keys are valid for a day after they were last loaded, whatever fails meanwhile`() {
         var refresh = loaded(at: 0)
         refresh.willAsk(now: 3_600_000)
         #expect(!refresh.shouldAsk(knowsKey: true, now: 3_604_999))

@@ -47,7 +47,7 @@ import UbiquityCore
     }
 
     @Test(arguments: 0..<300)
-    func `agree on the last of many edits that were seen, and are quiet afterwards`(_ seed: UInt64)
+    func `agree on the last of many edits that were seen, and are silent afterwards`(_ seed: UInt64)
     {
         var chance = Chance(state: seed &+ 1)
         var mirrors = TwoMirrors()

@@ -25,11 +25,11 @@ struct AddressTests {
         "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "::1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::8", "::127.0.0",
         "127.0.0.1::", "::1.2.3.4:5", "١٢٧.0.0.1", "localhost",
     ])
-    func `what is no address is none`(text: String) {
+    func `a text that is not an address is refused`(text: String) {
         #expect(IPAddress(text) == nil)
     }
 
-    @Test func `an address counts with those of the same line to the Internet`() throws {
+    @Test func `an address counts together with those of the same Internet line`() throws {
         func same(_ a: String, _ b: String) throws -> Bool {
             try #require(IPAddress(a)).neighbourhood == #require(IPAddress(b)).neighbourhood
         }
@@ -60,7 +60,7 @@ struct AddressTests {
     @Test(arguments: [
         "", "/8", "10.0.0.0/", "10.0.0.0/33", "::/129", "10.0.0.0/8/8", "a/8", "1/+8",
     ])
-    func `what is no range is none`(text: String) {
+    func `a text that is not a range is refused`(text: String) {
         #expect(AddressRange(text) == nil)
     }
 
@@ -76,7 +76,7 @@ struct AddressTests {
         ("127.0.0.%31", false), ("192.168.1.1", false), ("ubiquity.example", false),
         ("lоcalhost", false),
     ])
-    func `only this machine is spoken to in plain HTTP`(host: String, isLoopback: Bool) {
+    func `plain HTTP is only used to this machine`(host: String, isLoopback: Bool) {
         #expect(PlainHTTPRule.isLoopback(host) == isLoopback)
     }
 }
@@ -89,7 +89,7 @@ struct TrustedProxiesTests {
         return "\(proxies.origin(peer: try #require(IPAddress(peer)), forwarded: forwarded))"
     }
 
-    @Test func `a stranger's word about its origin counts nothing`() throws {
+    @Test func `a stranger's claim about its origin is ignored`() throws {
         #expect(try origin("192.0.2.9", ["198.51.100.1"]) == "192.0.2.9")
         #expect(try origin("10.0.0.1", ["198.51.100.1"], trusting: []) == "10.0.0.1")
     }
@@ -106,7 +106,7 @@ struct TrustedProxiesTests {
             ([", ,"], "10.0.0.1"), (["198.51.100.1, "], "198.51.100.1"),
             (["::ffff:198.51.100.1"], "198.51.100.1"),
         ] as [([String], String)])
-    func `behind a proxy, the right-most address that is none of its kind counts`(
+    func `behind a proxy, the right-most address that is not a proxy's counts`(
         forwarded: [String], expected: String
     ) throws {
         #expect(try origin("10.0.0.1", forwarded) == expected)

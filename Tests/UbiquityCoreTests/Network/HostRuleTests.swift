@@ -4,7 +4,7 @@ internal import Testing
 internal import UbiquityCore
 
 struct HostRuleTests {
-    @Test func `a server that was told its names takes those and the machine's own`() {
+    @Test func `a server with names accepts those and the machine's own`() {
         for isReachedByOthers in [false, true] {
             let rule = HostRule(names: ["U.example."], isReachedByOthers: isReachedByOthers)
             for host in [
@@ -23,7 +23,7 @@ struct HostRuleTests {
         }
     }
 
-    @Test func `a server that was not told takes any, unless it is this machine's alone`() {
+    @Test func `a server without names accepts any name, unless only this machine can reach it`() {
         #expect(HostRule(names: [], isReachedByOthers: true).admits("u.example"))
         #expect(!HostRule(names: [], isReachedByOthers: false).admits("u.example"))
         #expect(HostRule(names: [], isReachedByOthers: false).admits("localhost"))

@@ -82,8 +82,7 @@ extension AccountSuites {
             }
         }
 
-        @Test func `the streams of another account, and of another store, stay shut`() async throws
-        {
+        @Test func `the streams of other accounts and other stores get nothing`() async throws {
             try await AccessStage.with { stage in
                 for caller in AccessCaller.allCases {
                     let device = TestDevice(
@@ -104,7 +103,9 @@ extension AccountSuites {
             }
         }
 
-        @Test func `a confined device has its stores and itself, and nothing else`() async throws {
+        @Test func `a confined device can access its stores and itself, and nothing else`()
+            async throws
+        {
             try await withServer { server in
                 let owner = try await server.newDevice()
                 for store in ["one", "two"] { try await owner.set("a", "1", store: store) }
@@ -129,7 +130,7 @@ extension AccountSuites {
             }
         }
 
-        @Test func `a credential that ends takes its stream with it`() async throws {
+        @Test func `a stream ends when its credential expires`() async throws {
             let clock = StandingClock()
             try await withServer({ $0.clock = clock.clock }) { server in
                 _ = try await server.newDevice()
@@ -145,8 +146,7 @@ extension AccountSuites {
             }
         }
 
-        @Test func `attempts to sign in are throttled for all addresses together too`() async throws
-        {
+        @Test func `sign-in attempts are throttled for all addresses together too`() async throws {
             try await withServer({
                 $0.signInTotalAllowance = .init(burst: 1, perSecond: 0.5)
                 $0.clock = TestClock().clock

@@ -108,7 +108,7 @@ extension AccountSuites {
             }
         }
 
-        @Test func `limits that are others than at the last start are in the audit log`()
+        @Test func `limits that have changed since the last start are in the audit log`()
             async throws
         {
             let folder = try TemporaryFolder()

@@ -104,7 +104,7 @@ extension AccountSuites {
             }
         }
 
-        @Test func `who reads an older state delays the end of the traces, and nothing else`()
+        @Test func `a reader of an older state delays the end of the traces, and nothing else`()
             async throws
         {
             let folder = try TemporaryFolder()

@@ -50,11 +50,11 @@ internal import UbiquityWire
     }
 
     @Test(arguments: ["", "Host: a\r\nHost: a\r\n", "Host: a\r\nhost: b\r\n"])
-    func `a request that names no server, or two, is none of ours`(hosts: String) async throws {
+    func `a request that names no server, or two, is refused`(hosts: String) async throws {
         try await withServer { server in
             let text = try await answer("GET /v1/config HTTP/1.1\r\n\(hosts)\r\n", by: server)
             #expect(text.hasPrefix("HTTP/1.1 400 "))
-            #expect(text.contains("in the header Host"))
+            #expect(text.contains("in the Host header"))
             #expect(try await server.send("GET", "/health/live").status == 200)
         }
     }
@@ -89,7 +89,7 @@ internal import UbiquityWire
         }
     }
 
-    @Test func `an address with an empty part is nobody's`() async throws {
+    @Test func `an address with an empty part leads nowhere`() async throws {
         try await withServer { server in
             for path in ["//v1//config", "//v1/config", "/v1//config", "/v1/config//"] {
                 let text = try await answer(
@@ -103,7 +103,7 @@ internal import UbiquityWire
     @Test(arguments: [
         "evil.example", "evil.example:7717", "a.evil.example", "10.0.0.1", "[::2]:80",
     ])
-    func `a request for a server of another name is none of ours`(host: String) async throws {
+    func `a request for a server with another name is refused`(host: String) async throws {
         try await withServer { server in
             let text = try await answer(
                 "GET /v1/config HTTP/1.1\r\nHost: \(host)\r\n\r\n", by: server)
@@ -141,7 +141,7 @@ internal import UbiquityWire
             + "Authorization: Bearer \(device.credential)\r\n\(fields)\r\n"
     }
 
-    @Test func `who waits to be asked for a body is asked`() async throws {
+    @Test func `a client that waits to be asked for a body is asked`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             let connection = try await RawConnection.open(server.port)
@@ -157,7 +157,7 @@ internal import UbiquityWire
         }
     }
 
-    @Test func `who waits to be asked is refused by the head alone`() async throws {
+    @Test func `a client that waits to be asked is refused by the head alone`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             let json = "Content-Type: application/json\r\n"

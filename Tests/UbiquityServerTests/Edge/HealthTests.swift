@@ -24,7 +24,7 @@ struct HealthTests {
         }
     }
 
-    @Test func `a server that works is alive and ready, and says so to anybody`() async throws {
+    @Test func `a working server tells anybody that it is alive and ready`() async throws {
         try await withServer { server in
             #expect(try await server.send("GET", "/health/live").text == "{\"status\":\"ok\"}")
             try await until("readiness") {
@@ -57,8 +57,7 @@ struct HealthTests {
         #expect(!Problem.notReady.isLogged && Problem.answersInMemory.isLogged)
     }
 
-    @Test func `an answer that a browser may get has the headers that browsers heed`() async throws
-    {
+    @Test func `an answer that a browser may get has the headers for browsers`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             for answer in [
@@ -86,7 +85,7 @@ struct HealthTests {
         }
     }
 
-    @Test func `a flood of refusals makes a line a limit and no more`() {
+    @Test func `a flood of refusals makes one log line for each limit`() {
         let edge = Edge(ServerSettings(dataFolder: ""), tls: nil, metrics: ServerMetrics())
         for _ in 0..<1_000 {
             edge.note(.connections)

@@ -47,7 +47,7 @@ internal import UbiquityWire
         }
     }
 
-    @Test func `a connection that says nothing is closed`() async throws {
+    @Test func `a silent connection is closed`() async throws {
         try await withHostileServer({ $0.headSecondsMax = 1 }) { server in
             let connection = try await RawConnection.open(server.port)
             #expect(try await connection.end().isEmpty)
@@ -105,7 +105,9 @@ internal import UbiquityWire
         "GET /v1/config HTTP/1.1\r\n"
             + (0..<100).map { "X\($0): a\r\n" }.joined() + "\r\n",
     ])
-    func `an address or headers too large or too many are refused`(head: String) async throws {
+    func `an address or headers that are too large or too many are refused`(head: String)
+        async throws
+    {
         try await withHostileServer { server in
             let connection = try await RawConnection.open(server.port)
             connection.throwIn(head)
@@ -181,7 +183,7 @@ internal import UbiquityWire
         "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
     ])
-    func `what is no HTTP is answered and ended`(bytes: String) async throws {
+    func `input that is not HTTP is answered, and the connection ends`(bytes: String) async throws {
         try await withHostileServer { server in
             let connection = try await RawConnection.open(server.port)
             await connection.send(bytes)
@@ -276,7 +278,7 @@ internal import UbiquityWire
         }
     }
 
-    @Test func `who guesses codes is told when to come again`() async throws {
+    @Test func `somebody who guesses codes is told when to come again`() async throws {
         try await withHostileServer({ $0.signInAllowance = .init(burst: 2, perSecond: 0.1) }) {
             server in
             for _ in 0..<2 {
@@ -308,7 +310,7 @@ internal import UbiquityWire
 
     // MARK: - Slow readers
 
-    @Test func `who never reads its answers is dropped`() async throws {
+    @Test func `a client that never reads its answers is dropped`() async throws {
         try await withHostileServer({
             $0.slowSecondsMax = 1
             $0.answerBytesPerSecondMin = 1 << 17
@@ -341,7 +343,7 @@ internal import UbiquityWire
         }
     }
 
-    @Test func `while too much waits to be read, no further store is`() async throws {
+    @Test func `while too much waits to be read, no further store is read`() async throws {
         try await withHostileServer({ $0.answersBytesMax = 100_000 }) { server in
             let device = try await server.newDevice()
             try await Self.fill(device)
@@ -356,7 +358,7 @@ internal import UbiquityWire
         }
     }
 
-    @Test func `who does not read keeps no other account from reading`() async throws {
+    @Test func `an account that does not read keeps no other from reading`() async throws {
         try await withHostileServer({ $0.answersBytesMax = 8 << 20 }) { server in
             let (device, other) = (
                 try await server.newDevice(), try await server.newDevice(account: "bob")
@@ -463,7 +465,7 @@ internal import UbiquityWire
 
     // MARK: - Half of a connection
 
-    @Test func `who stops sending after its request gets its answer`() async throws {
+    @Test func `a client that stops sending after its request gets its answer`() async throws {
         try await withHostileServer { server in
             let connection = try await RawConnection.open(server.port)
             await connection.send(Self.config)
@@ -472,7 +474,8 @@ internal import UbiquityWire
         }
     }
 
-    @Test func `who stops sending within its request is let go`() async throws {
+    @Test func `a client that stops sending in the middle of its request is dropped`() async throws
+    {
         try await withHostileServer { server in
             let device = try await server.newDevice()
             for part in ["GET /v1/con", Self.push(device, "Content-Length: 100") + "aaa"] {

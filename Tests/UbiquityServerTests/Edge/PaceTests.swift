@@ -27,7 +27,7 @@ struct TrafficPaceTests {
         #expect(pace.check(now: 10_000) == .tooSlow)
     }
 
-    @Test func `much at once does not buy silence later`() {
+    @Test func `a fast start does not permit silence later`() {
         var pace = TrafficPace(Self.rule, now: 0)
         pace.move(1_000_000)
         #expect(pace.check(now: 10_000) == .fine(until: 20_000))
@@ -52,17 +52,17 @@ struct TrafficPaceTests {
     }
 
     @Test(arguments: [1, 1_460, 20_480, 65_536, 95_232, 131_072])
-    func `who reads at the least rate is not cut, however large the buffers on the way`(lump: Int) {
+    func `a client that reads at the minimum rate is not cut off, whatever the buffers`(lump: Int) {
         #expect(seconds(readAt: 1_024, inLumpsOf: lump) == nil)
         #expect(seconds(readAt: 4_096, inLumpsOf: lump) == nil)
         #expect(seconds(readAt: 900, inLumpsOf: lump) != nil)
     }
 
-    @Test func `who reads nothing is cut when a buffer could have been read`() {
+    @Test func `a client that reads nothing is cut off once a buffer could have been read`() {
         #expect(seconds(readAt: 0, inLumpsOf: 1) == 140)
     }
 
-    @Test func `without an end it may move for ever`() {
+    @Test func `without an end it may move forever`() {
         var rule = Self.rule
         rule.totalMilliseconds = nil
         var pace = TrafficPace(rule, now: 0)
@@ -80,7 +80,7 @@ struct RequestPhaseTests {
             windowMilliseconds: 2_000, bytesPerSecondMin: 10, totalMilliseconds: 10_000),
         pipelinedMax: 2)
 
-    @Test func `a connection that says nothing ends as one that stops within a head does`() {
+    @Test func `a silent connection ends like one that stops in the middle of a head`() {
         var silent = RequestPhase(Self.rules, now: 0)
         #expect(silent.check(now: 999) == .fine(until: 1_000))
         #expect(silent.check(now: 1_000) == .end(.slowHead))
@@ -91,7 +91,7 @@ struct RequestPhaseTests {
         #expect(slow.check(now: 1_000) == .end(.slowHead))
     }
 
-    @Test func `the server's own time is nobody's fault`() {
+    @Test func `a timestamp at the server's own time is always accepted`() {
         var phase = RequestPhase(Self.rules, now: 0)
         phase.receive(100, now: 10)
         #expect(phase.head(now: 10) == true)
@@ -170,7 +170,7 @@ struct CensusTests {
         #expect(counter.enter(IPAddress("2001:db8:0:1::2")) == .welcome)
     }
 
-    @Test func `a budget is never overdrawn by who asks`() {
+    @Test func `a budget is never overdrawn`() {
         let budget = ByteBudget(max: 100)
         #expect(budget.take(60))
         #expect(!budget.take(41))

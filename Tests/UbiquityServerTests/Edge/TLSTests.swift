@@ -62,7 +62,7 @@ internal import UbiquityServer
         }
     }
 
-    @Test func `plain HTTP on the port of TLS is told where to go`() async throws {
+    @Test func `plain HTTP on the TLS port is told to use https`() async throws {
         try await withTLS { server, _, _ in
             let connection = try await RawConnection.open(server.port)
             await connection.send(Self.config)

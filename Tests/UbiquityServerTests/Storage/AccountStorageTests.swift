@@ -40,7 +40,7 @@ internal import UbiquityCore
         let terms = CredentialTerms(stores: stores, milliseconds: 500)
         let device = try signIn(storage, terms: terms)
         #expect(device.rights.stores == stores)
-        #expect(device.rights.expires == 1_500)
+        #expect(device.rights.expiresMilliseconds == 1_500)
         #expect(try storage.device(credential: SecretHash(of: "credential")) == device)
         #expect(try storage.devices(of: ada.id) == [device])
     }
@@ -78,7 +78,7 @@ internal import UbiquityCore
     @Test(arguments: Backend.allCases)
     func `an account is renamed to a name that nobody has`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
-        let bob = Account(id: .random(), name: AccountName("bob")!, created: 2)
+        let bob = Account(id: .random(), name: AccountName("bob")!, createdMilliseconds: 2)
         try storage.createAccount(bob, accountsMax: 9, by: .operatorLocally)
         #expect(throws: StorageError.accountExists) {
             try storage.rename(ada.id, to: bob.name, now: 3, by: .operatorLocally)
@@ -98,7 +98,7 @@ internal import UbiquityCore
     func `accounts are listed a page at a time`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
         for name in ["bob", "Zoë", "\u{E9}mile"] {
-            let account = Account(id: .random(), name: AccountName(name)!, created: 2)
+            let account = Account(id: .random(), name: AccountName(name)!, createdMilliseconds: 2)
             try storage.createAccount(account, accountsMax: 9, by: .operatorLocally)
         }
         let all = try storage.accounts()
@@ -156,22 +156,22 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
-    func `an identity makes its account once, and signs in its devices`(
+    func `an identity creates its account once, and signs in its devices`(
         backend: Backend
     ) throws {
         let storage = try backend.open(in: folder)
         #expect(try storage.account(of: identity) == nil)
         var new = Sample.newDevice("one")
-        new.expires = 7_000
+        new.expiresMilliseconds = 7_000
         let first = try storage.signIn(
             identity, preferredName: AccountName("bob"), accountsMax: 9, by: new, now: 5)
         #expect(first.account.name.string == "bob")
-        #expect(first.device.rights.expires == 7_000)
+        #expect(first.device.rights.expiresMilliseconds == 7_000)
         let second = try storage.signIn(
             identity, preferredName: AccountName("robert"), accountsMax: 2,
             by: Sample.newDevice("two"), now: 6)
         #expect(second.account == first.account)
-        #expect(second.device.rights.expires == nil)
+        #expect(second.device.rights.expiresMilliseconds == nil)
         #expect(try storage.devices(of: first.account.id) == [first.device, second.device])
         #expect(try storage.identities(of: first.account.id) == [identity])
         #expect(try storage.account(of: identity) == first.account)
@@ -222,7 +222,7 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
-    func `an identity that does not fit makes no account`(backend: Backend) throws {
+    func `an identity that exceeds a limit creates no account`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
         #expect(throws: StorageError.tooMany("accounts")) {
             try storage.signIn(

@@ -24,7 +24,7 @@ enum Backend: CaseIterable {
 /// What the contract's tests push.
 enum Sample {
     static let account = Account(
-        id: AccountID("00000000000000aa"), name: AccountName("ada")!, created: 1)
+        id: AccountID("00000000000000aa"), name: AccountName("ada")!, createdMilliseconds: 1)
     static let device = DeviceID(rawValue: 0xFFFF_FFFF_FFFF_FFFE)
     static let store = StoreReference(
         account: account.id, identifier: try! StoreIdentifier("notes"))
@@ -70,11 +70,13 @@ extension ServerStorage {
 
     /// A code that is good until `expires`.
     func addCode(
-        _ text: String, expires: Int64 = 2_000, terms: CredentialTerms = CredentialTerms(),
+        _ text: String, expiresMilliseconds: Int64 = 2_000,
+        terms: CredentialTerms = CredentialTerms(),
         now: Int64 = 1_000
     ) throws(StorageError) {
         let code = NewCode(
-            hash: SecretHash(of: text), account: Sample.account.id, expires: expires,
+            hash: SecretHash(of: text), account: Sample.account.id,
+            expiresMilliseconds: expiresMilliseconds,
             terms: terms)
         try addCode(code, now: now, by: .operatorLocally)
     }

@@ -10,7 +10,7 @@ internal import UbiquityCore
 /// A database with content that a server has not written.
 struct DamagedRowTests {
     private static let other = Account(
-        id: AccountID("00000000000000bb"), name: AccountName("bob")!, created: 1)
+        id: AccountID("00000000000000bb"), name: AccountName("bob")!, createdMilliseconds: 1)
     private static let otherStore = StoreReference(
         account: other.id, identifier: Sample.store.identifier)
 
@@ -34,7 +34,8 @@ struct DamagedRowTests {
         try storage.commit(
             Sample.push(Sample.record("a", .integer(1), at: 1), to: Self.otherStore))
         let deviceStore = LastSeenUpdate.DeviceStore(device: device.reference, store: Sample.store)
-        try storage.note(LastSeenUpdate(seen: [device.reference: 2_000], passed: [deviceStore: 1]))
+        try storage.note(
+            LastSeenUpdate(seenMilliseconds: [device.reference: 2_000], passed: [deviceStore: 1]))
         _ = try storage.erase(AccountID("nobody"), now: 1, by: .operatorLocally)
         return storage
     }
@@ -99,7 +100,7 @@ struct DamagedRowTests {
     private static let vital: Set = ["running", "secret"]
 
     @Test(arguments: Self.values)
-    func `whatever stands in a row, the program goes on, and others are served`(
+    func `whatever is in a row, the program continues, and others are served`(
         value: String
     ) throws {
         let folder = try TemporaryFolder()

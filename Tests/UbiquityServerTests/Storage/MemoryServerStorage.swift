@@ -68,7 +68,7 @@ final class MemoryServerStorage: ServerStorage {
         ) throws(StorageError) {
             guard accounts.count < accountsMax else { throw .tooMany("accounts") }
             accounts[account.id] = account
-            record(.accountCreated, account.id, nil, account.created, actor)
+            record(.accountCreated, account.id, nil, account.createdMilliseconds, actor)
         }
 
         mutating func account(
@@ -78,7 +78,8 @@ final class MemoryServerStorage: ServerStorage {
             if let known = identities[identity].flatMap({ accounts[$0] }) { return known }
             let id = AccountID.random()
             let free = preferredName.flatMap { has($0) ? nil : $0 }
-            let account = Account(id: id, name: free ?? AccountName(id.string)!, created: now)
+            let account = Account(
+                id: id, name: free ?? AccountName(id.string)!, createdMilliseconds: now)
             try insert(account, accountsMax: accountsMax, by: actor)
             identities[identity] = id
             return account
@@ -95,9 +96,10 @@ final class MemoryServerStorage: ServerStorage {
             }
             let rights = DeviceRights(
                 reference: DeviceReference(account: account, id: id), stores: device.stores,
-                expires: device.expires)
+                expiresMilliseconds: device.expiresMilliseconds)
             let new = Device(
-                rights: rights, displayName: device.displayName, created: now, seen: now)
+                rights: rights, displayName: device.displayName, createdMilliseconds: now,
+                seenMilliseconds: now)
             devices[rights.reference] = SignedIn(device: new, credential: device.credential)
             record(.deviceSignedIn, account, id, now, .device(id))
             return new
@@ -182,7 +184,7 @@ final class MemoryServerStorage: ServerStorage {
 
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
         try state.withLock { state throws(StorageError) in
-            state.codes = state.codes.filter { $0.value.expires > now }
+            state.codes = state.codes.filter { $0.value.expiresMilliseconds > now }
             guard state.accounts[code.account] != nil else { throw .noSuchAccount }
             state.codes[code.hash] = code
             state.record(.codeMade, code.account, nil, now, actor)
@@ -193,12 +195,12 @@ final class MemoryServerStorage: ServerStorage {
         _ code: SecretHash, by device: NewDevice, now: Int64
     ) throws(StorageError) -> (account: Account, device: Device) {
         try state.withLock { state throws(StorageError) in
-            guard let found = state.codes[code], found.expires > now,
+            guard let found = state.codes[code], found.expiresMilliseconds > now,
                 let account = state.accounts[found.account]
             else { throw .codeInvalid }
             var device = device
             device.stores = found.terms.stores
-            device.expires = found.terms.milliseconds.map { now + $0 }
+            device.expiresMilliseconds = found.terms.milliseconds.map { now + $0 }
             let signedIn = try state.insert(device, .random(), of: account.id, now)
             state.codes[code] = nil
             return (account, signedIn)
@@ -241,7 +243,7 @@ final class MemoryServerStorage: ServerStorage {
     func devices(of account: AccountID) -> [Device] {
         state.withLock { state in
             state.devices.values.filter { $0.device.reference.account == account }
-                .map(\.device).sorted { $0.created < $1.created }
+                .map(\.device).sorted { $0.createdMilliseconds < $1.createdMilliseconds }
         }
     }
 
@@ -343,9 +345,9 @@ final class MemoryServerStorage: ServerStorage {
 
     func note(_ lastSeen: LastSeenUpdate) {
         state.withLock { state in
-            for (device, time) in lastSeen.seen {
-                let seen = state.devices[device]?.device.seen ?? time
-                state.devices[device]?.device.seen = max(seen, time)
+            for (device, time) in lastSeen.seenMilliseconds {
+                let seenMilliseconds = state.devices[device]?.device.seenMilliseconds ?? time
+                state.devices[device]?.device.seenMilliseconds = max(seenMilliseconds, time)
             }
             for (deviceStore, revision) in lastSeen.passed {
                 guard state.devices[deviceStore.device] != nil else { continue }
@@ -494,7 +496,7 @@ final class MemoryServerStorage: ServerStorage {
         let passed = store.passed.filter { device, _ in
             let signedIn = state.devices[DeviceReference(account: key.account, id: device)]
             guard let signedIn else { return false }
-            return signedIn.device.seen >= now - rule.liveMilliseconds
+            return signedIn.device.seenMilliseconds >= now - rule.liveMilliseconds
         }
         let known = deletions.map {
             CompactionRule.Tombstone(

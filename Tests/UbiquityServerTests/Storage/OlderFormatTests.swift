@@ -110,7 +110,9 @@ struct OlderFormatTests {
         let storage = try SQLiteServerStorage.openForServer(path)
         let signedIn = try storage.redeem(
             SecretHash(of: "code"), by: Sample.newDevice("c2"), now: 1_000)
-        #expect(signedIn.device.rights.stores == nil && signedIn.device.rights.expires == nil)
+        #expect(
+            signedIn.device.rights.stores == nil
+                && signedIn.device.rights.expiresMilliseconds == nil)
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500)))
         #expect(try storage.keys(since: nil) == ["a", "b"])
     }

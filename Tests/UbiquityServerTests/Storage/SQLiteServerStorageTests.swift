@@ -28,7 +28,7 @@ struct SQLiteServerStorageTests {
         }
     }
 
-    @Test func `a server does not start whose running time cannot be read`() throws {
+    @Test func `a server whose running time cannot be read does not start`() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("test.sqlite")
         let storage = try SQLiteServerStorage.openForServer(path)

@@ -18,7 +18,7 @@ extension AccountSuites {
             Account(
                 id: AccountID("000000000000000\(number)"),
                 name: AccountName("secret-\(number)-name")!,
-                created: 1)
+                createdMilliseconds: 1)
         }
 
         private func store(_ number: Int) throws -> StoreReference {
@@ -118,7 +118,7 @@ extension AccountSuites {
             try storage.database.read { try String.fetchAll($0, sql: "SELECT name FROM chore") }
         }
 
-        @Test func `scrubbing that a killed process did not come to is done by the next`() throws {
+        @Test func `scrubbing that a killed process did not reach is done by the next`() throws {
             let folder = try TemporaryFolder()
             let path = folder.file("test.sqlite")
             let storage = try SQLiteServerStorage.openForServer(path)
@@ -137,7 +137,7 @@ extension AccountSuites {
             #expect(try traces(of: 1..<2, in: folder).isEmpty)
         }
 
-        @Test func `who erases often does not make a server scrub all the time`() throws {
+        @Test func `frequent erasing does not make a server scrub all the time`() throws {
             let folder = try TemporaryFolder()
             let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
             for number in 1...2 {
@@ -201,7 +201,7 @@ extension AccountSuites {
             return limits
         }
 
-        @Test func `a backup has nothing of what is still being erased`() throws {
+        @Test func `a backup contains nothing that is still being erased`() throws {
             let folder = try TemporaryFolder()
             try FileManager.default.createDirectory(
                 atPath: folder.file("data"), withIntermediateDirectories: true,

@@ -62,9 +62,9 @@ internal import UbiquityCore
             _ = try storage.commit([push], rules: Sample.rules(now: 1_000))[0].get()
         }
         try commit(1)
-        rights.expires = 1_000
+        rights.expiresMilliseconds = 1_000
         #expect(throws: PushRefusal.notAllowed(.credentialExpired)) { try commit(2) }
-        rights.expires = nil
+        rights.expiresMilliseconds = nil
         #expect(try storage.revoke(rights.reference, now: 1_000, by: .operatorLocally))
         #expect(throws: PushRefusal.notAllowed(.credentialInvalid)) { try commit(3) }
         guard case .changes(let records, _, _, _) = try storage.read(Sample.store, since: nil)
@@ -84,7 +84,7 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
-    func `an account has so many stores`(backend: Backend) throws {
+    func `an account has a limited number of stores`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
         func store(_ name: String) throws -> StoreReference {
             StoreReference(account: Sample.account.id, identifier: try StoreIdentifier(name))
@@ -153,7 +153,7 @@ internal import UbiquityCore
         let deviceStore = LastSeenUpdate.DeviceStore(device: device, store: Sample.store)
         try storage.note(LastSeenUpdate(passed: [deviceStore: 1]))
         #expect(try storage.compact(rule, in: Sample.store, now: 1_500) == 0)
-        try storage.note(LastSeenUpdate(seen: [device: 1_200]))
+        try storage.note(LastSeenUpdate(seenMilliseconds: [device: 1_200]))
         #expect(try storage.compact(rule, in: Sample.store, now: 2_150) == 0)
         #expect(try storage.compact(rule, in: Sample.store, now: 2_201) == 1)
     }
@@ -194,7 +194,7 @@ internal import UbiquityCore
         #expect(throws: StorageError.codeInvalid) {
             try storage.redeem(SecretHash(of: "code"), by: again, now: 1_000)
         }
-        try storage.addCode("late", expires: 2_000)
+        try storage.addCode("late", expiresMilliseconds: 2_000)
         #expect(throws: StorageError.codeInvalid) {
             try storage.redeem(SecretHash(of: "late"), by: again, now: 2_000)
         }
@@ -247,7 +247,7 @@ internal import UbiquityCore
     private func signIn(
         _ storage: any ServerStorage, now: Int64
     ) throws -> (account: Account, device: Device) {
-        try storage.addCode("code", expires: now + 1, now: now)
+        try storage.addCode("code", expiresMilliseconds: now + 1, now: now)
         return try storage.redeem(SecretHash(of: "code"), by: Sample.newDevice(), now: now)
     }
 }

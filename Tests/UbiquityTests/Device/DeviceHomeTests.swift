@@ -49,7 +49,7 @@ struct DeviceHomeTests {
     }
 
     #if !os(Windows)
-    @Test func `the file and the folder belong to the person alone`() throws {
+    @Test func `only the person can access the file and the folder`() throws {
         try home.update { $0.signIn(account) }
         #expect(try TemporaryFolder.permissions(file) == 0o600)
         #expect(try TemporaryFolder.permissions(home.path) == 0o700)
@@ -69,7 +69,7 @@ struct DeviceHomeTests {
 
     /// Only root can make another user's files.
     @Test(.enabled(if: geteuid() == 0))
-    func `a folder or a sign-in of another user's is not used`() throws {
+    func `another user's folder or sign-in is not used`() throws {
         try home.update { $0.signIn(account) }
         chown(file, 65_534, 65_534)
         #expect(throws: HomeError.ofAnotherUser(file)) { try home.load() }
@@ -116,7 +116,7 @@ struct DeviceHomeTests {
     }
 
     #if os(Linux)
-    @Test func `the folder is the one given, else the environment's, else the platform's`() {
+    @Test func `the folder is the given one, else the environment's, else the platform's`() {
         let all = ["UBIQUITY_HOME": "/u", "XDG_DATA_HOME": "/x", "HOME": "/h"]
         #expect(DeviceHome.resolve("/p", environment: all) == "/p")
         #expect(DeviceHome.resolve(nil, environment: all) == "/u")

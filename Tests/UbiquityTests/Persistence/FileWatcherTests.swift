@@ -25,8 +25,7 @@ struct FileWatcherTests {
         try Data("x".utf8).write(to: URL(fileURLWithPath: folder.file(name)))
     }
 
-    @Test func `a file that appears, and one that takes another's place, are told of`() async throws
-    {
+    @Test func `a new file and a replaced file are reported`() async throws {
         let watcher = try watch("account.json")
         try write("account.json")
         try await signal.wait()
@@ -39,7 +38,7 @@ struct FileWatcherTests {
         watcher.cancel()
     }
 
-    @Test func `a save of another process is told of`() async throws {
+    @Test func `a save by another process is reported`() async throws {
         let path = folder.file("store.sqlite")
         let (one, other) = (try SQLiteStorage(path: path), try SQLiteStorage(path: path))
         let watcher = try watch("store.sqlite-wal")

@@ -20,7 +20,7 @@ struct ProcessLeaseTests {
         #expect(one.tryAcquire())
     }
 
-    @Test func `who waits has the lease as soon as the holder closes`() async throws {
+    @Test func `a waiting process has the lease as soon as the holder closes`() async throws {
         let (one, other) = (try ProcessLease(path: path), try ProcessLease(path: path))
         #expect(one.tryAcquire())
         let signal = Signal()
@@ -31,7 +31,7 @@ struct ProcessLeaseTests {
         #expect(other.tryAcquire())
     }
 
-    @Test func `a lease that is held already says so at once`() async throws {
+    @Test func `a lease that is already held is reported at once`() async throws {
         let lease = try ProcessLease(path: path)
         #expect(lease.tryAcquire())
         let signal = Signal()
@@ -39,7 +39,7 @@ struct ProcessLeaseTests {
         try await signal.wait()
     }
 
-    @Test func `who was closed while waiting passes the lease on unused`() async throws {
+    @Test func `a process that was closed while waiting passes the lease on unused`() async throws {
         let leases = try (0..<3).map { _ in try ProcessLease(path: path) }
         #expect(leases[0].tryAcquire())
         let (closed, last) = (Signal(), Signal())
@@ -65,7 +65,7 @@ struct ProcessLeaseTests {
     }
     #endif
 
-    @Test func `a lease nobody refers to any more is free`() throws {
+    @Test func `a lease that nobody refers to any more is free`() throws {
         do {
             let lease = try ProcessLease(path: path)
             #expect(lease.tryAcquire())

@@ -27,7 +27,7 @@ struct SQLiteStorageTests {
     }
 
     #if !os(Windows)
-    @Test func `the file and the folders that were made belong to the person alone`() throws {
+    @Test func `only the person can access the file and the created folders`() throws {
         let storage = try SQLiteStorage(path: path)
         _ = try storage.save(SaveBatch(after: 0, [try .confirmed("a", .integer(1))]))
         #expect(try TemporaryFolder.permissions(folder.file("a")) == 0o700)
@@ -71,7 +71,7 @@ struct SQLiteStorageTests {
     }
     #endif
 
-    @Test func `a file that is no database is named and left as it is`() throws {
+    @Test func `a file that is not a database is named and left as it is`() throws {
         let text = Data(String(repeating: "no database ", count: 100).utf8)
         try makeFile(text)
         let error = try #require(failure(opening: path))

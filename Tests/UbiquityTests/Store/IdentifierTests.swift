@@ -84,11 +84,11 @@ import UbiquityCore
         let warning = try #require(identity.warning)
         #expect(warning.code == .notConfigured)
         #expect(warning.description.contains("notes.entitlements has \(text)"))
-        #expect(warning.description.contains("write out what stands for the variable"))
+        #expect(warning.description.contains("replace the variable with its value"))
     }
 
     @Test(arguments: [
-        ("no property list {", "no property list"),
+        ("not a property list {", "not a property list"),
         ("<?xml version=\"1.0\"?><plist version=\"1.0\"><dict/></plist>", "has no com.apple"),
         (
             """
@@ -117,7 +117,7 @@ import UbiquityCore
         #expect(ofFile?.description.contains("notes.entitlements") == true)
     }
 
-    @Test func `is missed loudly, once; values are stored all the same, on this machine`() throws {
+    @Test func `is reported as missing, once; values are still stored, on this machine`() throws {
         let log = LogRecorder()
         func open(in folder: TemporaryFolder? = nil) throws -> LocalStore {
             try LocalStore(in: folder) {
@@ -184,7 +184,7 @@ import UbiquityCore
         ("notes", "tasks"), ("notes.beta", "notes"), ("notes.beta", "notes-beta"),
         ("nötes", "nätes"), ("a_b", "a b"),
     ])
-    func `that is missing is no other program's`(one: String, other: String) throws {
+    func `that is missing does not count as another program's`(one: String, other: String) throws {
         let names = try [one, other].map {
             try identity(program: URL(fileURLWithPath: folder.file($0))).fileName
         }

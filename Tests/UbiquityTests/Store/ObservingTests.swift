@@ -14,7 +14,7 @@ extension UbiquityKeys {
 }
 
 @Suite struct `The changes of a store` {
-    @Test func `tell own writes once a batch, with their origin`() async throws {
+    @Test func `report own writes once per batch, with their origin`() async throws {
         let stage = try LocalStore()
         var changes = stage.store.changes.makeAsyncIterator()
         try stage.store.performBatch { batch in
@@ -114,7 +114,7 @@ extension UbiquityKeys {
 }
 
 @MainActor @Suite struct `An observable store` {
-    @Test func `tells who read a key that it changed, and nobody else`() async throws {
+    @Test func `tells readers of a key that it changed, and nobody else`() async throws {
         let stage = try LocalStore()
         let observable = ObservableStore(stage.store)
         let (volume, name) = (Signal(), Signal())
@@ -167,7 +167,7 @@ extension UbiquityKeys {
         try await until("the account") { observable.status.account == "ann" }
     }
 
-    @Test func `is let go of with its last holder`() async throws {
+    @Test func `is released with its last holder`() async throws {
         let stage = try LocalStore()
         var observable: ObservableStore? = ObservableStore(stage.store)
         weak let weak = observable

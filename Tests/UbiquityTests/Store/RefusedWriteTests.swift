@@ -17,8 +17,8 @@ import Testing
             log.lines == [
                 LogRecorder.Line(
                     level: .error,
-                    text: "the write of the key \"bookmarks\" was refused: "
-                        + "bookmarks.site: a URL is no property-list value")
+                    text: "the write of the key \"bookmarks\" was refused: bookmarks.site: a URL "
+                        + "is not a property-list value")
             ])
     }
 
@@ -58,7 +58,7 @@ import Testing
             exit(EXIT_SUCCESS)
         }
         let output = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(output.contains("key: a NSNull is no property-list value"))
+        #expect(output.contains("key: a NSNull is not a property-list value"))
     }
 
     @Test func `because the store is full does not end the program of a strict app`() throws {

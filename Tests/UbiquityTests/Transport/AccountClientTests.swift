@@ -31,7 +31,7 @@ struct AccountClientTests {
         #expect(wire.deviceName == "desk")
     }
 
-    @Test func `a token goes in the header, and is no code`() async throws {
+    @Test func `a token goes in the header, and is not a code`() async throws {
         let server = try await StubServer { _ in .init(status: .unauthorized) }
         await #expect(throws: LinkFailure.self) {
             try await AccountClient.signIn(
@@ -43,7 +43,7 @@ struct AccountClientTests {
         #expect(wire.code.isEmpty)
     }
 
-    @Test func `an answer without a credential is no sign-in`() async throws {
+    @Test func `an answer without a credential is not a sign-in`() async throws {
         let server = try await StubServer { _ in .init() }
         await #expect(throws: LinkFailure.self) {
             try await AccountClient.signIn(server: server.address, by: .code("1"), deviceName: "d")
@@ -62,7 +62,7 @@ struct AccountClientTests {
         #expect(request.headers["authorization"] == ["Bearer secret"])
     }
 
-    @Test func `a person's requests go by the device's credential`() async throws {
+    @Test func `a person's requests use the device's credential`() async throws {
         var device = WireDevice()
         device.id = "00000000000000ff"
         device.name = "desk"
@@ -79,7 +79,8 @@ struct AccountClientTests {
         #expect(
             renamed
                 == ServerDevice(
-                    id: "00000000000000ff", name: "desk", created: 0, seen: 0, expires: 7,
+                    id: "00000000000000ff", name: "desk", createdMilliseconds: 0,
+                    seenMilliseconds: 0, expiresMilliseconds: 7,
                     stores: ["a"]))
         try await AccountClient.revoke(device: "00ff", account)
         try await AccountClient.erase(account)

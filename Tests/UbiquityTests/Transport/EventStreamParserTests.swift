@@ -51,7 +51,7 @@ struct EventStreamParserTests {
         try check("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\n", gives: [event("a")])
     }
 
-    @Test func `an event without data is none, and its name is forgotten`() throws {
+    @Test func `an event without data is ignored, and its name is forgotten`() throws {
         try check("event: ready\nid: 7\n\ndata: a\n\n", gives: [event("a", id: "7")])
     }
 

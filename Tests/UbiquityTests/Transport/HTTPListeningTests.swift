@@ -131,7 +131,8 @@ struct HTTPListeningTests {
         #expect(failure?.kind == .unreachable)
         #expect(
             failure?.detail
-                == "the server at \(server.address) closed the connection within an answer")
+                == "the server at \(server.address) closed the connection in the middle of an "
+                + "answer")
     }
 
     @Test func `an event that means nothing breaks the stream`() async throws {
@@ -142,7 +143,7 @@ struct HTTPListeningTests {
         #expect(await listener.task.value?.kind == .unreachable)
     }
 
-    @Test func `what is no stream is no server of ours`() async throws {
+    @Test func `an answer that is not a stream is not from a Ubiquity server`() async throws {
         let server = try await StubServer { _ in
             .init(headers: ["content-type": "text/html"], body: Array("data: x\n\n".utf8))
         }

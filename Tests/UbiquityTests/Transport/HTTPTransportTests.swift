@@ -116,7 +116,7 @@ struct HTTPTransportTests {
         #expect(server.requests.count == 2)
     }
 
-    @Test func `a refusal counts, however long the page that comes with it`() async throws {
+    @Test func `a refusal is understood, however long the page that comes with it`() async throws {
         let server = try await StubServer { _ in
             var reply = StubServer.Reply(
                 status: .tooManyRequests, body: Array(repeating: UInt8(ascii: "x"), count: 100_000))
@@ -146,7 +146,7 @@ struct HTTPTransportTests {
     @Test(arguments: [
         "", "example.org", "ftp://example.org", "http://", "http://a:b@c", "unix:///x",
     ])
-    func `what is no address is said to be none`(_ text: String) async throws {
+    func `a text that is not an address is reported as such`(_ text: String) async throws {
         let transport = try transport(text)
         let failure = await failure { () throws(LinkFailure) in try await transport.pull(since: nil)
         }
@@ -154,7 +154,7 @@ struct HTTPTransportTests {
         #expect(failure?.detail.contains("\"\(text)\"") == true)
     }
 
-    @Test func `an answer that cannot be understood is no answer`() async throws {
+    @Test func `an answer that cannot be read does not count as one`() async throws {
         let server = try await StubServer { _ in .init(body: Array("<html>".utf8)) }
         let transport = try transport(server.address)
         let failure = await failure { () throws(LinkFailure) in try await transport.pull(since: nil)

@@ -10,7 +10,7 @@ struct ServerAddressTests {
         "https://ubiquity.example", "https://192.0.2.1", "http://localhost:1", "http://127.0.0.1",
         "http://[::1]:7717/base", "HTTP://LOCALHOST",
     ])
-    func `a credential may go where nobody can read it on the way`(text: String) throws {
+    func `a credential may only go where nobody can read it in transit`(text: String) throws {
         #expect(try ServerAddress(text, ConnectionSecurity()).isPrivate)
     }
 
@@ -19,7 +19,7 @@ struct ServerAddressTests {
         "http://192.168.0.1", "http://2130706433", "http://127.1", "http://[::2]",
         "http://localhost.evil.example:7717", "http://0.0.0.0",
     ])
-    func `elsewhere it goes only where that was allowed`(text: String) throws {
+    func `it goes elsewhere only if that was allowed`(text: String) throws {
         #expect(throws: LinkFailure.self) { try ServerAddress(text, ConnectionSecurity()) }
         let allowed = try ServerAddress(text, ConnectionSecurity(allowsPlainHTTP: true))
         #expect(!allowed.isPrivate)
@@ -31,14 +31,14 @@ struct ServerAddressTests {
         "http://127.0.0.1@evil.example", "http://evil.example#@127.0.0.1", "http://", "127.0.0.1",
         "http://evil.example?127.0.0.1", "file://localhost", "http:localhost",
     ])
-    func `what only looks like an address of this machine is none`(text: String) {
+    func `a name that only looks like this machine's address is not one`(text: String) {
         for security in [ConnectionSecurity(), ConnectionSecurity(allowsPlainHTTP: true)] {
             #expect(throws: LinkFailure.self) { try ServerAddress(text, security) }
         }
     }
 
     @Test(arguments: ["", "nothing", "-----BEGIN CERTIFICATE-----\nAAAA\n"])
-    func `certificates that are none are refused before anything is sent`(text: String) throws {
+    func `invalid certificates are refused before anything is sent`(text: String) throws {
         let error = #expect(throws: LinkFailure.self) {
             try ServerAddress("https://localhost", ConnectionSecurity(certificates: text))
         }

@@ -30,7 +30,7 @@ struct SilenceTests {
         #expect(idle.silenceMilliseconds == milliseconds)
     }
 
-    @Test func `a request of which nothing is heard is given up`() async throws {
+    @Test func `a request without an answer is given up`() async throws {
         let server = try await StubServer { _ in nil }
         let address = try ServerAddress(server.address)
         let request = ServerRequest(.get, ["config"], at: address)
@@ -39,6 +39,6 @@ struct SilenceTests {
         }
         #expect(failure?.kind == .timedOut)
         #expect(
-            failure?.detail == "nothing was heard of the server at \(server.address) for 1 seconds")
+            failure?.detail == "the server at \(server.address) sent nothing for 1 seconds")
     }
 }

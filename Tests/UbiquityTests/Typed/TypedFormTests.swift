@@ -63,7 +63,7 @@ struct TypedFormTests {
         #expect(try TypedValue.decode(.real(-0.0), as: Double.self).sign == .minus)
     }
 
-    @Test func `every NaN is the one of the store`() throws {
+    @Test func `every NaN is the store's NaN`() throws {
         let other = Double(nan: 5, signaling: false)
         #expect(try TypedValue.encode(-other) == .real(.nan))
         #expect(
@@ -319,10 +319,10 @@ struct TypedFormTests {
     }
 
     @Test func `nil among elements is refused, with its place`() {
-        refuses([1, nil], "[1]: nil is no property-list value")
-        refuses(["a": [Int?.none]], ".a[0]: nil is no property-list value")
-        refuses([["a": Int?.none, "b": 2]], "[0].a: nil is no property-list value")
-        refuses(Set([Int?.none]), "[0]: nil is no property-list value")
+        refuses([1, nil], "[1]: nil is not a property-list value")
+        refuses(["a": [Int?.none]], ".a[0]: nil is not a property-list value")
+        refuses([["a": Int?.none, "b": 2]], "[0].a: nil is not a property-list value")
+        refuses(Set([Int?.none]), "[0]: nil is not a property-list value")
     }
 
     // MARK: - Refusals
@@ -335,8 +335,8 @@ struct TypedFormTests {
     }
 
     @Test func `what has no form is refused, and nothing traps`() throws {
-        refuses(Int128(5), "a Int128 is no property-list value")
-        refuses(["a": [UInt128.max]], ".a[0]: a UInt128 is no property-list value")
+        refuses(Int128(5), "a Int128 is not a property-list value")
+        refuses(["a": [UInt128.max]], ".a[0]: a UInt128 is not a property-list value")
         refuses([Furious()], "I will not")
         #expect(throws: UnreadableValue.self) {
             try TypedValue.decode(.integer(5), as: Int128.self)

@@ -106,7 +106,7 @@ struct TypedKeyTests {
         store.set(["a"], forKey: key.name)
         for _ in 1...3 { #expect(store[key] == 7) }
         let sentence =
-            "what is stored under the key \"\(key.name)\" cannot be read: an array is no Int"
+            "the value of the key \"\(key.name)\" cannot be read: expected Int, found an array"
         #expect(log.lines == [.init(level: .error, text: sentence)])
         #expect(store.hasValue(for: key))
         #expect(store.value(key.name) == .array([.string("a")]))
@@ -125,7 +125,8 @@ struct TypedKeyTests {
         store[.appMarks] = [1, nil]
         #expect(store[.appMarks] == [1])
         #expect(log.lines.count == 1)
-        #expect(log.lines.first?.text.contains("marks[1]: nil is no property-list value") == true)
+        #expect(
+            log.lines.first?.text.contains("marks[1]: nil is not a property-list value") == true)
         let error = #expect(throws: UbiquityError.self) { try store.set([nil], for: .appMarks) }
         #expect(error?.code == .invalid)
         #expect(store[.appMarks] == [1])

@@ -148,7 +148,8 @@ struct TypedReadingTests {
         }
     }
 
-    @Test func `inside a container text and Bools are no numbers, so that types can try in turn`() {
+    @Test func `inside a container text and Bools are not numbers, so that types can try in turn`()
+    {
         let all: [PropertyListValue] = [.string("1"), .integer(1), .boolean(true)]
         reads(.array(all), as: [Anything.text("1"), .number(1), .truth(true)])
         isUnreadable(.array([.string("1")]), as: [Int].self)
@@ -159,7 +160,7 @@ struct TypedReadingTests {
         isUnreadable(.array([.integer(300)]), as: [Int8].self)
     }
 
-    @Test func `what cannot be read is said, with its place`() {
+    @Test func `what cannot be read is reported, with its place`() {
         func says<Value: Decodable>(
             _ sentence: String, _ stored: PropertyListValue, as type: Value.Type
         ) {
@@ -168,19 +169,19 @@ struct TypedReadingTests {
             }
             #expect(error?.description == sentence)
         }
-        says("a date is no Int", .date(0), as: Int?.self)
-        says("a string is no array", .string("x"), as: [Int].self)
-        says("an array is no dictionary", .array([]), as: Settings.self)
+        says("expected Int, found a date", .date(0), as: Int?.self)
+        says("expected array, found a string", .string("x"), as: [Int].self)
+        says("expected dictionary, found an array", .array([]), as: Settings.self)
         says("\"size\" is missing", .dictionary([:]), as: Settings.self)
         says(
-            ".a[1].ratio: a string is no Double",
+            ".a[1].ratio: expected Double, found a string",
             .dictionary([
                 "a": .array([
                     .dictionary(["size": .integer(1), "ratio": .real(1), "gain": .real(1)]),
                     .dictionary(["size": .integer(1), "ratio": .string("x")]),
                 ])
             ]), as: [String: [Settings]].self)
-        says("[1]: there is nothing where Int should be", .array([.integer(1)]), as: Pair.self)
+        says("[1]: expected Int, found nothing", .array([.integer(1)]), as: Pair.self)
     }
 
     private struct Pair: Decodable {

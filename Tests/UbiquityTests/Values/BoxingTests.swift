@@ -74,7 +74,7 @@ struct BoxingTests {
         #expect(try PropertyListValue(Data([1, 2, 3])[1...]) == .data([2, 3]))
     }
 
-    @Test func `every NaN becomes the one of the store`() throws {
+    @Test func `every NaN becomes the store's NaN`() throws {
         let other = Double(nan: 5, signaling: false)
         #expect(try PropertyListValue(other) == .real(.nan))
         #expect(try PropertyListValue(NSNumber(value: -other)) == .real(.nan))
@@ -111,10 +111,10 @@ struct BoxingTests {
             try PropertyListValue(NSNumber?.some(NSNumber(value: true)) as Any) == .boolean(true))
         #expect(
             try PropertyListValue(["a", "b"] as [String?]) == .array([.string("a"), .string("b")]))
-        refuses(String?.none as Any, "nil is no property-list value")
-        refuses(Int??.some(.none) as Any, "nil is no property-list value")
-        refuses(["a", nil] as [String?], "[1]: nil is no property-list value")
-        refuses(["a": Int?.none as Any], ".a: nil is no property-list value")
+        refuses(String?.none as Any, "nil is not a property-list value")
+        refuses(Int??.some(.none) as Any, "nil is not a property-list value")
+        refuses(["a", nil] as [String?], "[1]: nil is not a property-list value")
+        refuses(["a": Int?.none as Any], ".a: nil is not a property-list value")
     }
 
     private func refuses(_ value: Any, _ sentence: String) {
@@ -122,21 +122,22 @@ struct BoxingTests {
         #expect(error?.description == sentence)
     }
 
-    @Test func `what is no property list is refused, with the path of the leaf`() throws {
+    @Test func `a value that is not a property list is refused, with the path of the leaf`() throws
+    {
         let url = try #require(URL(string: "http://x"))
-        refuses(NSNull(), "a NSNull is no property-list value")
-        refuses([NSNull()], "[0]: a NSNull is no property-list value")
-        refuses(url, "a URL is no property-list value")
-        refuses(Set([1]), "a Set<Int> is no property-list value")
+        refuses(NSNull(), "a NSNull is not a property-list value")
+        refuses([NSNull()], "[0]: a NSNull is not a property-list value")
+        refuses(url, "a URL is not a property-list value")
+        refuses(Set([1]), "a Set<Int> is not a property-list value")
         refuses([1: "a"], "the keys of a dictionary must be strings, not Int")
         refuses(
             ["a": [0, ["url": url] as [String: Any]] as [Any]],
-            ".a[1].url: a URL is no property-list value")
-        refuses((1, 2), "a (Int, Int) is no property-list value")
-        let error = UnsupportedValue("a URL is no property-list value", path: "[3].url")
+            ".a[1].url: a URL is not a property-list value")
+        refuses((1, 2), "a (Int, Int) is not a property-list value")
+        let error = UnsupportedValue("a URL is not a property-list value", path: "[3].url")
         #expect(
             error.description(forKey: "bookmarks")
-                == "bookmarks[3].url: a URL is no property-list value")
+                == "bookmarks[3].url: a URL is not a property-list value")
     }
 
     @Test func `containers nest to the limit, and no deeper`() throws {

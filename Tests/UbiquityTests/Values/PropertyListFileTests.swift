@@ -59,7 +59,7 @@ struct PropertyListFileTests {
     }
 
     @Test(arguments: ["", "hello world", "<plist", "\0\0"])
-    func `what is no property list is said to be none`(_ text: String) {
+    func `a file that is not a property list is reported as such`(_ text: String) {
         let error = #expect(throws: PropertyListFileError.self) {
             try PropertyListFile.read(Data(text.utf8), name: "x.plist")
         }
@@ -69,7 +69,7 @@ struct PropertyListFileTests {
         }
     }
 
-    @Test func `a root that is no dictionary is said to be what it is`() throws {
+    @Test func `a root that is not a dictionary is named as what it is`() throws {
         let data = try PropertyListSerialization.data(
             fromPropertyList: [1], format: .xml, options: 0)
         #expect(throws: PropertyListFileError.rootIsNoDictionary(name: "x", root: "an array")) {

@@ -9,18 +9,18 @@ struct DeviceCommand: AsyncParsableCommand {
         commandName: "device",
         abstract: "List, rename and revoke an account's devices.",
         discussion: """
-            By this device's own sign-in, or, for who runs the server, with --account and what \
-            `ubiquity account` takes. A device goes by its ID, or by its name if only one has it.
+            Uses this device's own sign-in; server operators give --account and the options of \
+            `ubiquity account`. A device is named by its ID, or by its name if only one has it.
             """,
         subcommands: [List.self, Rename.self, Revoke.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the devices that are signed in.",
+            abstract: "List the signed-in devices.",
             discussion: """
                 JSON: a list of {"id", "name", "created", "seen", "expires", "stores", "isThis"}; \
-                "expires" is null for a credential that is good until it is revoked; "stores" \
-                lists those to which the device is confined, and is null if it is not.
+                "expires" is null for a credential that is valid until it is revoked; "stores" \
+                lists those to which the device is confined, and is null if it is not confined.
                 """)
 
         @OptionGroup var options: DeviceOptions
@@ -33,11 +33,12 @@ struct DeviceCommand: AsyncParsableCommand {
             if json.isOn {
                 return Output.print(.array(devices.map { JSON.device($0, own: own) }))
             }
-            if devices.isEmpty { return Output.note("No device is signed in.") }
+            if devices.isEmpty { return Output.note("No devices are signed in.") }
             let rows = devices.map { device in
                 [
                     device.name.listed + (device.id == own ? " (this one)" : ""), device.id,
-                    Phrase.time(device.created), Phrase.time(device.seen), device.limits,
+                    Phrase.time(device.createdMilliseconds), Phrase.time(device.seenMilliseconds),
+                    device.limits,
                 ]
             }
             let table = Table(
@@ -48,7 +49,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
     struct Rename: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give a device another name.", discussion: "JSON: as an item of the list.")
+            abstract: "Rename a device.", discussion: "JSON: like an item of the list.")
 
         @Argument(help: "The device's ID or name.", transform: notEmpty) var device: String
         @Argument(help: "Its new name.", transform: notEmpty) var name: String
@@ -59,17 +60,16 @@ struct DeviceCommand: AsyncParsableCommand {
             let manager = try options.manager()
             let renamed = try await manager.rename(manager.find(device), to: name)
             if json.isOn { return Output.print(.device(renamed, own: manager.ownDevice)) }
-            Output.print("The device \(renamed.id) is \(renamed.name) now.")
+            Output.print("Renamed the device \(renamed.id) to \(renamed.name).")
         }
     }
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Sign a device out from afar, for good: one that is lost, say.",
+            abstract: "Sign another device out permanently, for example one that was lost.",
             discussion: """
-                Its credential is good for nothing from now on, and its connections end within a \
-                second. What it has already received stays on it. To sign in again it needs a new \
-                code.
+                Its credential is no longer valid, and its connections end within a second. What \
+                it has already received stays on it. To sign in again, it needs a new code.
 
                 JSON: {"id"}.
                 """)
@@ -85,7 +85,7 @@ struct DeviceCommand: AsyncParsableCommand {
             if json.isOn {
                 return Output.print(.object([("id", .string(id.description))]))
             }
-            Output.print("The device \(device) is signed out.")
+            Output.print("Signed out the device \(device).")
         }
     }
 }
@@ -94,7 +94,7 @@ extension ServerDevice {
     /// The limits of its credential, for people.
     fileprivate var limits: String {
         var limits: [String] = []
-        if let expires { limits.append("until \(Phrase.time(expires))") }
+        if let expiresMilliseconds { limits.append("until \(Phrase.time(expiresMilliseconds))") }
         if !stores.isEmpty { limits.append("only \(stores.joined(separator: ", "))") }
         return limits.isEmpty ? "none" : limits.joined(separator: "; ")
     }
@@ -104,9 +104,9 @@ extension JSON {
     static func device(_ device: ServerDevice, own: String? = nil) -> JSON {
         .object([
             ("id", .string(device.id)), ("name", .string(device.name)),
-            ("created", .string(Phrase.isoTime(device.created))),
-            ("seen", .string(Phrase.isoTime(device.seen))),
-            ("expires", .optional(device.expires.map(Phrase.isoTime))),
+            ("created", .string(Phrase.isoTime(device.createdMilliseconds))),
+            ("seen", .string(Phrase.isoTime(device.seenMilliseconds))),
+            ("expires", .optional(device.expiresMilliseconds.map(Phrase.isoTime))),
             (
                 "stores",
                 device.stores.isEmpty ? .null : .array(device.stores.map(JSON.string))

@@ -7,22 +7,22 @@ import Ubiquity
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Say what is wrong with this device or a server, and what to do.",
+        abstract: "Check this device or a server, and say what to do about problems.",
         discussion: """
-            Without --data: this device, its sign-in, the way to the server, and its stores, or the one \
-            that is named. With --data: a server's data folder, to be looked at as the user who runs the \
-            server. Nothing is changed. A line begins with ok, note (nothing is broken, yet) or \
-            problem; the status is 1 if there is a problem.
+            Without --data: this device, its sign-in, the connection to the server, and its \
+            stores, or the one that is given. With --data: a server's data folder; run the \
+            command as the user that runs the server. Nothing is changed. A line begins with ok, \
+            note (nothing is broken yet) or problem; the status is 1 if there is a problem.
 
             JSON: a list of {"check", "verdict", "sentence"}.
             """)
 
     @Option(
-        help: ArgumentHelp("Look at a server's data folder instead.", valueName: "folder"),
+        help: ArgumentHelp("Check a server's data folder instead.", valueName: "folder"),
         transform: notEmpty)
     var data: String?
 
-    @Flag(help: "Do not talk to the server.")
+    @Flag(help: "Do not contact the server.")
     var local = false
 
     @OptionGroup(title: "Store") var store: StoreOptions
@@ -32,7 +32,7 @@ struct DoctorCommand: AsyncParsableCommand {
         guard data != nil else { return }
         try refuse(
             given(("--local", local)) + store.given,
-            "with --data, which looks at a server's folder and not at this device.")
+            "with --data, which checks a server's folder and not this device.")
     }
 
     func run() async throws {

@@ -10,22 +10,23 @@ struct SignInCommand: AsyncParsableCommand {
         commandName: "sign-in",
         abstract: "Sign this device in to an account, for all its apps.",
         discussion: """
-            The code comes from who runs the server (`ubiquity account create`, `ubiquity account \
-            code`) and works once. A server that trusts an identity provider also takes that one's \
-            token, a JSON Web Token: in a file, for what stands on a command line can be seen by others.
+            The code comes from the server operator (`ubiquity account create`, `ubiquity account \
+            code`) and works once. A server that trusts an identity provider also accepts the \
+            provider's token, a JSON Web Token. It is read from a file, because others can see a \
+            command line.
 
-            What this device wrote before its first sign-in goes into the account; where the account \
-            has a key already, its value stays. A store is exchanged when a program opens it, or by \
-            `ubiquity sync`. Signed in to another account, the device shows that \
-            account's values; what the first one had not yet sent waits, and is sent when it is \
+            What this device wrote before its first sign-in goes into the account; if the account \
+            already has a key, its value stays. A store syncs when a program opens it, or with \
+            `ubiquity sync`. When the device is signed in to another account, it shows that \
+            account's values; unsent changes of the first account wait, and are sent when it is \
             signed in again.
 
-            With https the server must show a certificate that the system trusts, or one of \
-            --certificate, which is kept with the sign-in. Plain HTTP is for this machine alone, \
+            With https, the server must present a certificate that the system trusts, or one from \
+            --certificate, which is kept with the sign-in. Plain HTTP is only for this machine, \
             unless --allow-plain-http is given.
 
-            A device that is signed in is not signed in again unless --replace is given: then the old \
-            credential is given up once the new one works.
+            A device that is already signed in needs --replace: the old credential is revoked \
+            once the new one works.
 
             JSON: {"name", "id", "server", "device", "deviceName"}.
             """)
@@ -40,17 +41,17 @@ struct SignInCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Instead of a code: a file with an identity provider's token; -: the standard input.",
+            "A file with an identity provider's token, instead of a code; - for standard input.",
             valueName: "file"), transform: notEmpty)
     var tokenFile: String?
 
     @Option(
         help: ArgumentHelp(
-            "What the account's owner sees this device as. Default: the host's name.",
+            "This device's name, as the account's owner sees it. Default: the host name.",
             valueName: "name"), transform: notEmpty)
     var deviceName: String?
 
-    @Flag(help: "Give up the present sign-in for this one.")
+    @Flag(help: "Replace the current sign-in.")
     var replace = false
 
     @OptionGroup(title: "Connection") var connection: ConnectionOptions
@@ -59,7 +60,7 @@ struct SignInCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard (code == nil) != (tokenFile == nil) else {
-            throw ValidationError("Give --code or --token-file, one of them.")
+            throw ValidationError("Give either --code or --token-file.")
         }
         try connection.check(server)
     }
@@ -88,7 +89,7 @@ struct SignInCommand: AsyncParsableCommand {
     private func refusal(_ account: SignedInAccount) -> Failure {
         Failure(
             .usage,
-            "this device is signed in to \(account.accountName) at \(account.server) already; "
+            "this device is already signed in to \(account.accountName) at \(account.server); run "
                 + "`ubiquity sign-out` first, or give --replace")
     }
 
@@ -96,7 +97,7 @@ struct SignInCommand: AsyncParsableCommand {
         guard let failure = old.failure else { return }
         Output.note(
             "The old credential of \(old.account.accountName) at \(old.account.server) could not "
-                + "be given up: \(failure.detail)")
+                + "be revoked: \(failure.detail)")
     }
 
     private func report(_ account: SignedInAccount) {

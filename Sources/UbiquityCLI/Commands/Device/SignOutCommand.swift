@@ -9,12 +9,12 @@ struct SignOutCommand: AsyncParsableCommand {
         commandName: "sign-out",
         abstract: "Sign this device out.",
         discussion: """
-            The values stay on this device, readable and writable. What was not yet sent waits for the \
-            next sign-in to the same account. The server is told to forget the device's credential; if \
-            it cannot be reached, the device is signed out all the same, and a note says so.
+            The values stay on this device, readable and writable. Unsent changes wait for the \
+            next sign-in to the same account. The server revokes the device's credential; if it \
+            cannot be reached, the device is signed out all the same, and a note says so.
 
-            With --wipe the account's values are removed from this device instead, those included that \
-            were not sent yet. Programs that run lose them too, at once.
+            With --wipe the account's values are removed from this device instead, including \
+            unsent ones. Running programs lose them at once, too.
 
             JSON: {"account", "revoked"}.
             """)
@@ -36,7 +36,8 @@ struct SignOutCommand: AsyncParsableCommand {
         let failure = await revoke(account, home)
         if let failure {
             Output.note(
-                "The server was not told, and still knows this device's credential: \(failure)")
+                "The server could not be told, and still accepts this device's credential: "
+                    + "\(failure)")
         }
         report(account, isRevoked: failure == nil)
     }

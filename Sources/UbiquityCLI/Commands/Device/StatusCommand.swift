@@ -10,16 +10,16 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Show the account, the connection, and what waits to be sent.",
         discussion: """
-            Asks the server first, unless --local is given. Without a store's identifier only the \
+            Asks the server first, unless --local is given. Without a store identifier, only the \
             account is shown.
 
             JSON: {"home", "account", "store"}; "account" is null or {"name", "id", "server", \
-            "device", "deviceName"}; "store" is null or {"identifier", "connection", "heldUpBy", "pendingKeys", \
-            "keys", "keysMax", "bytes", "bytesMax", "firstSyncCompleted", "lastSync", "lastError", \
-            "nextRetry", "diskError"}. "connection" is one of signedOut, connecting, connected, \
-            waiting and unauthorized, or null with --local where no program is connected; "heldUpBy" is \
-            null or a process, such as "notes (4711)", that holds the connection and does not answer, \
-            because it was stopped; times are ISO 8601 or null.
+            "device", "deviceName"}; "store" is null or {"identifier", "connection", "heldUpBy", \
+            "pendingKeys", "keys", "keysMax", "bytes", "bytesMax", "firstSyncCompleted", \
+            "lastSync", "lastError", "nextRetry", "diskError"}. "connection" is one of signedOut, \
+            connecting, connected, waiting and unauthorized, or null with --local if no program \
+            is connected; "heldUpBy" is null or a process, such as "notes (4711)", that holds the \
+            connection and does not respond because it was stopped; times are ISO 8601 or null.
             """)
 
     @OptionGroup(title: "Store") var store: StoreOptions
@@ -31,7 +31,9 @@ struct StatusCommand: AsyncParsableCommand {
         var report = StatusReport(
             home: URL(fileURLWithPath: home.path).path, account: try home.load().signedIn)
         if try store.configuration.resolvedIdentifier() == nil {
-            try refuse(sync.given, "without a store: nobody is asked. Give --store IDENTIFIER.")
+            try refuse(
+                sync.given,
+                "without a store: the server is not asked. Give --store IDENTIFIER.")
         } else {
             try await OpenStore.with(store, sync.policy) { open in
                 let refusal = await ask(open)

@@ -7,10 +7,11 @@ import UbiquityCore
 struct SyncCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sync",
-        abstract: "Exchange with the server, now.",
+        abstract: "Sync now.",
         discussion: """
-            When it succeeds, the server has what this device wrote before, and this device what the \
-            server had. "pending" counts what was written meanwhile. Status 69: the server cannot be reached; 77: not signed in, or not allowed.
+            When it succeeds, the server has everything that this device had written, and this \
+            device has everything that the server had. "pending" counts what was written \
+            meanwhile. Status 69: the server cannot be reached; 77: not signed in, or not allowed.
 
             JSON: {"keys", "pending", "bytes"}.
             """)
@@ -40,7 +41,7 @@ struct SyncCommand: AsyncParsableCommand {
                 ]))
         }
         Output.print(
-            "\(Phrase.keys(status.usage.keys)) agreed, \(status.pendingKeys.count) pending")
+            "\(Phrase.keys(status.usage.keys)) synced, \(status.pendingKeys.count) pending")
     }
 }
 

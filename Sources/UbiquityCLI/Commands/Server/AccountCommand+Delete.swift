@@ -7,16 +7,16 @@ import UbiquityCore
 extension AccountCommand {
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete an account with all that is its, for good.",
+            abstract: "Delete an account and everything in it, permanently.",
             discussion: """
-                With a NAME, for who runs the server. Without, it is the account that this device \
-                is signed in to, and the device is signed out; its values stay on it unless --wipe \
+                With a NAME, for server operators. Without it, the account that this device is \
+                signed in to; the device is signed out, and its values stay on it unless --wipe \
                 is given.
 
-                The server keeps nothing of the account. What its file had is overwritten, by a server \
-                that runs in slices, and the file is written anew when that disturbs nobody. Backups \
-                that were made before are others' to delete. What other devices have already received \
-                stays on them.
+                The server keeps nothing of the account. The account's data in the database is \
+                overwritten, in slices if a server is running, and the file is rewritten when \
+                that delays nobody. Earlier backups have to be deleted separately. What other \
+                devices have already received stays on them.
 
                 JSON: {"account"}.
                 """)
@@ -33,11 +33,11 @@ extension AccountCommand {
                 return try refuse(
                     operation.given,
                     "without the account's NAME: the command would delete the account that this "
-                        + "device is signed in to. Give the NAME.")
+                        + "device is signed in to. Give a NAME.")
             }
             try refuse(
                 given(("--wipe", wipe)) + home.given,
-                "with a NAME, only for the account that this device is signed in to.")
+                "with a NAME; it is only for the account that this device is signed in to.")
             try operation.requireCredentialForServer()
         }
 
@@ -46,10 +46,10 @@ extension AccountCommand {
             try confirm(name)
             if try await !operation.authority().erase(account: name) {
                 Output.note(
-                    "What it had is not overwritten in the database's file yet: the server that runs on "
-                        + "the folder is at it, and if none runs, the next one will be.")
+                    "Its data in the database file is not overwritten yet: the server that is "
+                        + "running on the folder, or the next one, does that.")
             }
-            report(name, "The account \(name) is deleted.")
+            report(name, "Deleted the account \(name).")
         }
 
         private func eraseOwn() async throws {
@@ -59,7 +59,7 @@ extension AccountCommand {
             _ = try own.home.endSignIn(wipes: wipe)
             report(
                 own.account.accountName,
-                "The account \(own.account.accountName) is deleted, and this device signed out. "
+                "Deleted the account \(own.account.accountName), and signed this device out. "
                     + (wipe ? "Its values were removed from here." : "The values stay here."))
         }
 
@@ -67,8 +67,8 @@ extension AccountCommand {
             guard yes else {
                 throw Failure(
                     .usage,
-                    "this deletes the account \(account) with all its values, for good; "
-                        + "give --yes to do it")
+                    "this permanently deletes the account \(account) with all its values; give "
+                        + "--yes to confirm")
             }
         }
 

@@ -11,23 +11,24 @@ import UbiquityServer
 extension AccountCommand {
     struct Export: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Write all that an account has into one file.",
+            abstract: "Export everything in an account to one file.",
             discussion: """
-                The file is a tar archive: manifest.plist says what is in it, stores/ has a property \
-                list for each store, and SHA256SUMS the digests of all. `ubiquity import` reads it back.
+                The file is a tar archive: manifest.plist describes the content, stores/ has a \
+                property list for each store, and SHA256SUMS has the digests of all files. \
+                `ubiquity import` reads it.
 
-                Without a name: the account that this device is signed in to, as the server has it. \
-                What this device has not sent yet is not in it; `ubiquity sync` sends it. With a \
-                name: any account, for who runs the server, by its data folder or the operator's \
-                credential.
+                Without a name: the account that this device is signed in to, as the server has \
+                it. It does not include what this device has not sent yet; `ubiquity sync` sends \
+                it. With a name: any account, for server operators, with the data folder or the \
+                operator's credential.
 
-                The file is for its owner alone, and gets its name when it is whole.
+                Only you can read the file. It gets its name when it is complete.
 
                 JSON: {"file", "bytes"}.
                 """)
 
         @Argument(
-            help: "The account's name. Default: the one that this device is signed in to.",
+            help: "The account's name. Default: the account that this device is signed in to.",
             transform: notEmpty)
         var name: String?
 
@@ -36,7 +37,7 @@ extension AccountCommand {
             transform: notEmpty)
         var output: String
 
-        @Flag(help: "Replace the file if there is one.")
+        @Flag(help: "Replace the file if it exists.")
         var force = false
 
         @OptionGroup var operation: OperatorOptions
@@ -48,10 +49,11 @@ extension AccountCommand {
                 return try refuse(
                     operation.given,
                     "without the account's NAME: the command would export the account that this "
-                        + "device is signed in to. Give the NAME.")
+                        + "device is signed in to. Give a NAME.")
             }
             try refuse(
-                home.given, "with a NAME, only for the account that this device is signed in to.")
+                home.given,
+                "with a NAME; it is only for the account that this device is signed in to.")
             try operation.requireCredentialForServer()
         }
 
@@ -64,7 +66,7 @@ extension AccountCommand {
             }
             try draft.finish()
             if !hasDigests {
-                Output.note("The server is of version 0.1, whose archives have no digests.")
+                Output.note("The server has version 0.1, whose archives have no digests.")
             }
             guard json.isOn else {
                 return Output.print("Exported \(Phrase.bytes(bytes)) to \(draft.path).")
@@ -90,9 +92,9 @@ extension AccountCommand {
                 let check = received.check.withLock { $0 }
                 return (check.bytes, try check.finish())
             } catch ArchiveError.incomplete {
-                throw Failure(.unavailable, "the archive was cut off on the way; try again")
+                throw Failure(.unavailable, "the archive was cut off in transit; try again")
             } catch let error as ArchiveError {
-                throw Failure(.unavailable, "what the server sends is no whole archive: \(error)")
+                throw Failure(.unavailable, "the server did not send a complete archive: \(error)")
             }
         }
     }

@@ -9,10 +9,10 @@ import UbiquityServer
 struct AccountCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "account",
-        abstract: "Make, rename and delete accounts, and codes by which devices sign in.",
+        abstract: "Create, rename and delete accounts, and create sign-in codes for devices.",
         discussion: """
-            For who runs the server: on its machine with the server's data folder (--data), or from \
-            anywhere with its address and the operator's credential (--server, \
+            For server operators: on the server's machine with the data folder (--data), or from \
+            anywhere with the server's address and the operator's credential (--server, \
             --operator-credential).
             """,
         subcommands: [
@@ -21,10 +21,10 @@ struct AccountCommand: AsyncParsableCommand {
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make an account, and a code for its first device.",
+            abstract: "Create an account, and a code for its first device.",
             discussion: "JSON: {\"account\", \"code\", \"expires\", \"signIn\"}.")
 
-        @Argument(help: "What people call the account.", transform: notEmpty) var name: String
+        @Argument(help: "The account's name.", transform: notEmpty) var name: String
         @OptionGroup var validity: CodeOptions
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
@@ -41,11 +41,11 @@ struct AccountCommand: AsyncParsableCommand {
     struct NewCode: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "code",
-            abstract: "Make a code for a further device of an account.",
+            abstract: "Create a code for another device of an account.",
             discussion: """
-                With --store the device is confined: it reaches these stores of the account and \
-                nothing else, as an app's own credential. With --credential-days it is signed out \
-                by itself.
+                With --store the device is confined: it can access these stores of the account \
+                and nothing else, like an app's own credential. With --credential-days it is \
+                signed out automatically.
 
                 JSON: {"account", "code", "expires", "signIn"}.
                 """)
@@ -54,7 +54,7 @@ struct AccountCommand: AsyncParsableCommand {
 
         @Option(
             help: ArgumentHelp(
-                "A store that the device may reach; can be given several times. Default: all.",
+                "A store that the device may access; may be given several times. Default: all.",
                 valueName: "identifier"), transform: notEmpty)
         var store: [String] = []
 
@@ -80,7 +80,7 @@ struct AccountCommand: AsyncParsableCommand {
             }
             guard store.count <= CredentialTerms.storesMax else {
                 throw ValidationError(
-                    "A device can be confined to \(CredentialTerms.storesMax) stores at most.")
+                    "A device can be confined to at most \(CredentialTerms.storesMax) stores.")
             }
         }
 
@@ -100,8 +100,8 @@ struct AccountCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the accounts, with their devices.",
             discussion: """
-                JSON: a list of {"name", "id", "created", "devices"}; "devices" is as `ubiquity \
-                device list` has it.
+                JSON: a list of {"name", "id", "created", "devices"}; "devices" is like the \
+                output of `ubiquity device list`.
                 """)
 
         @OptionGroup var operation: OperatorOptions
@@ -110,7 +110,7 @@ struct AccountCommand: AsyncParsableCommand {
         func run() async throws {
             let accounts = try await operation.authority().accounts()
             if json.isOn { return Output.print(.array(accounts.map(JSON.account))) }
-            if accounts.isEmpty { return Output.note("There is no account yet.") }
+            if accounts.isEmpty { return Output.note("There are no accounts yet.") }
             let rows = accounts.map { account in
                 [
                     account.name.listed, account.id,
@@ -124,7 +124,7 @@ struct AccountCommand: AsyncParsableCommand {
 
     struct Rename: OperatorCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give an account another name.",
+            abstract: "Rename an account.",
             discussion: """
                 Its devices stay signed in.
 
@@ -141,7 +141,7 @@ struct AccountCommand: AsyncParsableCommand {
             if json.isOn {
                 return Output.print(.object([("account", .string(newName))]))
             }
-            Output.print("The account \(name) is \(newName) now.")
+            Output.print("Renamed the account \(name) to \(newName).")
         }
     }
 }
@@ -155,14 +155,14 @@ private func print(
         return Output.print(
             .object([
                 ("account", .string(name)), ("code", .string(code.code)),
-                ("expires", .string(Phrase.isoTime(code.expires))),
+                ("expires", .string(Phrase.isoTime(code.expiresMilliseconds))),
                 ("signIn", .string(command)),
             ]))
     }
     Output.print(
         """
         Code for a device of \(name): \(Output.styled(TerminalText(code.code), .bold))
-        Valid until \(Phrase.time(code.expires)), for one device. On that device:
+        Valid until \(Phrase.time(code.expiresMilliseconds)), for one device. On that device:
 
             \(command)
         """)
@@ -172,7 +172,7 @@ extension JSON {
     fileprivate static func account(_ account: ServerAccount) -> JSON {
         .object([
             ("name", .string(account.name)), ("id", .string(account.id)),
-            ("created", .string(Phrase.isoTime(account.created))),
+            ("created", .string(Phrase.isoTime(account.createdMilliseconds))),
             ("devices", .array(account.devices.map { JSON.device($0) })),
         ])
     }

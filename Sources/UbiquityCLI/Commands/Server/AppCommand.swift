@@ -9,15 +9,15 @@ struct AppCommand: AsyncParsableCommand {
         commandName: "app",
         abstract: "Register the apps that may have stores on a server.",
         discussion: """
-            Counts for a server that was started with `--apps registered`; any other takes all \
-            apps. An app goes by the identifier of its store, such as TEAMID.com.example.app. For \
-            who runs the server: as with `ubiquity account`.
+            This only matters for a server that was started with `--apps registered`; other \
+            servers accept all apps. An app is named by the identifier of its store, such as \
+            TEAMID.com.example.app. For server operators, with the options of `ubiquity account`.
             """,
         subcommands: [Register.self, List.self, Remove.self])
 
     struct Register: OperatorCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Let an app have stores.", discussion: "JSON: {\"identifier\"}.")
+            abstract: "Register an app.", discussion: "JSON: {\"identifier\"}.")
 
         @Argument(help: "The identifier of its store.", transform: notEmpty) var identifier: String
         @OptionGroup var operation: OperatorOptions
@@ -27,7 +27,7 @@ struct AppCommand: AsyncParsableCommand {
             let app = try AppCommand.check(identifier)
             try await operation.authority().register(app)
             if json.isOn { return Output.print(.app(app)) }
-            Output.print("The app \(app) is registered.")
+            Output.print("Registered the app \(app).")
         }
     }
 
@@ -35,8 +35,9 @@ struct AppCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the registered apps.",
             discussion: """
-                JSON: {"registeredOnly", "apps"}; "registeredOnly" is null where only the data \
-                folder was asked, which does not know; "apps" lists {"identifier", "registered"}.
+                JSON: {"registeredOnly", "apps"}; "registeredOnly" is null if only the data \
+                folder was read, which does not know it; "apps" lists {"identifier", \
+                "registered"}.
                 """)
 
         @OptionGroup var operation: OperatorOptions
@@ -46,9 +47,9 @@ struct AppCommand: AsyncParsableCommand {
             let apps = try await operation.authority().apps()
             if json.isOn { return Output.print(.apps(apps)) }
             if apps.isRegisteredOnly == false {
-                Output.note("This server takes all apps, registered or not.")
+                Output.note("This server accepts all apps, registered or not.")
             }
-            if apps.apps.isEmpty { return Output.note("No app is registered.") }
+            if apps.apps.isEmpty { return Output.note("No apps are registered.") }
             let rows = apps.apps.map { [$0.identifier, Phrase.time($0.registered)] }
             let table = Table(header: ["IDENTIFIER", "REGISTERED"], rows: rows)
             Output.print(TerminalText(lines: table.lines))
@@ -57,9 +58,10 @@ struct AppCommand: AsyncParsableCommand {
 
     struct Remove: OperatorCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Let an app have stores no more.",
+            abstract: "Unregister an app.",
             discussion: """
-                Its stores stay on the server, and are there again when it is registered again.
+                Its stores stay on the server, and can be accessed again once it is registered \
+                again.
 
                 JSON: {"identifier"}.
                 """)
@@ -72,7 +74,7 @@ struct AppCommand: AsyncParsableCommand {
             let app = try AppCommand.check(identifier)
             try await operation.authority().remove(app)
             if json.isOn { return Output.print(.app(app)) }
-            Output.print("The app \(app) is not registered any more.")
+            Output.print("Unregistered the app \(app).")
         }
     }
 

@@ -6,32 +6,33 @@ import Ubiquity
 struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit",
-        abstract: "Show who signed in, revoked, erased, and the like.",
+        abstract: "Show the audit log: sign-ins, revoked devices, deleted accounts, and so on.",
         discussion: """
-            The newest first. Accounts and devices go by their IDs, which `ubiquity account list` \
-            and `ubiquity device list` show, because the log outlives them. What is repeated within an \
-            hour (a failed sign-in: within a minute) is one entry, with how often and when last. For \
-            server operators: as with `ubiquity account`.
+            The newest entry comes first. Accounts and devices are named by their IDs, which \
+            `ubiquity account list` and `ubiquity device list` show, because the log outlives \
+            them. An event that is repeated within an hour (a failed sign-in: within a minute) is \
+            one entry, with the number of times and the last time. For server operators, with the \
+            options of `ubiquity account`.
 
             JSON: a list of {"number", "time", "deed", "account", "device", "actor", \
-            "actorDevice", "count", "last", "detail"}, of which the IDs and "detail" may be null.
+            "actorDevice", "count", "last", "detail"}, where the IDs and "detail" may be null.
             """)
 
-    @Option(help: ArgumentHelp("How many entries.", valueName: "number"))
+    @Option(help: ArgumentHelp("The number of entries.", valueName: "number"))
     var limit = 100
 
     @OptionGroup var operation: OperatorOptions
     @OptionGroup var json: JSONOption
 
     func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit needs a number above 0.") }
+        guard limit > 0 else { throw ValidationError("--limit must be a number above 0.") }
         try operation.requireCredentialForServer()
     }
 
     func run() async throws {
         let entries = try await operation.authority().audit(max: limit)
         if json.isOn { return Output.print(.array(entries.map(JSON.entry))) }
-        if entries.isEmpty { return Output.note("Nothing was done yet.") }
+        if entries.isEmpty { return Output.note("The audit log is empty.") }
         let rows = entries.map { entry in
             [
                 Phrase.time(entry.time), entry.action, entry.account ?? "-", entry.device ?? "-",

@@ -7,12 +7,12 @@ import UbiquityServer
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Copy a server's database, while it runs or not.",
+        abstract: "Back up a server's database, whether or not the server is running.",
         discussion: """
-            The copy is of one moment: of every change all or nothing. The server goes on meanwhile. \
-            The copy is checked before it gets its name, is for its owner alone, and holds all \
-            accounts' values, not encrypted. The operator's credential is not in it: keep the \
-            file operator-credential of the data folder yourself.
+            The copy is a consistent snapshot; the server continues meanwhile. It is checked \
+            before it gets its name, only you can read it, and it contains all accounts' values, \
+            unencrypted. It does not include the operator's credential: keep a copy of the file \
+            operator-credential in the data folder yourself.
 
             JSON: {"file", "bytes", "accounts"}.
             """)
@@ -24,11 +24,11 @@ struct BackupCommand: AsyncParsableCommand {
         transform: notEmpty)
     var output: String
 
-    @Flag(help: "Replace the file if there is one.")
+    @Flag(help: "Replace the file if it exists.")
     var force = false
 
     @Option(
-        help: ArgumentHelp("How long the copying may take.", valueName: "seconds"))
+        help: ArgumentHelp("The maximum time for copying, in seconds.", valueName: "seconds"))
     var secondsMax = 3_600.0
 
     @OptionGroup var json: JSONOption

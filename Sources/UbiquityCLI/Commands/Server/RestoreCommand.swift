@@ -7,29 +7,30 @@ import UbiquityServer
 struct RestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Put a backup in the place of a server's database.",
+        abstract: "Replace a server's database with a backup.",
         discussion: """
-            No server may be running on the data folder. Where there is data, --replace is needed, \
-            and the old database is kept beside the new one, under a name with the time. The \
-            operator's credential is the folder's own: its file stays as it is.
+            No server may be running on the data folder. If there is data, --replace is needed, \
+            and the old database is kept beside the new one, under a name with the time. The file \
+            with the operator's credential stays as it is.
 
-            Devices notice that the server is an older one than they knew: they bring back what they \
-            had since the backup, with its own times, so that nothing is lost that any device has.
+            Devices notice that the server is older than before: they bring back what they have \
+            had since the backup, with its own times, so nothing is lost that any device has.
 
-            What else happened since comes undone: devices that were signed out are signed in again \
-            by their old credentials, and accounts that were removed are back. Devices that signed in \
-            since are refused, and accounts that were made since are gone. --sign-out-devices signs \
-            every device out, and each needs a new code. docs/OPERATING.md says what to do.
+            Everything else since then is undone: devices that were signed out are signed in \
+            again with their old credentials, and deleted accounts are back. Devices that have \
+            signed in since are refused, and accounts that were created since are gone. \
+            --sign-out-devices signs every device out; each then needs a new code. \
+            docs/OPERATING.md says what to do.
 
             JSON: {"data", "accounts", "devices", "oldDatabase"}; the last is null or a path.
             """)
 
-    @Argument(help: "The backup, as `ubiquity backup` wrote it.", transform: notEmpty)
+    @Argument(help: "The backup, as written by `ubiquity backup`.", transform: notEmpty)
     var file: String
 
     @OptionGroup var data: DataOptions
 
-    @Flag(help: "Take the place of the data that is there.")
+    @Flag(help: "Replace the existing data.")
     var replace = false
 
     @Flag(help: "Sign every device out.")
@@ -53,17 +54,18 @@ struct RestoreCommand: AsyncParsableCommand {
     }
 
     private static let everybodyOut: TerminalText =
-        "Every device is signed out, and needs a code of `ubiquity account code` to sign in again."
+        "Every device is signed out, and needs a code from `ubiquity account code` to sign in "
+        + "again."
     private static func noCredential(_ path: String) -> TerminalText {
         """
-        There is no operator's credential: put the file that you kept back as \(path), or write a new \
-        one there (`ubo_` and a long random text, chmod 600) before the server starts. Without it the \
-        server is administered with --data on its machine.
+        There is no operator's credential: copy the file that you kept to \(path), or write a new \
+        one there (`ubo_` and a long random text, chmod 600) before the server starts. Without \
+        it, the server can only be administered with --data on its machine.
         """
     }
     private static let comesBack: TerminalText = """
-        Devices that were signed out since the backup was made are signed in again, and accounts that \
-        were removed are back: sign out and remove them anew, or restore with --sign-out-devices.
+        Devices that were signed out since the backup are signed in again, and deleted accounts \
+        are back: sign out and delete them again, or restore with --sign-out-devices.
         """
 }
 

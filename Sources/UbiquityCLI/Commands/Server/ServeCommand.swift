@@ -12,16 +12,17 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve",
         abstract: "Run a server.",
         discussion: """
-            Prints one line when it takes requests, and runs until Ctrl-C or SIGTERM. The log goes to \
-            the standard error. The limits and the allowance are made known to the devices.
+            Prints one line when it accepts requests, and runs until Ctrl-C or SIGTERM. The log \
+            goes to standard error. Devices are told the limits and the allowance.
 
-            With --tls-certificate and --tls-key the server speaks HTTPS, and plain HTTP without. On \
-            other addresses than 127.0.0.1 plain HTTP needs a proxy with TLS in front; name it with \
-            --trusted-proxy, so that limits tell its clients apart. What each limit does when it is \
-            reached is in docs/SETTINGS.md.
+            With --tls-certificate and --tls-key the server uses HTTPS, otherwise plain HTTP. On \
+            addresses other than 127.0.0.1, plain HTTP needs a proxy with TLS in front; give its \
+            address with --trusted-proxy, so that limits apply to each of its clients. \
+            docs/SETTINGS.md says what happens when a limit is reached.
 
-            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, the last null \
-            where the folder has no such file, and "metrics", their address, with --metrics-port.
+            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, the last \
+            null if the folder has no such file; with --metrics-port also "metrics", their \
+            address.
             """)
 
     @OptionGroup var data: DataOptions
@@ -30,23 +31,23 @@ struct ServeCommand: AsyncParsableCommand {
         help: ArgumentHelp("The address to listen on.", valueName: "address"), transform: notEmpty)
     var host = "127.0.0.1"
 
-    @Option(help: ArgumentHelp("The port to listen on; 0: any free one.", valueName: "number"))
+    @Option(help: ArgumentHelp("The port to listen on; 0: any free port.", valueName: "number"))
     var port = 7717
 
     @Option(
         help: ArgumentHelp(
-            "Which apps may have stores: any, or those of `ubiquity app register`.",
+            "Which apps may have stores: all, or only registered ones (`ubiquity app register`).",
             valueName: "which"))
     var apps = AppAdmission.open
 
-    @Option(help: ArgumentHelp("How much is logged.", valueName: "level"))
+    @Option(help: ArgumentHelp("The log level.", valueName: "level"))
     var logLevel = LogLevel.notice
 
     @Option(
-        help: ArgumentHelp("The form of the log: lines for people, or JSON.", valueName: "form"))
+        help: ArgumentHelp("The format of the log: text for people, or JSON.", valueName: "form"))
     var logFormat = LogFormat.text
 
-    @Flag(help: ArgumentHelp("End when the standard input does.", visibility: .hidden))
+    @Flag(help: ArgumentHelp("End when standard input ends.", visibility: .hidden))
     var endWithInput = false
 
     @OptionGroup(title: "Connections") var edge: ServerEdgeOptions
@@ -89,8 +90,9 @@ struct ServeCommand: AsyncParsableCommand {
 
     private static func warnOfPlainHTTP(_ host: String) {
         Output.note(
-            "Warning: plain HTTP on \(host), which others reach: credentials can be read on the way. "
-                + "Give --tls-certificate and --tls-key, or put a proxy with TLS in front.")
+            "Warning: plain HTTP on \(host), which others can reach: credentials can be read in "
+                + "transit. Give --tls-certificate and --tls-key, or put a proxy with TLS in "
+                + "front.")
     }
 
     /// Ends the server with its input, for programs that start one and must not leave it behind

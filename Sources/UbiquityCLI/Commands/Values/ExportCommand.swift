@@ -12,18 +12,18 @@ struct ExportCommand: AsyncParsableCommand {
         commandName: "export",
         abstract: "Export the store as a property list.",
         discussion: """
-            What is new on the server is fetched first, where that is possible. The XML form cannot \
-            hold control characters, and loses fractions of a second: --binary keeps all. A file is for its \
-            owner alone, and replaced as a whole, or not at all.
+            Changes on the server are fetched first if possible. The XML form cannot hold control \
+            characters, and loses fractions of a second; --binary keeps everything. Only you can \
+            read the file. It is replaced as a whole, or not at all.
 
             JSON, with a file: {"exported", "file"}. Without one, the values themselves, as `list \
             --json` prints them.
             """)
 
-    @Argument(help: "The file to write. Without one: the standard output.", transform: notEmpty)
+    @Argument(help: "The file to write. Default: standard output.", transform: notEmpty)
     var file: String?
 
-    @Flag(help: "The binary form, instead of XML.")
+    @Flag(help: "Use the binary form instead of XML.")
     var binary = false
 
     @OptionGroup(title: "Store") var store: StoreOptions
@@ -32,7 +32,7 @@ struct ExportCommand: AsyncParsableCommand {
 
     func validate() throws {
         if file == nil, binary, json.isOn {
-            throw ValidationError("--binary and --json exclude each other without a file.")
+            throw ValidationError("Without a file, --binary and --json cannot be used together.")
         }
     }
 

@@ -9,8 +9,8 @@ struct GetCommand: AsyncParsableCommand {
         commandName: "get",
         abstract: "Print the value of a key.",
         discussion: """
-            What is new on the server is fetched first; where that is not possible, the value that \
-            this device has is printed, and a note says so. A missing key is status 1.
+            Changes on the server are fetched first; if that is not possible, the device's own \
+            value is printed, with a note. A missing key is status 1.
 
             A string is printed as it is, data in base64, a date in ISO 8601. JSON: the value in the \
             protocol's form, which keeps the types apart: {"integer":"1"}, {"real":1}, \
@@ -20,7 +20,7 @@ struct GetCommand: AsyncParsableCommand {
     @Argument(help: "The key.")
     var key: String
 
-    @Flag(help: "Print the bytes of data or a string, and nothing else: no line end.")
+    @Flag(help: "Print only the bytes of data or a string, without a line end.")
     var raw = false
 
     @OptionGroup(title: "Store") var store: StoreOptions
@@ -28,7 +28,7 @@ struct GetCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func validate() throws {
-        if raw, json.isOn { throw ValidationError("--raw and --json exclude each other.") }
+        if raw, json.isOn { throw ValidationError("--raw and --json cannot be used together.") }
     }
 
     func run() async throws {
@@ -37,7 +37,7 @@ struct GetCommand: AsyncParsableCommand {
             await open.refresh()
             return open.store.value(key.string)
         }
-        guard let value else { throw Failure(.no, "there is no key \"\(key)\" in the store") }
+        guard let value else { throw Failure(.no, "the store has no key \"\(key)\"") }
         try print(value)
     }
 

@@ -12,8 +12,8 @@ extension ImportCommand {
         if !archive.hasDigests {
             Output.note(
                 TerminalText(
-                    "\(name) has no digests, as those of version 0.1: what is missing in a store is "
-                        + "not noticed."))
+                    "\(name) has no digests, like all archives of version 0.1: missing parts of a "
+                        + "store cannot be detected."))
         }
         // All stores are checked first, so problems are reported before anything is written.
         for store in archive.stores {

@@ -11,25 +11,26 @@ struct ImportCommand: AsyncParsableCommand {
         commandName: "import",
         abstract: "Import a property list, such as an app's preferences, or an account's archive.",
         discussion: """
-            XML and binary property lists. All entries become one change: here, on the server, and in \
-            what other devices see. Keys that the store has besides stay.
+            Imports XML and binary property lists. All entries become one change: here, on the \
+            server, and for other devices. Other keys in the store stay.
 
-            Entries that a store cannot take are named with the reason, and nothing is imported; with \
-            --skip-invalid the others are.
+            If a store cannot take some entries, they are listed with the reason and nothing is \
+            imported; with --skip-invalid the others are.
 
-            An archive of `ubiquity account export` is known by its content. All its stores are \
-            imported, each as one change, or one of them with --store; what has its value already is \
-            not written.
+            An archive from `ubiquity account export` is recognised by its content. All its \
+            stores are imported, each as one change, or one of them with --store; keys that \
+            already have their value are not written.
 
-            JSON: {"imported", "skipped", "sent", "notSentBecause"}; "skipped" lists {"key", "path", \
-            "reason"}. Of an archive: a list of the same, with "store" and "unchanged".
+            JSON: {"imported", "skipped", "sent", "notSentBecause"}; "skipped" lists {"key", \
+            "path", "reason"}. For an archive: a list of such objects, with "store" and \
+            "unchanged".
             """)
 
     @Argument(
-        help: "The property list or archive; - for the standard input.", transform: notEmpty)
+        help: "The property list or archive; - for standard input.", transform: notEmpty)
     var file: String
 
-    @Flag(help: "Import the entries that the store can take, and name the others.")
+    @Flag(help: "Import the entries that the store can take, and list the others.")
     var skipInvalid = false
 
     @Flag(help: "Say what would be imported, and import nothing.")
@@ -69,7 +70,8 @@ struct ImportCommand: AsyncParsableCommand {
         guard skipInvalid else {
             throw Failure(
                 .badInput,
-                "\(entries) cannot be imported, and nothing was; --skip-invalid imports the rest:\n"
+                "\(entries) cannot be imported, and nothing was imported; --skip-invalid imports "
+                    + "the rest:\n"
                     + list)
         }
         Output.note(TerminalText(lines: "Skipped \(entries):\n\(list)"))

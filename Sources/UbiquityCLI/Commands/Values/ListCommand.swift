@@ -9,10 +9,10 @@ struct ListCommand: AsyncParsableCommand {
         commandName: "list",
         abstract: "List the keys, their types and values.",
         discussion: """
-            What is new on the server is fetched first, where that is possible. Long values are \
-            shortened; `get` and --json show them whole.
+            Changes on the server are fetched first if possible. Long values are shortened; `get` \
+            and --json show them in full.
 
-            JSON: one object with all keys in their order, the values in the protocol's form.
+            JSON: one object with all keys in order, and values in the protocol's form.
             """)
 
     @OptionGroup(title: "Store") var store: StoreOptions

@@ -7,10 +7,10 @@ import UbiquityCore
 struct RemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
-        abstract: "Remove keys, all of them as one change.",
+        abstract: "Remove keys, as one change.",
         discussion: """
-            What is new on the server is fetched first, so that a key set elsewhere is found. Keys \
-            that do not exist are named, and are no error.
+            Changes on the server are fetched first, so that a key set elsewhere is found. Keys \
+            that do not exist are listed; that is not an error.
 
             JSON: {"removed", "missing", "sent", "notSentBecause"}.
             """)

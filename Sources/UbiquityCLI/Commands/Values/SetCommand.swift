@@ -12,12 +12,12 @@ struct SetCommand: AsyncParsableCommand {
             ubiquity set KEY --integer 5
             """,
         discussion: """
-            The value is saved on this device first. If it cannot be sent to the server as well, a \
-            note says so and the status is 0: it is sent as soon as that is possible, by any program \
-            that uses the store.
+            The value is saved on this device first. If it cannot be sent to the server yet, a \
+            note says so and the status is 0: it is sent as soon as possible, by any program that \
+            uses the store.
 
-            JSON: {"key", "value", "sent", "notSentBecause"}, the value in the protocol's form, such \
-            as {"integer":"5"}.
+            JSON: {"key", "value", "sent", "notSentBecause"}, with the value in the protocol's \
+            form, such as {"integer":"5"}.
             """)
 
     @Argument(help: "The key: at most 64 bytes of UTF-8, unless the server says otherwise.")

@@ -11,14 +11,14 @@ struct WatchCommand: AsyncParsableCommand {
         commandName: "watch",
         abstract: "Print changes as they arrive.",
         discussion: """
-            Begins with what the store has once the server was asked, and prints each later change by \
-            another device, or another program of this one. Ends with status 0 on Ctrl-C and SIGTERM.
+            Prints the number of keys once the server was asked, then each change by another \
+            device, or by another program on this one. Ends with status 0 on Ctrl-C and SIGTERM.
 
-            JSON: a line a change, {"key", "value", "reason"}; "value" is null for a deletion; \
-            "reason" is one of server, initial-sync, quota and account.
+            JSON: one line for each change, {"key", "value", "reason"}; "value" is null for a \
+            deletion; "reason" is one of server, initial-sync, quota and account.
             """)
 
-    @Option(help: ArgumentHelp("End after so many changes.", valueName: "number"))
+    @Option(help: ArgumentHelp("End after this many changes.", valueName: "number"))
     var count: Int?
 
     @Option(
@@ -31,7 +31,7 @@ struct WatchCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func validate() throws {
-        if let count, count < 1 { throw ValidationError("--count needs a number of at least 1.") }
+        if let count, count < 1 { throw ValidationError("--count must be at least 1.") }
     }
 
     func run() async throws {
@@ -70,7 +70,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     private func begin(_ keys: Int, _ failure: String?) {
         if let failure { Output.note("Not connected: \(failure)") }
-        Output.note("Watching \(Phrase.keys(keys)); Ctrl-C to stop.")
+        Output.note("Watching \(Phrase.keys(keys)). Press Ctrl-C to stop.")
     }
 
     private func print(_ change: Watch.Change) {

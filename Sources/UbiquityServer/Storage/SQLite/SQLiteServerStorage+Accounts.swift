@@ -40,8 +40,10 @@ extension SQLiteServerStorage: ServerStorage {
         guard count < accountsMax else { throw StorageError.tooMany("accounts") }
         try db.execute(
             sql: "INSERT INTO account (id, name, created) VALUES (?, ?, ?)",
-            arguments: [account.id.string, account.name.string, account.created])
-        try record(AuditEvent(.accountCreated, of: account.id, by: actor), at: account.created, db)
+            arguments: [account.id.string, account.name.string, account.createdMilliseconds])
+        try record(
+            AuditEvent(.accountCreated, of: account.id, by: actor), at: account.createdMilliseconds,
+            db)
     }
 
     func account(named name: AccountName) throws(StorageError) -> Account? {
@@ -98,7 +100,7 @@ extension Account {
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: Row) throws(StorageError) {
         guard let name = AccountName(try row.value(1)) else { throw .unreadable }
-        self.init(id: try row.account(0), name: name, created: try row.time(2))
+        self.init(id: try row.account(0), name: name, createdMilliseconds: try row.time(2))
     }
 }
 

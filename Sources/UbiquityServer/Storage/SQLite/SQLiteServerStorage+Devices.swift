@@ -97,7 +97,7 @@ extension SQLiteServerStorage {
 
     func note(_ lastSeen: LastSeenUpdate) throws(StorageError) {
         try writing { db in
-            for (device, time) in lastSeen.seen {
+            for (device, time) in lastSeen.seenMilliseconds {
                 let statement = try db.cachedStatement(
                     sql: "UPDATE device SET seen = max(seen, ?) WHERE account = ? AND id = ?")
                 try statement.execute(
@@ -139,7 +139,7 @@ extension SQLiteServerStorage {
         }
         let rights = DeviceRights(
             reference: DeviceReference(account: account, id: id), stores: device.stores,
-            expires: device.expires)
+            expiresMilliseconds: device.expiresMilliseconds)
         try db.execute(
             sql: """
                 INSERT INTO device (account, id, title, credential, created, seen, stores, expires)
@@ -148,10 +148,12 @@ extension SQLiteServerStorage {
             arguments: [
                 account.string, id.bits, SQLiteText.bytes(device.displayName),
                 device.credential.bytes, now, now, rights.stores.map(SQLiteStores.text),
-                rights.expires,
+                rights.expiresMilliseconds,
             ])
         try record(AuditEvent(.deviceSignedIn, of: account, id, by: .device(id)), at: now, db)
-        return Device(rights: rights, displayName: device.displayName, created: now, seen: now)
+        return Device(
+            rights: rights, displayName: device.displayName, createdMilliseconds: now,
+            seenMilliseconds: now)
     }
 }
 
@@ -167,8 +169,8 @@ extension Device {
         self.init(
             rights: DeviceRights(
                 reference: name, stores: try SQLiteStores.set(row.valueIfAny(5)),
-                expires: row.hasNull(atIndex: 6) ? nil : try row.time(6)),
-            displayName: SQLiteText.text(try row.value(2)), created: try row.time(3),
-            seen: try row.time(4))
+                expiresMilliseconds: row.hasNull(atIndex: 6) ? nil : try row.time(6)),
+            displayName: SQLiteText.text(try row.value(2)), createdMilliseconds: try row.time(3),
+            seenMilliseconds: try row.time(4))
     }
 }

@@ -18,7 +18,7 @@ extension SQLiteServerStorage {
                     VALUES (?, ?, ?, ?, ?)
                     """,
                 arguments: [
-                    code.hash.bytes, code.account.string, code.expires,
+                    code.hash.bytes, code.account.string, code.expiresMilliseconds,
                     code.terms.stores.map(SQLiteStores.text), code.terms.milliseconds,
                 ])
             try record(AuditEvent(.codeMade, of: code.account, by: actor), at: now, db)
@@ -43,7 +43,7 @@ extension SQLiteServerStorage {
             else { throw StorageError.codeInvalid }
             var device = device
             device.stores = try SQLiteStores.set(row.valueIfAny(1))
-            device.expires = row.hasNull(atIndex: 2) ? nil : now + (try row.time(2))
+            device.expiresMilliseconds = row.hasNull(atIndex: 2) ? nil : now + (try row.time(2))
             return (account, try insert(device, of: account.id, now: now, db))
         }
     }
@@ -102,7 +102,8 @@ extension SQLiteServerStorage {
         let free = try preferredName.flatMap { name in
             try fetchAccount(db, "name = ?", name.string) == nil ? name : nil
         }
-        let account = Account(id: id, name: free ?? AccountName(id.string)!, created: now)
+        let account = Account(
+            id: id, name: free ?? AccountName(id.string)!, createdMilliseconds: now)
         try insert(account, accountsMax: accountsMax, by: actor, db)
         try db.execute(
             sql: """
