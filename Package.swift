@@ -95,10 +95,7 @@ let package = Package(
                 "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-            ],
-            plugins: ["CommitPlugin"]),
-        // The constant `buildCommit`, for --version.
-        .plugin(name: "CommitPlugin", capability: .buildTool()),
+            ]),
         // One seed, virtual time, faults, and checkers: no sockets, no disk, no third-party package.
         .target(name: "UbiquitySimulation", dependencies: ["UbiquityCore"]),
         .executableTarget(
@@ -302,8 +299,8 @@ let houseSettings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-// One loop, so that no target is forgotten (a plugin has no settings). Apps do not have the house's settings.
-for target in package.targets where target.type != .plugin {
+// One loop, so that no target is forgotten. Apps do not have the house's settings.
+for target in package.targets {
     let isApp = target.name.hasPrefix("DropIn") || examples.contains(target.name)
     target.swiftSettings =
         (target.swiftSettings ?? []) + strictSettings
@@ -313,7 +310,7 @@ for target in package.targets where target.type != .plugin {
 // For `make test-tsan` only: the sanitizer does not understand the mutex of Synchronization, so that a
 // module of our own goes by that name.
 if Context.environment["UBIQUITY_TSAN"] != nil {
-    for target in package.targets where target.type != .plugin {
+    for target in package.targets {
         target.dependencies.append("ThreadSanitizerMutex")
         target.swiftSettings?.append(contentsOf: [
             .define("UBIQUITY_TSAN"),
@@ -324,6 +321,14 @@ if Context.environment["UBIQUITY_TSAN"] != nil {
         .target(
             name: "ThreadSanitizerMutex", path: "Tests/ThreadSanitizer",
             exclude: ["suppressions.txt"]))
+}
+
+// The commit, for --version. Apps that depend on this package neither compile nor run the plugin.
+if !Context.packageDirectory.contains("/checkouts/") {
+    package.targets.append(.plugin(name: "CommitPlugin", capability: .buildTool()))
+    let program = package.targets.first { $0.name == "UbiquityCLI" }
+    program?.plugins = [.plugin(name: "CommitPlugin")]
+    program?.swiftSettings?.append(.define("UBIQUITY_COMMIT"))
 }
 
 // For `make docs` only: who uses the package need not fetch it.

@@ -23,7 +23,7 @@ package struct ArchiveManifest: Hashable, Sendable {
     package struct Device: Hashable, Sendable {
         package var id: String
         package var name: String
-        /// The server's milliseconds since 1970; the same for ``seen``.
+        /// The server's milliseconds since 1970; the same for ``seenMilliseconds``.
         package var createdMilliseconds: Int64
         package var seenMilliseconds: Int64
 
@@ -122,9 +122,8 @@ extension ArchiveManifest {
 
 extension ArchiveManifest.Store {
     fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
-        guard let identifier = try? StoreIdentifier(fields.text("identifier")) else {
-            throw .otherType("identifier")
-        }
+        let text = try fields.text("identifier")
+        guard let identifier = try? StoreIdentifier(text) else { throw .otherType("identifier") }
         self.init(
             identifier: identifier, file: try fields.text("file"),
             keys: Int(try fields.count("keys")), bytes: Int(try fields.count("bytes")))

@@ -18,7 +18,7 @@ struct Program: AsyncParsableCommand {
             usage, 65 unusable input, 66 no such file, 69 server unreachable, 73 or 74 a file \
             cannot be created or used, 77 not signed in or not allowed.
             """,
-        version: ClientVersion.text + (buildCommit.map { " (\($0))" } ?? ""),
+        version: version,
         groupedSubcommands: [
             CommandGroup(
                 name: "Values",
@@ -54,6 +54,15 @@ struct Program: AsyncParsableCommand {
         } catch {
             end(for: error)
         }
+    }
+
+    /// Such as "0.2.0 (1a2b3c4d)", with the commit if it is known.
+    private static var version: String {
+        #if UBIQUITY_COMMIT
+        ClientVersion.text + (buildCommit.map { " (\($0))" } ?? "")
+        #else
+        ClientVersion.text
+        #endif
     }
 
     /// - Throws: The argument parser's errors.

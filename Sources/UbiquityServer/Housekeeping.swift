@@ -82,19 +82,13 @@ final class Housekeeping: Service {
             server.edge.tls?.refresh(logger: logger)
         }
         do {
-            let (mustCompact, mustTidy) = state.withLock { state in
-                let now = uptime
-                return (
-                    state.compaction.isOver(now: now),
-                    part == 0 && state.tidying.isOver(now: now)
-                )
-            }
-            if mustCompact {
+            if state.withLock({ $0.compaction.isOver(now: uptime) }) {
                 let stores = try await server.readers.run { [storage] in
                     try storage.storesWithDeletions()
                 }
                 state.withLock { $0.crowded.formUnion(stores) }
             }
+            let mustTidy = part == 0 && state.withLock { $0.tidying.isOver(now: uptime) }
             if mustTidy {
                 let rule = AuditRule(entriesMax: settings.auditEntriesMax)
                 let numbers = try await server.readers.run { [storage] in

@@ -53,34 +53,51 @@ struct ElementCount {
     // MARK: - The binary format
 
     /// Goes through nested messages with a list of their ends instead of recursion, because values
-    /// nest deeply, and invalid bytes may nest without limit.
+    /// nest deeply, and invalid bytes may nest without limit. Where a field is invalid, the count
+    /// continues after the message around it, because a decoder may skip that unread, as a part of
+    /// a group or an unknown field.
     private mutating func countFields(_ shape: MessageShape) {
         var open: [(shape: MessageShape, end: Int)] = [(shape, bytes.count)]
         var offset = 0
         while let (shape, end) = open.last {
             guard offset < end else {
+                offset = end
                 open.removeLast()
                 continue
             }
             rest -= 1
-            guard rest >= 0, let tag = number(&offset, end) else { return }
-            switch tag & 7 {
-            case 0: _ = number(&offset, end)
-            case 1: offset += 8
-            case 5: offset += 4
-            case 2:
-                guard let length = number(&offset, end), length <= UInt64(end - offset)
-                else { return }
-                if let inner = shape.message(in: tag >> 3) {
-                    open.append((inner, offset + Int(length)))
+            guard rest >= 0 else { return }
+            guard let field = field(&offset, end) else {
+                offset = end
+                continue
+            }
+            if let length = field.length {
+                if let inner = shape.message(in: field.number) {
+                    open.append((inner, offset + length))
                 } else {
-                    offset += Int(length)
+                    offset += length
                 }
-            // The bounds of a group. None of our messages has one, and a decoder skips it.
-            case 3, 4: break
-            default: return
             }
         }
+    }
+
+    /// Reads a field up to its content if that has a length, and else to its end.
+    /// - Returns: Nil if the field is invalid.
+    private func field(_ offset: inout Int, _ end: Int) -> (number: UInt64, length: Int?)? {
+        guard let tag = number(&offset, end) else { return nil }
+        switch tag & 7 {
+        case 0: guard number(&offset, end) != nil else { return nil }
+        case 1: offset += 8
+        case 2:
+            guard let length = number(&offset, end), length <= UInt64(end - offset)
+            else { return nil }
+            return (tag >> 3, Int(length))
+        // The bounds of a group. None of our messages has one, and a decoder skips it.
+        case 3, 4: break
+        case 5: offset += 4
+        default: return nil
+        }
+        return (tag >> 3, nil)
     }
 
     /// Returns nil if the number is cut off or too long.

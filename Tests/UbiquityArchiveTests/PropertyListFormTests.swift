@@ -49,6 +49,34 @@ struct PropertyListFormTests {
         }
     }
 
+    /// What refers to it is kept at every depth: 174,000 numbers, 513 times.
+    @Test func `an array of itself is refused before it takes much memory`() {
+        let references = 174_000
+        var bytes = Array("bplist00".utf8) + [0xAF, 0x12]
+        bytes += (0..<4).map { UInt8(truncatingIfNeeded: references >> (24 - 8 * $0)) }
+        bytes += Array(repeating: 0, count: references)
+        let table = bytes.count
+        bytes += [8] + [0, 0, 0, 0, 0, 0, 1, 1]
+        for number in [1, 0, table] {
+            bytes += (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
+        }
+        let error = #expect(throws: PropertyListError.self) {
+            try BinaryPropertyList.decode(bytes)
+        }
+        #expect(error?.description.contains("too large") == true)
+    }
+
+    @Test func `a negative number beyond 64 bits is not taken for another`() throws {
+        var bytes = Array("bplist00".utf8) + [0x14] + Array(repeating: 0xFF, count: 8)
+        bytes += [0, 0, 0, 0, 0, 0, 0, 5]
+        let table = bytes.count
+        bytes += [8] + [0, 0, 0, 0, 0, 0, 1, 1]
+        for number in [1, 0, table] {
+            bytes += (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
+        }
+        #expect(throws: PropertyListError.self) { try BinaryPropertyList.decode(bytes) }
+    }
+
     @Test func `a list in which much refers to the same is refused before it fills the memory`() {
         // Forty arrays, each with the next one twice.
         let count = 40

@@ -113,6 +113,22 @@ struct ElementCountTests {
         #expect(fits(nested(2, many), .protobuf, .changes, max: 1))
     }
 
+    /// A decoder skips these, whatever is in them.
+    private static let skipped: [(MessageShape, [UInt8])] = [
+        (.push, [0x7B, 0x0A, 0x01, 0x07, 0x7C]), (.push, [0x7B, 0x0A, 0x01, 0x09, 0x7C]),
+        (.push, [0x7B, 0x0A, 0x01, 0x80, 0x7C]), (.list, [0x1A, 0x01, 0x80]),
+        (.list, [0x1A, 0x02, 0x0A, 0x7F]),
+    ]
+
+    @Test(arguments: skipped)
+    func `what a decoder skips does not hide what follows`(
+        _ shape: MessageShape, _ skipped: [UInt8]
+    ) {
+        let many: [UInt8] = Array(Array(repeating: [0x0A, 0x00], count: 1_000).joined())
+        #expect(!fits(skipped + many, .protobuf, shape, max: 999))
+        #expect(fits(skipped + many, .protobuf, shape, max: 1_010))
+    }
+
     @Test func `a group does not hide what follows it`() {
         let group: [UInt8] = [0x7B, 0x7C] + Array(repeating: [0x0A, 0x00], count: 1_000).joined()
         #expect(!fits(group, .protobuf, .changes, max: 999))

@@ -110,12 +110,22 @@ final class NotificationPoster: Sendable {
     private func postNotification(_ reason: Int, _ keys: [String]) {
         NotificationCenter.default.post(
             name: .storeDidChangeExternally,
-            object: stores.withLock { $0.reversed().lazy.compactMap(\.store).first },
+            object: newestStore,
             userInfo: [
                 // Casts to `Int` as well as to `NSNumber`.
                 NSUbiquitousKeyValueStoreChangeReasonKey: NSNumber(value: reason),
                 NSUbiquitousKeyValueStoreChangedKeysKey: keys,
             ])
+    }
+
+    /// A store may be released at any moment, so each reference is read once.
+    private var newestStore: (any AnyObject & Sendable)? {
+        stores.withLock { stores in
+            for entry in stores.reversed() {
+                if let store = entry.store { return store }
+            }
+            return nil
+        }
     }
 
     func end() {

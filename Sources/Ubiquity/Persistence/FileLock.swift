@@ -52,8 +52,7 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
     package init?(of path: String) {
         guard let file = try? FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber],
             let number = (file as? NSNumber)?.uint64Value,
-            let process = (0..<Self.attempts).lazy
-                .compactMap({ _ in Self.holder(of: path, number) }).first
+            let process = Self.holder(of: path, number)
         else { return nil }
         self.process = process
         let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
@@ -69,10 +68,14 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
     private static let attempts = 4
 
     private static func holder(of path: String, _ number: UInt64) -> Int32? {
-        guard let bytes = try? FileHandle(forReadingAtPath: "/proc/locks")?.readToEnd()
-        else { return nil }
-        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").lazy
-            .compactMap { holder(in: $0, of: number) }.first { hasOpen($0, path) }
+        for _ in 0..<attempts {
+            guard let bytes = try? FileHandle(forReadingAtPath: "/proc/locks")?.readToEnd()
+            else { return nil }
+            let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+            let processes = lines.compactMap { holder(in: $0, of: number) }
+            if let process = processes.first(where: { hasOpen($0, path) }) { return process }
+        }
+        return nil
     }
 
     /// Parses "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF". Waiting processes have "->" as the

@@ -196,7 +196,7 @@ enum SQLiteRows {
     /// A plausible count, which can safely be incremented.
     private static func checked(_ count: Int64) throws -> Int64 {
         guard (0..<countMax).contains(count) else {
-            throw StoredValue.damage("the table \"meta\" has \(count) rows")
+            throw StoredValue.damage("the row of \"meta\" has the impossible count \(count)")
         }
         return count
     }

@@ -2,17 +2,23 @@
 
 internal import AsyncHTTPClient
 internal import NIOCore
+internal import NIOPosix
 internal import NIOSSL
 internal import Synchronization
 internal import UbiquityCore
 
-/// The process's only HTTP client. Its stores share the connections and the threads.
+/// The process's only HTTP client. Its stores share the connections and the thread.
 enum SharedHTTPClient {
     static let connectSecondsMax: Int64 = 10
     private static let sendBufferBytes: SocketOptionValue = 64 << 10
 
+    /// With a single event loop, because requests and connections on different ones can trap: where
+    /// a server answers before it has the whole request and closes, AsyncHTTPClient 1.37 learns on
+    /// the connection's loop of a request whose connection it has already removed ("A connection
+    /// that we don't know was released?").
     static let client = HTTPClient(
-        eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+        eventLoopGroup: MultiThreadedEventLoopGroup(numberOfThreads: 1),
+        configuration: configuration)
 
     private static var configuration: HTTPClient.Configuration {
         var configuration = HTTPClient.Configuration(

@@ -4,7 +4,7 @@
 ///
 /// Objects refer to others by number, and several may refer to one. Values cannot share, so 200
 /// bytes can expand to a million million parts. The expanded size is therefore counted and limited;
-/// no honest list comes near the limit. A list that contains itself ends at the maximum depth.
+/// no honest list comes near the limit. A list that contains itself ends there or at the maximum depth.
 struct BinaryPropertyListReader {
     private let bytes: [UInt8]
     private let offsetBytes: Int
@@ -104,7 +104,8 @@ struct BinaryPropertyListReader {
         at start: Int, times: Int
     ) throws(PropertyListError) -> [Int] {
         let (count, first) = try counted(at: start)
-        try spend(count * times * referenceBytes)
+        // A number of eight bytes each while what they refer to is read, at every depth.
+        try spend(count * times * max(referenceBytes, 8))
         // Each element is a part, and takes eight bytes in the list.
         guard count * times <= budget / Self.partBytes else { throw .tooLarge }
         var references: [Int] = []
@@ -137,7 +138,7 @@ struct BinaryPropertyListReader {
         let low = bytes.suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard size >= 8 else { return .integer(Int64(low)) }
         let high = bytes.dropLast(8)
-        if high.isEmpty || high.allSatisfy({ $0 == 0xFF }) {
+        if high.isEmpty || high.allSatisfy({ $0 == 0xFF }) && low >> 63 == 1 {
             return .integer(Int64(bitPattern: low))
         }
         guard high.allSatisfy({ $0 == 0 }) else { throw .unsupported(.otherType) }

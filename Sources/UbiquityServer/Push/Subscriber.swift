@@ -12,7 +12,7 @@ internal import UbiquityCore
 final class Subscriber: Sendable {
     let number: UInt64
     let device: DeviceReference
-    /// As ``DeviceRights/expires``.
+    /// As ``DeviceRights/expiresMilliseconds``.
     let expiresMilliseconds: Int64?
     let store: StoreReference
     /// Whether it accepts small pushes in protobuf's binary format.

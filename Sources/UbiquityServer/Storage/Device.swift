@@ -23,7 +23,7 @@ struct NewDevice: Hashable, Sendable {
     var devicesPerAccountMax: Int
     /// As ``DeviceRights/stores``. The terms of a code replace it.
     var stores: Set<StoreIdentifier>?
-    /// As ``DeviceRights/expires``. The terms of a code replace it.
+    /// As ``DeviceRights/expiresMilliseconds``. The terms of a code replace it.
     var expiresMilliseconds: Int64?
 }
 

@@ -11,7 +11,7 @@ internal import UbiquitySimulation
 /// * `eventQueue`, `time` and `workCount`, guarded by `timeLock`, which is only held for a moment:
 ///   an app's write schedules its save on any thread.
 /// * Everything else, and the state of the machines and the server, guarded by `turn`. It is held
-///   for one step of the agenda, and while a test changes something. The app is not notified
+///   for one step of the event queue, and while a test changes something. The app is not notified
 ///   meanwhile, because an observer may wait for a thread that calls the store.
 final class TestWorld: VirtualWorld, @unchecked Sendable {
     private let turn = NSRecursiveLock()

@@ -17,8 +17,8 @@ struct StatusCommand: AsyncParsableCommand {
             "device", "deviceName"}; "store" is null or {"identifier", "connection", "heldUpBy", \
             "pendingKeys", "keys", "keysMax", "bytes", "bytesMax", "firstSyncCompleted", \
             "lastSync", "lastError", "nextRetry", "diskError"}. "connection" is one of signedOut, \
-            connecting, connected, waiting and unauthorized, or null with --local if no program \
-            is connected; "heldUpBy" is null or a process, such as "notes (4711)", that holds the \
+            connecting, connected, polling, waiting and unauthorized, or null with --local if no \
+            program is connected; "heldUpBy" is null or a process, such as "notes (4711)", that holds the \
             connection and does not respond because it was stopped; times are ISO 8601 or null.
             """)
 
