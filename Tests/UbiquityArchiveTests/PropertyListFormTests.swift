@@ -52,14 +52,9 @@ struct PropertyListFormTests {
     /// What refers to it is kept at every depth: 174,000 numbers, 513 times.
     @Test func `an array of itself is refused before it takes much memory`() {
         let references = 174_000
-        var bytes = Array("bplist00".utf8) + [0xAF, 0x12]
-        bytes += (0..<4).map { UInt8(truncatingIfNeeded: references >> (24 - 8 * $0)) }
-        bytes += Array(repeating: 0, count: references)
-        let table = bytes.count
-        bytes += [8] + [0, 0, 0, 0, 0, 0, 1, 1]
-        for number in [1, 0, table] {
-            bytes += (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
-        }
+        var array: [UInt8] = [0xAF, 0x12] + bigEndian(references, bytes: 4)
+        array += Array(repeating: 0, count: references)
+        let bytes = list([array])
         let error = #expect(throws: PropertyListError.self) {
             try BinaryPropertyList.decode(bytes)
         }
@@ -67,36 +62,18 @@ struct PropertyListFormTests {
     }
 
     @Test func `a negative number beyond 64 bits is not taken for another`() throws {
-        var bytes = Array("bplist00".utf8) + [0x14] + Array(repeating: 0xFF, count: 8)
-        bytes += [0, 0, 0, 0, 0, 0, 0, 5]
-        let table = bytes.count
-        bytes += [8] + [0, 0, 0, 0, 0, 0, 1, 1]
-        for number in [1, 0, table] {
-            bytes += (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
-        }
+        let bytes = list([[0x14] + Array(repeating: 0xFF, count: 8) + bigEndian(5, bytes: 8)])
         #expect(throws: PropertyListError.self) { try BinaryPropertyList.decode(bytes) }
     }
 
     @Test func `a list in which much refers to the same is refused before it fills the memory`() {
         // Forty arrays, each with the next one twice.
-        let count = 40
-        var bytes = Array("bplist00".utf8)
-        var offsets: [UInt8] = []
-        for index in 0..<count {
-            offsets.append(UInt8(bytes.count))
-            bytes += index == count - 1 ? [0x08] : [0xA2, UInt8(index + 1), UInt8(index + 1)]
-        }
-        let table = UInt8(bytes.count)
-        bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
-        bytes += [0, 0, 0, 0, 0, 0, 0, UInt8(count)] + Array(repeating: 0, count: 8)
-        bytes += [0, 0, 0, 0, 0, 0, 0, table]
+        let bytes = list((1..<40).map { [0xA2, $0, $0] } + [[0x08]])
         #expect(throws: PropertyListError.self) { try BinaryPropertyList.decode(bytes) }
     }
 
     @Test func `an array that contains itself is refused`() {
-        var bytes = Array("bplist00".utf8) + [0xA1, 0, 8]
-        bytes += [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 1]
-        bytes += Array(repeating: 0, count: 8) + [0, 0, 0, 0, 0, 0, 0, 10]
+        let bytes = list([[0xA1, 0]])
         #expect(throws: PropertyListError.self) { try BinaryPropertyList.decode(bytes) }
     }
 
@@ -118,10 +95,9 @@ struct PropertyListFormTests {
     }
 
     @Test func `an entry that no store can hold is left out, and said with its place`() throws {
-        var bytes = Array("bplist00".utf8) + [0xD2, 1, 2, 3, 5, 0x51, 0x61, 0x51, 0x62]
-        bytes += [0xA1, 4, 0x80, 1, 0x09, 8, 13, 15, 17, 19, 21]
-        bytes += [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 6]
-        bytes += Array(repeating: 0, count: 8) + [0, 0, 0, 0, 0, 0, 0, 22]
+        let bytes = list([
+            [0xD2, 1, 2, 3, 5], [0x51, 0x61], [0x51, 0x62], [0xA1, 4], [0x80, 1], [0x09],
+        ])
         var left: [ExactString: UnsupportedValue] = [:]
         let root = try BinaryPropertyList.decode(bytes) { left[$0] = $1 }
         #expect(root == .dictionary(["b": .boolean(true)]))
@@ -132,6 +108,23 @@ struct PropertyListFormTests {
         #expect(
             error?.description == ".a[0]: a reference of a keyed archive is not a property-list "
                 + "value")
+    }
+
+    /// A list of these objects, the first being the root, with references of a byte.
+    private func list(_ objects: [[UInt8]]) -> [UInt8] {
+        var bytes = Array("bplist00".utf8)
+        var offsets: [UInt8] = []
+        for object in objects {
+            offsets.append(UInt8(bytes.count))
+            bytes += object
+        }
+        let table = bytes.count
+        bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
+        return [objects.count, 0, table].reduce(bytes) { $0 + bigEndian($1, bytes: 8) }
+    }
+
+    private func bigEndian(_ number: Int, bytes count: Int) -> [UInt8] {
+        (1...count).map { UInt8(truncatingIfNeeded: number >> (8 * (count - $0))) }
     }
 
     private func xml(_ root: PropertyListValue) throws -> PropertyListValue {

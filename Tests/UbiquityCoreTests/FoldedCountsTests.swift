@@ -244,12 +244,7 @@ import Testing
     }
 
     @Test func `what a restored server had folded is folded, whoever offers it`() throws {
-        cloud.setPartsMax(60)
-        let (a, b) = (cloud.device(), cloud.device())
-        try a.count(key, by: 3)
-        cloud.settle()
-        a.goOffline()
-        cloud.setPartsMax(0)
+        let (a, b) = try oneOffline()
         try b.count(key, by: 4)
         cloud.settle()
         let backup = cloud.server

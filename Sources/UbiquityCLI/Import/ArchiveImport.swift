@@ -15,7 +15,7 @@ struct ArchiveFile {
         read = Archive.read(from: bytes)
     }
 
-    /// What is left of the standard input, if that was read before.
+    /// The rest of the standard input, if some of that was read before.
     ///
     /// Fails if the file does not begin like an archive, or cannot be read in parts, like a pipe.
     /// - Throws: ``Failure``.

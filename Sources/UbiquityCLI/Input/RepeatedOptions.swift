@@ -13,7 +13,7 @@ func given(_ options: (name: String, isGiven: Bool)...) -> [String] {
 
 /// - Parameters:
 ///   - options: The names of given options without effect.
-///   - reason: The rest of the sentence, after "does not count".
+///   - reason: The rest of the sentence, after "has no effect".
 /// - Throws: `ValidationError` if there are any.
 func refuse(_ options: [String], _ reason: String) throws {
     guard let last = options.last else { return }

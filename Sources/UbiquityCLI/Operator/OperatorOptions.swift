@@ -46,6 +46,20 @@ struct OperatorOptions: ParsableArguments {
                 + "Give the credential, or omit --server.")
     }
 
+    /// For commands that use any account, or without its name that of this device.
+    /// - Parameter own: The given options that are only for this device's account.
+    func check(accountName: String?, to action: String, own: [String]) throws {
+        guard accountName != nil else {
+            return try refuse(
+                given,
+                "without the account's NAME: the command would \(action) the account that this "
+                    + "device is signed in to. Give a NAME.")
+        }
+        try refuse(
+            own, "with a NAME; it is only for the account that this device is signed in to.")
+        try requireCredentialForServer()
+    }
+
     /// The address for signing in, by default a server's default address.
     var serverForDevices: String { server ?? "http://127.0.0.1:7717" }
 

@@ -3,7 +3,7 @@
 /// Writes that apply all or not at all, at most one for each key.
 package struct Transaction: Hashable, Sendable {
     package let writes: [Record]
-    /// What the writes replaced, see ``PendingWrite/had``.
+    /// The stamps of the records that the writes replaced, see ``PendingWrite/had``.
     package let had: [Key: Stamp]
 
     /// - Throws: ``PushError`` if there is no write or a key occurs twice.

@@ -69,14 +69,15 @@ package struct ServerLimit: Sendable {
     /// Whether its number has no fraction.
     package var isWhole: Bool { if case .rate = place { false } else { true } }
 
+    private static let defaults = ServerSettings(dataFolder: "")
+
     /// The default; nil if there is none.
     package var standard: Double? {
-        let settings = ServerSettings(dataFolder: "")
         let number =
             switch place {
-            case .count(let path): Double(settings[keyPath: path])
-            case .seconds(let path, let each): Double(settings[keyPath: path] / each)
-            case .rate(let path): settings[keyPath: path]
+            case .count(let path): Double(Self.defaults[keyPath: path])
+            case .seconds(let path, let each): Double(Self.defaults[keyPath: path] / each)
+            case .rate(let path): Self.defaults[keyPath: path]
             }
         return range.contains(number) ? number : nil
     }

@@ -182,7 +182,7 @@ package nonisolated struct WireDictionary: Sendable {
   package init() {}
 }
 
-/// What one key holds, or that it was deleted, and when and where that was written.
+/// The value or the deletion of one key, and when and where that was written.
 package nonisolated struct WireRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -805,7 +805,7 @@ package nonisolated struct WireAuditTrail: Sendable {
 
     package var milliseconds: UInt64 = 0
 
-    /// What was done; docs/PROTOCOL.md lists the words.
+    /// The action; docs/PROTOCOL.md lists the words.
     package var deed: String = String()
 
     /// To which account and device; empty: none.

@@ -29,16 +29,8 @@ extension AccountCommand {
         @OptionGroup var json: JSONOption
 
         func validate() throws {
-            guard name != nil else {
-                return try refuse(
-                    operation.given,
-                    "without the account's NAME: the command would delete the account that this "
-                        + "device is signed in to. Give a NAME.")
-            }
-            try refuse(
-                given(("--wipe", wipe)) + home.given,
-                "with a NAME; it is only for the account that this device is signed in to.")
-            try operation.requireCredentialForServer()
+            try operation.check(
+                accountName: name, to: "delete", own: given(("--wipe", wipe)) + home.given)
         }
 
         func run() async throws {

@@ -45,16 +45,7 @@ extension AccountCommand {
         @OptionGroup var json: JSONOption
 
         func validate() throws {
-            guard name != nil else {
-                return try refuse(
-                    operation.given,
-                    "without the account's NAME: the command would export the account that this "
-                        + "device is signed in to. Give a NAME.")
-            }
-            try refuse(
-                home.given,
-                "with a NAME; it is only for the account that this device is signed in to.")
-            try operation.requireCredentialForServer()
+            try operation.check(accountName: name, to: "export", own: home.given)
         }
 
         func run() async throws {
