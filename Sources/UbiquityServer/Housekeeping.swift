@@ -71,14 +71,14 @@ final class Housekeeping: Service {
         }
         server.readiness.stop()
         server.hub.close()
-        server.edge.report(to: logger)
+        server.edge.report()
     }
 
     private func tick(_ number: Int) async {
         let (second, part) = number.quotientAndRemainder(dividingBy: Self.ticksPerSecond)
         if part == 0 {
             keepStreams(second: second)
-            server.edge.report(to: logger)
+            server.edge.report()
             server.edge.tls?.refresh(logger: logger)
         }
         do {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-internal import Hummingbird
-internal import HummingbirdCore
 package import Logging
 internal import NIOCore
 internal import ServiceLifecycle
@@ -92,7 +90,7 @@ extension Server {
         try await readers.run { [apps] in try apps.reload() }
         // Services end in reverse order: first the housekeeping, which ends the streams that the
         // application waits for.
-        var services: [any Service] = [application(onReady: onReady)]
+        var services: [any Service] = [listener(onReady: onReady)]
         if let port = settings.metricsPort {
             services.append(metrics(port: port, onReady: onMetricsReady))
         }
@@ -114,19 +112,11 @@ extension Server {
         logger.notice("The server has stopped.")
     }
 
-    private func application(
-        onReady: @escaping @Sendable (Int) async -> Void
-    ) -> some ApplicationProtocol {
-        Application(
-            router: routes.router(),
-            server: HTTPServerBuilder { [edge] responder in
-                EdgeChannel(edge: edge, responder: responder)
-            },
-            configuration: ApplicationConfiguration(
-                address: .hostname(settings.host, port: settings.port),
-                availableConnectionsDelegate: .maximum(acceptedMax, logger: logger)),
-            onServerRunning: { channel in
-                let port = channel.localAddress?.port ?? 0
+    private func listener(onReady: @escaping @Sendable (Int) async -> Void) -> Listener {
+        Listener(
+            host: settings.host, port: settings.port, connectionsMax: acceptedMax,
+            channel: EdgeChannel(edge: edge, respond: routes.responder(logger: logger)),
+            onReady: { port in
                 logStart(port: port)
                 await onReady(port)
             },

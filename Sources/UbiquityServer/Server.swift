@@ -33,7 +33,7 @@ struct Server: Sendable {
             name: "writer", count: 1, waitingMax: settings.waitingReadsMax)
         readers = BlockingThreads(
             name: "reader", count: Self.readersCount, waitingMax: settings.waitingReadsMax)
-        edge = Edge(settings, tls: tls, metrics: ServerMetrics())
+        edge = Edge(settings, tls: tls, metrics: ServerMetrics(), logger: logger)
         readiness = Readiness(clock: settings.clock)
         hub = PushHub(settings: settings, edge: edge)
         lastSeen = LastSeenBuffer(clock: settings.clock)

@@ -3,6 +3,7 @@
 internal import ClientTestSupport
 internal import Foundation
 internal import Logging
+internal import NIOPosix
 internal import Synchronization
 internal import Testing
 internal import UbiquityCore
@@ -105,5 +106,16 @@ struct CommitQueueTests {
         }
         #expect(storage.groups.withLock { $0 }.map(\.count) == [16, 4])
         writer.close()
+    }
+}
+
+extension CommitQueue {
+    fileprivate func commit(_ push: PendingPush, bytes: Int) async throws -> CommittedPush {
+        try await withCheckedThrowingContinuation { continuation in
+            do {
+                let loop = MultiThreadedEventLoopGroup.singleton.any()
+                try commit(push, bytes: bytes, on: loop) { continuation.resume(with: $0) }
+            } catch { continuation.resume(throwing: error) }
+        }
     }
 }

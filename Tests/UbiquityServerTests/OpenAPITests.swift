@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-internal import Hummingbird
 internal import Logging
 internal import Testing
 
@@ -29,13 +28,13 @@ struct OpenAPITests {
         }
     }
 
-    /// The addresses that the router was told of.
+    /// The addresses of all routes.
     private static func routed(in folder: TemporaryFolder) throws -> Set<String> {
         let server = Server(
             ServerSettings(dataFolder: folder.path), storage: MemoryServerStorage(),
             operatorHash: SecretHash(of: ""),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        return Set(server.routes.router().routes.map { "\($0.path)" })
+        return Set(server.routes.all.map(\.path))
     }
 
     /// The lines "  /path:" below "paths:", and below each of them "    method:".

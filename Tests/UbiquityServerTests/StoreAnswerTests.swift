@@ -2,10 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
-internal import HTTPTypes
-internal import Hummingbird
 internal import NIOCore
-internal import NIOPosix
 internal import Synchronization
 internal import Testing
 internal import UbiquityCore
@@ -19,20 +16,6 @@ struct StoreAnswerTests {
     private let budget = ByteBudget(max: 64 << 20)
     private let other = AccountID("00000000000000bb")
 
-    private struct Sink: ResponseBodyWriter {
-        let written: Written
-
-        func write(_ buffer: ByteBuffer) async throws {
-            written.all.withLock { $0.append(contentsOf: buffer.readableBytesView) }
-        }
-        consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
-    }
-
-    /// Shared state: `all`, guarded by its mutex.
-    private final class Written: Sendable {
-        let all = Mutex<[UInt8]>([])
-    }
-
     private var permit: AccountShares.Permit {
         get throws {
             let name = DeviceReference(account: Sample.account.id, id: Sample.device)
@@ -40,18 +23,17 @@ struct StoreAnswerTests {
         }
     }
 
-    private func bytes(of answer: StoreAnswer) async throws -> [UInt8] {
-        let written = Written()
-        var writer: any ResponseBodyWriter = Sink(written: written)
-        try await answer.held.write(
-            to: &writer, on: MultiThreadedEventLoopGroup.singleton.any())
-        return written.all.withLock { $0 }
+    private func bytes(of answer: StoreAnswer) -> [UInt8] {
+        var (answer, bytes) = (answer.answer, [UInt8]())
+        while let piece = answer.next() {
+            #expect(piece.readableBytes <= Answer.pieceBytes)
+            bytes.append(contentsOf: piece.readableBytesView)
+        }
+        return bytes
     }
 
     @Test(arguments: WireFormat.allCases)
-    func `a large store is encoded in slices, and held as bytes`(format: WireFormat)
-        async throws
-    {
+    func `a large store is encoded in slices, and held as bytes`(format: WireFormat) throws {
         let value = PropertyListValue.array(Array(repeating: .boolean(true), count: 10_000))
         let records = (0..<50).map { Sample.record("key\($0)", value, at: 500) }
         var changes = ChangeSet(
@@ -69,23 +51,23 @@ struct StoreAnswerTests {
         let made = try #require(answer)
         #expect(slices >= stored / (256 << 10))
         // The stored form is no longer held.
-        #expect(budget.bytes == made.held.count)
+        #expect(budget.bytes == made.answer.bytes)
         changes.records = records
-        #expect(try await bytes(of: made) == format.encode(WireChanges(changes)))
+        #expect(bytes(of: made) == format.encode(WireChanges(changes)))
         #expect(budget.bytes == 0)
     }
 
-    @Test func `a listener that resumes and has all is told nothing`() async throws {
+    @Test func `a listener that resumes and has all is told nothing`() throws {
         let head = ChangeSet(
             records: [], cursor: Sample.position(1).cursor, serverMilliseconds: 1, isWhole: false)
         var draft = StoreAnswer.Draft(.event, head, [], try permit)
-        #expect(try draft.encodeSlice()?.held.count == 0)
+        #expect(try draft.encodeSlice()?.answer.bytes == 0)
         var whole = head
         whole.isWhole = true
         draft = StoreAnswer.Draft(.event, whole, [], try permit)
         let answer = try #require(try draft.encodeSlice())
         #expect(
-            try await bytes(of: answer)
+            bytes(of: answer)
                 == Array(ServerSentEvent.bytes(of: .changes(whole)).readableBytesView))
     }
 

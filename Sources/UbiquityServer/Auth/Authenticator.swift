@@ -36,29 +36,46 @@ final class Authenticator: Sendable {
     /// - Parameter credential: Nil if the request has none.
     /// - Throws: ``StorageError``, ``Busy``.
     func caller(_ credential: String?) async throws -> Caller {
-        guard let credential else { return .nobody }
-        let hash = SecretHash(of: credential)
-        if hash.isEqual(to: operatorHash) { return .operator }
-        // Anything else is not a device's credential, and needs no look-up.
-        guard credential.hasPrefix(Secret.devicePrefix), let rights = try await find(hash) else {
-            return .stranger
+        try await withCheckedThrowingContinuation { continuation in
+            caller(credential) { continuation.resume(with: $0) }
         }
+    }
+
+    /// The same with a callback, at once if no look-up is needed, otherwise on another thread.
+    func caller(
+        _ credential: String?, then: @escaping @Sendable (Result<Caller, any Error>) -> Void
+    ) {
+        guard let credential else { return then(.success(.nobody)) }
+        let hash = SecretHash(of: credential)
+        if hash.isEqual(to: operatorHash) { return then(.success(.operator)) }
+        // Anything else is not a device's credential, and needs no look-up.
+        guard credential.hasPrefix(Secret.devicePrefix) else { return then(.success(.stranger)) }
+        let (found, generation) = known.withLock { ($0.devices[hash], $0.generation) }
+        if let found { return then(.success(device(found))) }
+        threads.run(slicesFor: nil) { [storage] in
+            // Never nil: an unknown device is a result too.
+            Optional.some(try storage.device(credential: hash)?.rights)
+        } then: { [self] result in
+            then(
+                result.map { rights in
+                    guard let rights else { return .stranger }
+                    remember(rights, hash, generation)
+                    return device(rights)
+                })
+        }
+    }
+
+    private func device(_ rights: DeviceRights) -> Caller {
         lastSeen.see(rights.reference)
         return .device(rights)
     }
 
-    private func find(_ hash: SecretHash) async throws -> DeviceRights? {
-        let (found, generation) = known.withLock { ($0.devices[hash], $0.generation) }
-        if let found { return found }
-        let storage = storage
-        let rights = try await threads.run { try storage.device(credential: hash)?.rights }
-        guard let rights else { return nil }
+    private func remember(_ rights: DeviceRights, _ hash: SecretHash, _ generation: Int) {
         known.withLock { known in
             guard known.generation == generation else { return }
             if known.devices.count >= Self.rememberedMax { known.devices.removeAll() }
             known.devices[hash] = rights
         }
-        return rights
     }
 
     /// Call after the storage has revoked the device.

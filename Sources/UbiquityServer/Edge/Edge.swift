@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 internal import HTTPTypes
-internal import Hummingbird
 internal import Logging
 internal import NIOCore
 internal import NIOHTTPTypes
 internal import Synchronization
 internal import UbiquityCore
+internal import UbiquityWire
 
 /// The state that all connections of a server share: their number, their memory budgets, the TLS
 /// identity, and counts of refusals.
@@ -26,11 +27,16 @@ final class Edge: Sendable {
     let bodies: ByteBudget
     let requestRules: RequestPhase.Rules
     let answerPace: TrafficPace.Rule
+    let date = DateHeader()
 
     private let noted = Mutex<[EdgeLimit: Int]>([:])
+    private let logger: Logger
 
-    init(_ settings: ServerSettings, tls: TLSIdentity?, metrics: ServerMetrics) {
+    init(
+        _ settings: ServerSettings, tls: TLSIdentity?, metrics: ServerMetrics, logger: Logger
+    ) {
         self.settings = settings
+        self.logger = logger
         self.metrics = metrics
         self.tls = tls
         proxies = TrustedProxies(settings.trustedProxies)
@@ -71,8 +77,24 @@ final class Edge: Sendable {
         noted.withLock { $0[limit, default: 0] += 1 }
     }
 
+    /// Records a refusal in the metrics, and in the log if it is the server's fault.
+    func note(_ problem: Problem, route: String) {
+        metrics.refused(problem.code)
+        if let limit = problem.limit { note(limit) }
+        if problem.showsDamage {
+            metrics.foundUnreadable()
+            logger.error(
+                "A request needs an unreadable record. See `ubiquity doctor --data`.",
+                metadata: ["route": "\(route)"])
+        } else if problem.status.kind == .serverError, problem.limit == nil, problem.isLogged {
+            logger.error(
+                "A request failed.",
+                metadata: ["route": "\(route)", "code": "\(problem.code.rawValue)"])
+        }
+    }
+
     /// Logs at most one line for each limit: a flood of requests must not flood the log.
-    func report(to logger: Logger) {
+    func report() {
         let counts = noted.withLock { noted in
             defer { noted = [:] }
             return noted
@@ -88,8 +110,8 @@ final class Edge: Sendable {
     /// sent the request. Caches do not store the answer to a POST by default, and browsers do not
     /// have a credential. So the frequent requests of devices get shorter answers.
     /// - Parameter request: Nil if the request was not read far enough to be known.
-    func addHeaders(to fields: inout HTTPFields, for request: Request? = nil) {
-        let hasCredential = request?.headers[.authorization] != nil
+    func addHeaders(to fields: inout HTTPFields, for request: HTTPRequest? = nil) {
+        let hasCredential = request?.headerFields.contains(.authorization) ?? false
         if request?.method != .post || !hasCredential { fields[.cacheControl] = "no-store" }
         guard !hasCredential else { return }
         fields[.xContentTypeOptions] = "nosniff"
@@ -97,6 +119,34 @@ final class Edge: Sendable {
         fields[.referrerPolicy] = "no-referrer"
         if tls != nil { fields[.strictTransportSecurity] = "max-age=31536000" }
     }
+
+    /// The origin of a request, behind trusted proxies; nil if unknown.
+    func origin(of request: HTTPRequest, from peer: IPAddress?) -> IPAddress? {
+        peer.map { proxies.origin(peer: $0, forwarded: request.headerFields[values: .forwardedFor]) }
+    }
+
+    /// Records the outcome of a request in the metrics and in the log.
+    func record(
+        _ request: HTTPRequest, route: String, _ status: HTTPResponse.Status,
+        _ origin: IPAddress?, seconds: Double
+    ) {
+        // Unknown paths and methods are text chosen by the client.
+        let method = Self.methods.contains(request.method) ? request.method.rawValue : "other"
+        metrics.answered(
+            ServerMetrics.AnsweredRequest(method: method, route: route, status: status.code),
+            seconds: seconds)
+        logger.info(
+            "Request.",
+            metadata: [
+                "method": "\(method)", "route": "\(route)", "status": "\(status.code)",
+                "milliseconds": "\(Int((seconds * 1_000).rounded()))",
+                "remote": "\(origin.map { "\($0)" } ?? "local")",
+            ])
+    }
+
+    private static let methods: [HTTPRequest.Method] = [
+        .get, .head, .post, .put, .patch, .delete, .options,
+    ]
 
     /// The answer to a request that ends its connection.
     func lastAnswer(_ problem: Problem) -> [HTTPResponsePart] {
@@ -109,7 +159,33 @@ final class Edge: Sendable {
     }
 }
 
+/// The time for the header `Date`, as text that is made once a second.
+///
+/// State: `current`, guarded by its lock.
+final class DateHeader: Sendable {
+    private let current = Mutex((second: time_t(0), text: ""))
+
+    var text: String {
+        let now = time(nil)
+        return current.withLock { current in
+            if current.second != now { current = (now, Self.text(now)) }
+            return current.text
+        }
+    }
+
+    /// The form of RFC 9110, in the C locale, which no program here changes.
+    private static func text(_ second: time_t) -> String {
+        var (second, parts) = (second, tm())
+        gmtime_r(&second, &parts)
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+            strftime(buffer.baseAddress!, buffer.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+            return String(cString: buffer.baseAddress!)
+        }
+    }
+}
+
 extension HTTPField.Name {
+    fileprivate static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
     fileprivate static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import HTTPTypes
-internal import Hummingbird
 internal import NIOCore
 internal import SwiftProtobuf
 internal import UbiquityWire
@@ -70,9 +69,7 @@ struct Problem: Error, Sendable {
 
 extension Problem {
     /// Problem details according to RFC 9457, in JSON whatever the request accepts.
-    var response: Response {
-        Response(status: status, headers: headers, body: ResponseBody(byteBuffer: body))
-    }
+    var answer: Answer { Answer(status, headers: headers, body: body) }
 
     var headers: HTTPFields {
         var headers: HTTPFields = [.contentType: "application/problem+json"]

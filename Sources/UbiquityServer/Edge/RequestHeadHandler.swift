@@ -27,14 +27,18 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// The number, from 1, of the request after whose answer the connection ends; nil if there is
     /// none yet.
     private var last: Int?
-    private var lastVersion = HTTPVersion.http1_1
+    private(set) var lastVersion = HTTPVersion.http1_1
     /// Whether further input is no longer part of a request.
     private var isOver = false
 
     /// How long the other side may take to close the connection too.
     private static let lingerMilliseconds: Int64 = 2_000
 
-    init(_ hosts: HostRule) { self.hosts = hosts }
+    /// - Parameter isRefusal: Whether the first request is the last.
+    init(_ hosts: HostRule, isRefusal: Bool) {
+        self.hosts = hosts
+        last = isRefusal ? 1 : nil
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver else { return }
@@ -50,8 +54,6 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if isOld { head.headers.remove(name: "expect") }
             if isOld || !head.isKeepAlive {
                 (last, lastVersion) = (heads, isOld ? .http1_0 : .http1_1)
-                // In the form that the routes know.
-                head.headers.replaceOrAdd(name: "connection", value: "close")
             }
             context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body: context.fireChannelRead(data)
@@ -84,6 +86,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .end where answers == last:
             let sent = promise ?? context.eventLoop.makePromise()
             sent.futureResult.assumeIsolated().whenComplete { _ in
+                context.close(mode: .output, promise: nil)
                 _ = context.after(Self.lingerMilliseconds) { context.close(promise: nil) }
             }
             context.write(data, promise: sent)

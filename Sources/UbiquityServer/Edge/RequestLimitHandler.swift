@@ -177,7 +177,7 @@ final class RequestLimitHandler: ChannelDuplexHandler, RemovableChannelHandler {
 /// Reports the bytes from which requests are decoded to a ``RequestLimitHandler``.
 ///
 /// State: none of its own.
-final class InboundByteHandler: ChannelInboundHandler {
+final class InboundByteHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 

@@ -64,11 +64,9 @@ final class ServerMetrics: Sendable {
         }
     }
 
-    /// Events were passed to a listener's connection, this long after their commit.
-    func delivered(_ seconds: [Double]) {
-        state.withLock { state in
-            for seconds in seconds { state.deliverySeconds.record(seconds) }
-        }
+    /// An event was passed to a listener's connection, this long after its commit.
+    func delivered(seconds: Double) {
+        state.withLock { $0.deliverySeconds.record(seconds) }
     }
 }
 

@@ -16,6 +16,7 @@ final class CommitQueue: Sendable {
     private struct Waiting: Sendable {
         var push: PendingPush
         var bytes: Int
+        var loop: any EventLoop
         var answer: @Sendable (Result<CommittedPush, any Error>) -> Void
     }
 
@@ -56,14 +57,18 @@ final class CommitQueue: Sendable {
         self.logger = logger
     }
 
-    /// Returns when the push is on stable storage.
-    /// - Parameter bytes: Its share of the queue's limit.
-    /// - Throws: ``Busy``, ``PushRefusal``, ``StorageError``; nothing of it was stored then.
-    func commit(_ push: PendingPush, bytes: Int) async throws -> CommittedPush {
-        try await withCheckedThrowingContinuation { continuation in
-            let waiting = Waiting(push: push, bytes: bytes) { continuation.resume(with: $0) }
-            if !enqueue(waiting) { continuation.resume(throwing: Busy()) }
-        }
+    /// Calls back when the push is on stable storage, or with ``PushRefusal``, ``StorageError`` or
+    /// ``Busy``; nothing of it was stored then.
+    /// - Parameters:
+    ///   - bytes: Its share of the queue's limit.
+    ///   - loop: Where to call back.
+    /// - Throws: ``Busy`` if the queue is full.
+    func commit(
+        _ push: PendingPush, bytes: Int, on loop: any EventLoop,
+        then: @escaping @Sendable (Result<CommittedPush, any Error>) -> Void
+    ) throws(Busy) {
+        let waiting = Waiting(push: push, bytes: bytes, loop: loop, answer: then)
+        guard enqueue(waiting) else { throw Busy() }
     }
 
     /// The number of pushes that wait for a group.
@@ -91,18 +96,31 @@ final class CommitQueue: Sendable {
         let rules = CommitRules(
             admission: admission, run: run, storesPerAccountMax: settings.storesPerAccountMax)
         let start = NIODeadline.now()
+        var work = LoopWork()
         do throws(StorageError) {
             let results = try storage.commit(group.map(\.push), rules: rules)
-            count(results, since: start)
             for (waiting, result) in zip(group, results) {
-                if let push = try? result.get() { publish(push, to: waiting.push.store) }
-                waiting.answer(result.mapError { $0 })
+                guard let push = try? result.get() else { continue }
+                publish(push, to: waiting.push.store, through: &work)
             }
+            for (waiting, result) in zip(group, results) {
+                work.add(on: waiting.loop) { waiting.answer(result.mapError { $0 }) }
+            }
+            work.submit()
+            count(results, since: start)
         } catch {
             logger.error("A commit failed.", metadata: ["reason": "\(error)"])
-            for waiting in group { waiting.answer(.failure(error)) }
+            fail(group, error)
         }
         commitMore()
+    }
+
+    private func fail(_ pushes: [Waiting], _ error: any Error) {
+        var work = LoopWork()
+        for waiting in pushes {
+            work.add(on: waiting.loop) { waiting.answer(.failure(error)) }
+        }
+        work.submit()
     }
 
     /// Counts each transaction by its outcome, and a refused push as one.
@@ -154,12 +172,14 @@ final class CommitQueue: Sendable {
             defer { state = State() }
             return state.waiting.all
         }
-        for waiting in stranded { waiting.answer(.failure(Busy())) }
+        fail(stranded, Busy())
     }
 
-    private func publish(_ push: CommittedPush, to store: StoreReference) {
+    private func publish(
+        _ push: CommittedPush, to store: StoreReference, through work: inout LoopWork
+    ) {
         guard !push.writes.isEmpty else { return }
-        hub.publish(push, of: store)
+        hub.publish(push, of: store, through: &work)
         if push.deletions > settings.deletionsPerStoreMax
             || push.foldedCount > CompactionRule.folded.tombstonesMax
         {

@@ -9,7 +9,7 @@ internal import UbiquityCore
 /// State: `state`, guarded by its lock, which is held for look-ups only.
 final class PushHub: Sendable {
     private struct State {
-        var subscribers: [StoreReference: [UInt64: Subscriber]] = [:]
+        var subscribers: [StoreReference: [Subscriber]] = [:]
         var lastNumber: UInt64 = 0
         var isClosed = false
     }
@@ -32,12 +32,16 @@ final class PushHub: Sendable {
     /// The bytes that wait for all subscribers.
     var waitingBytes: Int { waiting.bytes }
     var count: Int { state.withLock { $0.subscribers.values.reduce(0) { $0 + $1.count } } }
+    var bytesPerListenerMax: Int { settings.listenerBufferBytesMax }
 
     /// Subscribes a subscriber to every push that is committed from now on.
     /// - Throws: ``HubError``.
-    /// - Parameter takesBinary: As ``Subscriber/takesBinary``.
+    /// - Parameters:
+    ///   - takesBinary: As ``Subscriber/takesBinary``.
+    ///   - loop: The connection's.
     func subscribe(
-        _ rights: DeviceRights, to store: StoreReference, takesBinary: Bool = false
+        _ rights: DeviceRights, to store: StoreReference, takesBinary: Bool = false,
+        on loop: any EventLoop
     ) throws(HubError) -> Subscriber {
         let permit: AccountShares.Permit
         do { permit = try shares.take(rights) } catch { throw .tooMany }
@@ -46,36 +50,39 @@ final class PushHub: Sendable {
             state.lastNumber += 1
             let subscriber = Subscriber(
                 number: state.lastNumber, rights: rights, store: store,
-                takesBinary: takesBinary, bytesMax: settings.listenerBufferBytesMax,
-                permit: permit)
-            state.subscribers[store, default: [:]][subscriber.number] = subscriber
+                takesBinary: takesBinary, permit: permit, hub: self, on: loop)
+            state.subscribers[store, default: []].append(subscriber)
             return subscriber
         }
     }
 
     /// Does nothing if it is not subscribed any more.
     func unsubscribe(_ subscriber: Subscriber) {
-        subscriber.leave()
         state.withLock { state in
-            state.subscribers[subscriber.store]?.removeValue(forKey: subscriber.number)
+            state.subscribers[subscriber.store]?.removeAll { $0 === subscriber }
             if state.subscribers[subscriber.store]?.isEmpty == true {
                 state.subscribers[subscriber.store] = nil
             }
         }
     }
 
-    /// Must be called in the order of the revisions. The event's bytes are made once in each
-    /// format.
-    func publish(_ push: CommittedPush, of store: StoreReference) {
-        let subscribers = state.withLock { $0.subscribers[store].map { Array($0.values) } ?? [] }
+    /// Hands a push to its subscribers' loops. Must be called in the order of the revisions. The
+    /// event's bytes are made once in each format.
+    func publish(_ push: CommittedPush, of store: StoreReference, through work: inout LoopWork) {
+        let subscribers = state.withLock { $0.subscribers[store] ?? [] }
         guard !subscribers.isEmpty else { return }
-        for (isBinary, subscribers) in Dictionary(grouping: subscribers, by: \.takesBinary) {
-            let event = Subscriber.Event(
-                revision: push.position.revision,
-                bytes: ServerSentEvent.push(push.changes, isBinary: isBinary), committed: .now())
-            for subscriber in subscribers where !subscriber.offer(event) {
-                edge?.note(.listenerOverflow)
-            }
+        let committed = NIODeadline.now()
+        var events: [Bool: Event] = [:]
+        for subscriber in subscribers {
+            let isBinary = subscriber.takesBinary
+            let event =
+                events[isBinary]
+                ?? Event(
+                    revision: push.position.revision,
+                    bytes: EventBytes(ServerSentEvent.push(push.changes, isBinary: isBinary)),
+                    committed: committed)
+            events[isBinary] = event
+            work.add(on: subscriber.loop) { subscriber.offer(event) }
         }
     }
 
@@ -85,32 +92,41 @@ final class PushHub: Sendable {
     func keepAlive(tick: Int) {
         let interval = UInt64(max(1, settings.keepAliveSeconds))
         let turn = UInt64(tick) % interval
+        var work = LoopWork()
         for subscriber in all() where subscriber.number % interval == turn {
-            subscriber.offerKeepAlive()
+            work.add(on: subscriber.loop) { subscriber.keepAlive() }
         }
+        work.submit()
     }
 
-    /// Records that events were passed to a subscriber.
-    func delivered(_ events: [Subscriber.Event]) {
-        let now = NIODeadline.now()
-        edge?.metrics.delivered(
-            events.compactMap(\.committed).map { Double((now - $0).nanoseconds) / 1e9 })
+    /// Records that an event was passed to a subscriber's connection.
+    func delivered(_ event: Event) {
+        let elapsed = NIODeadline.now() - event.committed
+        edge?.metrics.delivered(seconds: Double(elapsed.nanoseconds) / 1e9)
     }
+
+    func noteOverflow() { edge?.note(.listenerOverflow) }
 
     func devices() -> Set<DeviceReference> { Set(all().map(\.device)) }
 
-    func end(where isOver: (Subscriber) -> Bool) {
-        for subscriber in all() where isOver(subscriber) { subscriber.end(.closed) }
-    }
+    func end(where isOver: (Subscriber) -> Bool) { end(all().filter(isOver)) }
 
     /// Ends all subscribers, and refuses new ones.
     func close() {
         state.withLock { $0.isClosed = true }
-        for subscriber in all() { subscriber.end(.closed) }
+        end(all())
+    }
+
+    private func end(_ subscribers: [Subscriber]) {
+        var work = LoopWork()
+        for subscriber in subscribers {
+            work.add(on: subscriber.loop) { subscriber.end(.closed) }
+        }
+        work.submit()
     }
 
     private func all() -> [Subscriber] {
-        state.withLock { $0.subscribers.values.flatMap(\.values) }
+        state.withLock { $0.subscribers.values.flatMap { $0 } }
     }
 }
 

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NIOCore
-internal import Synchronization
 internal import UbiquityCore
 
-/// One open stream, with a bounded buffer of waiting events.
+/// One event stream: a bounded queue of events that wait to be sent, and later the only handler of
+/// its connection besides TLS and ``OutboundByteHandler``. So an idle stream costs little memory.
 ///
-/// State: `state`, guarded by its lock, because the hub offers events on the writer's thread and
-/// the stream takes them in its own task. `onEnd` is set once, by the stream, and guarded by its
-/// own lock.
-final class Subscriber: Sendable {
+/// `starting` (the store is being read, and events wait) → `open` (the beginning and the events are
+/// sent, as fast as the other side reads) → `ended` (they are dropped, and the connection is
+/// closed).
+///
+/// State: confined to `loop`. Unchecked because the hub knows subscribers on every thread, but only
+/// uses their constants there.
+final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
     let number: UInt64
     let device: DeviceReference
     /// As ``DeviceRights/expiresMilliseconds``.
@@ -17,146 +23,226 @@ final class Subscriber: Sendable {
     let store: StoreReference
     /// Whether it accepts small pushes in protobuf's binary format.
     let takesBinary: Bool
-    private let bytesMax: Int
+    /// The connection's.
+    let loop: any EventLoop
+    private let hub: PushHub
     /// Its place among those of its account, and its part of the budget that all subscribers share.
     private let permit: AccountShares.Permit
-    private let state = Mutex(State.idle)
-    private let onEnd = Mutex<(@Sendable (End) -> Void)?>(nil)
+    private var phase = Phase.starting
+    /// The beginning of the stream that is still to be sent.
+    private var start = Answer()
+    /// Nil until the store has been read.
+    private var beginning: StreamStart?
+    private var waiting = CircularBuffer<Event>()
+    private var waitingBytes = 0
+    private var context: ChannelHandlerContext?
+    /// Whether events are HTTP chunks, which HTTP/1.0 does not have.
+    private var isChunked = true
 
-    /// `idle` → `buffered` (offer), `waiting` (next); `buffered` → `idle` (next); `waiting` →
-    /// `idle` (offer); each → `ended`, which stays.
-    private enum State {
-        case idle
-        case waiting(CheckedContinuation<Delivery, Never>)
-        case buffered([Event], bytes: Int)
-        case ended(End)
-    }
-
-    struct Event: Sendable {
-        /// Nil for a keep-alive.
-        var revision: Int64?
-        var bytes: ByteBuffer
-        /// The time of the commit; nil for a keep-alive.
-        var committed: NIODeadline?
-    }
-
-    enum Delivery: Sendable {
-        case events([Event])
-        case end(End)
+    private enum Phase {
+        case starting
+        case open
+        case ended
     }
 
     enum End: Sendable {
-        /// The buffer overflowed, and was dropped.
+        /// The queue overflowed, and was dropped.
         case overflow
         /// The server is shutting down, the device may no longer listen, or the connection is gone.
         case closed
+
+        /// How long the rest may take to be sent. A revocation must take effect within a second,
+        /// and may be noticed late; an overflow only affects the slow reader.
+        fileprivate var lingerMilliseconds: Int64 {
+            switch self {
+            case .overflow: 5_000
+            case .closed: 500
+            }
+        }
     }
 
     init(
         number: UInt64, rights: DeviceRights, store: StoreReference, takesBinary: Bool,
-        bytesMax: Int,
-        permit: AccountShares.Permit
+        permit: AccountShares.Permit, hub: PushHub, on loop: any EventLoop
     ) {
         self.number = number
         device = rights.reference
         expiresMilliseconds = rights.expiresMilliseconds
         self.store = store
         self.takesBinary = takesBinary
-        self.bytesMax = bytesMax
         self.permit = permit
+        self.hub = hub
+        self.loop = loop
     }
 
-    /// Never blocks.
-    /// - Returns: False if the buffer overflowed and the subscriber has ended.
-    @discardableResult func offer(_ event: Event) -> Bool {
-        let isAccepted = accept(event)
-        if !isAccepted { end(.overflow) }
-        return isAccepted
+    // MARK: - Events
+
+    /// Sends an event, or lets it wait.
+    func offer(_ event: Event) {
+        guard !hasEnded, beginning?.isNews(event.revision) ?? true else { return }
+        if isIdle { return send(event) }
+        let size = event.bytes.readableBytes
+        guard waiting.isEmpty || waitingBytes + size <= hub.bytesPerListenerMax, permit.take(size)
+        else {
+            hub.noteOverflow()
+            return end(.overflow)
+        }
+        waiting.append(event)
+        waitingBytes += size
     }
 
-    private func accept(_ event: Event) -> Bool {
-        state.withLock { state in
+    /// Sends a keep-alive if nothing else waits.
+    func keepAlive() {
+        guard isIdle, let context else { return }
+        context.writeAndFlush(wrapOutboundOut(framed(.keepAlive)), promise: nil)
+    }
+
+    private var hasEnded: Bool { if case .ended = phase { true } else { false } }
+
+    /// Whether an event can be sent at once.
+    private var isIdle: Bool {
+        guard case .open = phase, let context else { return false }
+        return waiting.isEmpty && start.pieces.isEmpty && context.channel.isWritable
+    }
+
+    private func send(_ event: Event) {
+        guard let context else { return }
+        context.writeAndFlush(wrapOutboundOut(framed(event.bytes)), promise: nil)
+        hub.delivered(event)
+    }
+
+    private func sendWaiting() {
+        guard case .open = phase, let context else { return }
+        while context.channel.isWritable, let piece = start.next() {
+            context.writeAndFlush(
+                wrapOutboundOut(framed(EventBytes(piece))), promise: nil)
+        }
+        while context.channel.isWritable, let event = waiting.popFirst() {
             let size = event.bytes.readableBytes
-            switch state {
-            case .idle:
-                guard permit.take(size) else { return false }
-                state = .buffered([event], bytes: size)
-            case .waiting(let continuation):
-                guard permit.take(size) else { return false }
-                state = .idle
-                continuation.resume(returning: .events([event]))
-            case .buffered(_, let bytes) where bytes + size > bytesMax: return false
-            case .buffered(var events, let bytes):
-                guard permit.take(size) else { return false }
-                state = .idle
-                events.append(event)
-                state = .buffered(events, bytes: bytes + size)
-            case .ended: break
-            }
-            return true
+            waitingBytes -= size
+            permit.give(size)
+            if beginning?.isNews(event.revision) ?? true { send(event) }
         }
     }
 
-    /// Adds a keep-alive if nothing else waits.
-    func offerKeepAlive() {
-        let isIdle = state.withLock { state in
-            switch state {
-            case .idle, .waiting: true
-            case .buffered, .ended: false
-            }
-        }
-        if isIdle { offer(Event(revision: nil, bytes: ServerSentEvent.keepAlive)) }
+    private func framed(_ bytes: EventBytes) -> ByteBuffer {
+        isChunked ? bytes.chunk : bytes.payload
     }
 
-    /// Ends the subscriber. The stream is told of the first end.
+    // MARK: - The connection
+
+    /// Says how the stream begins. Call before the subscriber gets its connection.
+    func begin(with bytes: Answer, _ beginning: StreamStart, isChunked: Bool) {
+        self.isChunked = isChunked
+        if !hasEnded { start = bytes }
+        self.beginning = beginning
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        switch phase {
+        case .starting:
+            phase = .open
+            sendWaiting()
+        case .open: break
+        case .ended: close(after: .closed)
+        }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        leave()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        sendWaiting()
+        context.fireChannelWritabilityChanged()
+    }
+
+    /// The other side has nothing more to say.
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {}
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event as? ChannelEvent == .inputClosed { context.close(promise: nil) }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        context.close(promise: nil)
+    }
+
+    // MARK: - The end
+
+    /// Ends the stream.
     func end(_ end: End) {
-        let isFirst = state.withLock { state in
-            if case .ended = state { return false }
-            switch state {
-            case .waiting(let continuation): continuation.resume(returning: .end(end))
-            case .buffered(_, let bytes): permit.give(bytes)
-            case .idle, .ended: break
-            }
-            state = .ended(end)
-            return true
+        guard !hasEnded else {
+            // After an overflow, a close still matters, because it leaves less time.
+            if end == .closed { closeConnection(after: end) }
+            return
         }
-        // After an overflow, a close still matters, because it leaves less time.
-        if isFirst || end == .closed { onEnd.withLock { $0 }?(end) }
+        let isOpen = context != nil
+        phase = .ended
+        permit.give(waitingBytes)
+        (waiting, waitingBytes, start) = ([], 0, Answer())
+        if isOpen { close(after: end) }
     }
 
-    /// Ends the subscriber, and releases its place.
+    /// Sends the end of the stream and closes the connection.
+    private func close(after end: End) {
+        guard let context else { return }
+        if end == .overflow { context.write(wrapOutboundOut(framed(.resync)), promise: nil) }
+        let last = isChunked ? Self.lastChunk : ByteBuffer()
+        let sent = loop.makePromise(of: Void.self)
+        sent.futureResult.assumeIsolated().whenComplete { _ in
+            context.close(mode: .output, promise: nil)
+        }
+        context.writeAndFlush(wrapOutboundOut(last), promise: sent)
+        closeConnection(after: end)
+    }
+
+    private func closeConnection(after end: End) {
+        guard let context else { return }
+        _ = context.after(end.lingerMilliseconds) { context.close(promise: nil) }
+    }
+
+    private static let lastChunk = ByteBuffer(string: "0\r\n\r\n")
+
+    /// Ends the subscription. Call if the stream was never opened, too.
     func leave() {
         end(.closed)
+        hub.unsubscribe(self)
         permit.end()
     }
+}
 
-    /// Calls `body` when the subscriber ends, at once if it already has.
-    func whenEnded(_ body: @escaping @Sendable (End) -> Void) {
-        onEnd.withLock { $0 = body }
-        let ended: End? = state.withLock { state in
-            if case .ended(let end) = state { end } else { nil }
-        }
-        if let ended { body(ended) }
+/// A push as it is sent to the listeners of its store.
+struct Event: Sendable {
+    var revision: Int64
+    var bytes: EventBytes
+    /// The time of the commit.
+    var committed: NIODeadline
+}
+
+/// An event's text, with and without the frame of an HTTP chunk.
+struct EventBytes: Sendable {
+    let chunk: ByteBuffer
+    private let payloadIndex: Int
+    let readableBytes: Int
+
+    init(_ payload: ByteBuffer) {
+        readableBytes = payload.readableBytes
+        var chunk = ByteBuffer()
+        chunk.reserveCapacity(payload.readableBytes + 16)
+        chunk.writeString(String(payload.readableBytes, radix: 16) + "\r\n")
+        payloadIndex = chunk.writerIndex
+        chunk.writeImmutableBuffer(payload)
+        chunk.writeString("\r\n")
+        self.chunk = chunk
     }
 
-    /// Records that the connection has taken events of ``next()``.
-    func wrote(_ events: [Event]) {
-        permit.give(events.reduce(0) { $0 + $1.bytes.readableBytes })
+    var payload: ByteBuffer {
+        chunk.getSlice(at: payloadIndex, length: readableBytes) ?? ByteBuffer()
     }
 
-    /// Returns everything that waits, or waits for the next event. Must be called by one task only.
-    func next() async -> Delivery {
-        await withCheckedContinuation { continuation in
-            state.withLock { state in
-                switch state {
-                case .idle: state = .waiting(continuation)
-                case .waiting: preconditionFailure("Two tasks read one listener.")
-                case .buffered(let events, _):
-                    state = .idle
-                    continuation.resume(returning: .events(events))
-                case .ended(let end): continuation.resume(returning: .end(end))
-                }
-            }
-        }
-    }
+    static let keepAlive = EventBytes(ServerSentEvent.keepAlive)
+    static let resync = EventBytes(ServerSentEvent.resync)
 }

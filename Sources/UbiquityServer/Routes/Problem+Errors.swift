@@ -2,41 +2,8 @@
 
 internal import HTTPTypes
 internal import Hummingbird
-internal import Logging
 internal import UbiquityCore
 internal import UbiquityWire
-
-/// Turns every error into problem details.
-struct ProblemMiddleware: RouterMiddleware {
-    typealias Context = ServerContext
-
-    let edge: Edge
-
-    func handle(
-        _ request: Request, context: ServerContext,
-        next: @concurrent (Request, ServerContext) async throws -> Response
-    ) async throws -> Response {
-        do { return try await next(request, context) } catch {
-            let problem = Problem(error)
-            edge.metrics.refused(problem.code)
-            if let limit = problem.limit { edge.note(limit) }
-            if problem.showsDamage {
-                edge.metrics.foundUnreadable()
-                context.logger.error(
-                    "A request needs an unreadable record. See `ubiquity doctor --data`.",
-                    metadata: ["route": "\(context.endpointPath ?? "")"])
-            } else if problem.status.kind == .serverError, problem.limit == nil, problem.isLogged {
-                context.logger.error(
-                    "A request failed.",
-                    metadata: [
-                        "route": "\(context.endpointPath ?? "")",
-                        "code": "\(problem.code.rawValue)",
-                    ])
-            }
-            return problem.response
-        }
-    }
-}
 
 extension Problem {
     /// Translates any error for the client. The only place where the errors of the other parts of

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Hummingbird
 internal import NIOCore
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Receives pushes.
+/// Receives pushes. A small push needs no thread but its connection's and the writer.
 struct PushRoute: Sendable {
     let commits: CommitQueue
     let gate: Gate
@@ -16,79 +15,105 @@ struct PushRoute: Sendable {
     let answers: AccountShares
     let settings: ServerSettings
 
-    /// A value in so few bytes cannot nest deeply enough to need a thread with a deep stack.
+    /// A value in so few bytes cannot nest deeply enough to need a thread with a deep stack, and is
+    /// decoded in so little time that other connections can wait.
     private static let shallowBytesMax = 512
 
     /// The maximum of an account. A device makes one push at a time.
     static let placesMax = 64
 
-    @Sendable func commit(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
-        _ store: StoreReference
-    ) async throws -> Response {
+    /// One push on its way.
+    private struct Arrival {
+        let exchange: Exchange
+        let rights: DeviceRights
+        let store: StoreReference
+        let bodyFormat: WireFormat
+        let answerFormat: WireFormat
+        /// Of the body, until the push is committed.
+        let permit: AccountShares.Permit
+        let answerPermit: AccountShares.Permit
+    }
+
+    func commit(
+        _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
+    ) throws {
         try allowance.take(rights.reference)
         let answerPermit = try answers.take(rights)
         guard !answerPermit.isFull else { throw Problem.answersInMemory }
-        let permit = try shares.take(rights)
-        defer { withExtendedLifetime(permit) {} }
-        let format = try request.answerFormat
-        let bodyFormat = try request.bodyFormat
-        let (push, bytes) = try await read(request, bodyFormat, permit, author: rights.reference)
-        // Receiving the body may have taken two minutes.
-        try await gate.checkAgain(request.bearer, .pushToStore(store.identifier))
-        let waiting = PendingPush(store: store, push: push, rights: rights)
-        let commit = try await commits.commit(waiting, bytes: bytes)
-        return try await answer(
-            commit.answer, format, rights.account, answerPermit, on: context.channel.eventLoop)
+        let arrival = Arrival(
+            exchange: exchange, rights: rights, store: store,
+            bodyFormat: try exchange.request.bodyFormat,
+            answerFormat: try exchange.request.answerFormat, permit: try shares.take(rights),
+            answerPermit: answerPermit)
+        exchange.readBody(
+            bytesMax: MessageBounds(ofPushWithin: settings.limits).bytes, permit: arrival.permit
+        ) { body in
+            exchange.attempt { decode(try body.get().bytes, arrival) }
+        }
     }
 
-    /// - Returns: The push, and its cost in bytes: that of its body, or of its writes.
-    private func read(
-        _ request: Request, _ format: WireFormat, _ permit: AccountShares.Permit,
-        author: DeviceReference
-    ) async throws -> (Push, bytes: Int) {
+    private func decode(_ body: [UInt8], _ arrival: Arrival) {
+        let author = arrival.rights.reference
+        allowance.charge(bytes: body.count, author)
         let bounds = MessageBounds(ofPushWithin: settings.limits)
-        let body = try await request.readBody(bytesMax: bounds.bytes, permit: permit)
-        let bytes = body.bytes
-        allowance.charge(bytes: bytes.count, author)
-        let push = try await onFittingThread(
-            isShallow: bytes.count <= Self.shallowBytesMax, author.account
-        ) {
-            guard format.hasAtMost(bounds.elements, in: bytes, .push) else {
+        let format = arrival.bodyFormat
+        onFittingThread(isShallow: body.count <= Self.shallowBytesMax, arrival) {
+            guard format.hasAtMost(bounds.elements, in: body, .push) else {
                 throw Problem(
                     .bodyTooLarge,
                     "The push may have at most \(bounds.elements) elements. Send less at once.",
                     at: .bodyTooLarge)
             }
-            return try Push(format.decode(WirePush.self, from: bytes), author: author.id)
+            return try Push(format.decode(WirePush.self, from: body), author: author.id)
+        } then: { push in
+            let counted = max(body.count, push.bytes)
+            allowance.charge(bytes: counted - body.count, author)
+            guard counted <= bounds.bytes else {
+                throw Problem(
+                    .bodyTooLarge,
+                    "The push's writes count \(counted) bytes, but may count at most "
+                        + "\(bounds.bytes). Send less at once.", at: .bodyTooLarge)
+            }
+            checkAgain(push, bytes: counted, arrival)
         }
-        let counted = max(bytes.count, push.bytes)
-        allowance.charge(bytes: counted - bytes.count, author)
-        guard counted <= bounds.bytes else {
-            throw Problem(
-                .bodyTooLarge,
-                "The push's writes count \(counted) bytes, but may count at most \(bounds.bytes). "
-                    + "Send less at once.", at: .bodyTooLarge)
-        }
-        return (push, counted)
     }
 
-    private func answer(
-        _ answer: PushAnswer, _ format: WireFormat, _ account: AccountID,
-        _ permit: AccountShares.Permit, on loop: any EventLoop
-    ) async throws -> Response {
+    /// Receiving the body may have taken two minutes.
+    private func checkAgain(_ push: Push, bytes: Int, _ arrival: Arrival) {
+        let callback = arrival.exchange.callback { (caller: Caller) in
+            try gate.check(caller, .pushToStore(arrival.store.identifier))
+            try commit(push, bytes: bytes, arrival)
+        }
+        gate.authenticator.caller(arrival.exchange.request.bearer, then: callback)
+    }
+
+    private func commit(_ push: Push, bytes: Int, _ arrival: Arrival) throws {
+        let waiting = PendingPush(store: arrival.store, push: push, rights: arrival.rights)
+        try commits.commit(
+            waiting, bytes: bytes, on: arrival.exchange.loop,
+            then: arrival.exchange.callback { answer($0.answer, arrival) })
+    }
+
+    private func answer(_ answer: PushAnswer, _ arrival: Arrival) {
+        arrival.permit.end()
         let records = answer.superseding
-        let bytes = try await onFittingThread(isShallow: records.isEmpty, account) {
+        let format = arrival.answerFormat
+        onFittingThread(isShallow: records.isEmpty, arrival) {
             try StoreReader.checkAnswer(of: records)
             return format.encode(WirePushAnswer(answer))
+        } then: { bytes in
+            arrival.answerPermit.note(bytes.count)
+            arrival.exchange.answer(
+                Answer(format, [ByteBuffer(bytes: bytes)], arrival.answerPermit))
         }
-        permit.note(bytes.count)
-        return HeldAnswer([ByteBuffer(bytes: bytes)], permit).response(format, on: loop)
     }
 
     private func onFittingThread<T: Sendable>(
-        isShallow: Bool, _ account: AccountID, _ body: @escaping @Sendable () throws -> T
-    ) async throws -> T {
-        isShallow ? try body() : try await threads.run(for: account, body)
+        isShallow: Bool, _ arrival: Arrival, _ body: @escaping @Sendable () throws -> T,
+        then: @escaping (T) throws -> Void
+    ) {
+        guard !isShallow else { return arrival.exchange.attempt { try then(try body()) } }
+        threads.run(
+            slicesFor: arrival.rights.account, body, then: arrival.exchange.callback(then))
     }
 }

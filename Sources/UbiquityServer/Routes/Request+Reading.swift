@@ -10,51 +10,23 @@ package import UbiquityWire
 
 /// Reads and checks the parts of a request.
 extension Request {
-    /// Nil if there is none.
-    var bearer: String? { headers.bearer }
+    var bearer: String? { head.bearer }
 
     /// The first format that the request accepts; JSON if it states none.
     var answerFormat: WireFormat {
-        get throws(Problem) {
-            guard let format = headers.answerFormat else { throw .notAcceptable }
-            return format
-        }
+        get throws(Problem) { try head.answerFormat }
     }
 
-    var bodyFormat: WireFormat {
-        get throws(Problem) {
-            guard let format = headers.bodyFormat else { throw .unsupportedMediaType }
-            return format
-        }
-    }
-
-    /// Refuses the request before it reads more than allowed.
-    /// - Parameter permit: Is charged with the bytes that were read, from the budget for bodies;
-    ///   nil for a small body.
-    /// - Throws: ``Problem``.
-    func readBody(
-        bytesMax: Int, permit: AccountShares.Permit? = nil
-    ) async throws -> ByteBuffer {
-        if let length = headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
-            throw Problem.bodyTooLarge(max: bytesMax)
-        }
-        var whole = ByteBuffer()
-        for try await part in body {
-            guard whole.readableBytes + part.readableBytes <= bytesMax else {
-                throw Problem.bodyTooLarge(max: bytesMax)
-            }
-            guard permit?.take(part.readableBytes) ?? true else { throw Problem.bodiesInMemory }
-            whole.writeImmutableBuffer(part)
-        }
-        return whole
+    private func readBody() async throws -> ByteBuffer {
+        var parts = body.makeAsyncIterator()
+        return try await parts.next() ?? ByteBuffer()
     }
 
     /// Reads a small message that does not nest.
     /// - Throws: ``Problem``, ``WireError``.
     func readMessage<M: Message>(_ type: M.Type) async throws -> M {
-        let format = try bodyFormat
-        let body = try await readBody(bytesMax: 16_384)
-        return try format.decode(type, from: body.bytes)
+        let format = try head.bodyFormat
+        return try format.decode(type, from: try await readBody().bytes)
     }
 
     /// The device's name in the body.
@@ -71,7 +43,7 @@ extension Request {
     /// - Throws: ``Problem``, ``WireError``.
     func readMessage<M: Message>(orNone type: M.Type) async throws -> M {
         guard headers[.contentType] == nil else { return try await readMessage(type) }
-        guard try await readBody(bytesMax: 16_384).readableBytes == 0 else {
+        guard try await readBody().readableBytes == 0 else {
             throw Problem.unsupportedMediaType
         }
         return M()
@@ -84,19 +56,6 @@ extension Request {
             throw .malformed("\(name) must be a number from 1 to \(max).")
         }
         return count
-    }
-
-    /// Nil if the whole store is requested. The header takes precedence, because browsers send it
-    /// when they reconnect.
-    func position(orLastEvent: Bool) throws(Problem) -> Position? {
-        let last = orLastEvent ? headers[.lastEventID] : nil
-        guard let text = last ?? uri.queryParameters["since"].map({ String($0) }) else {
-            return nil
-        }
-        guard let cursor = Cursor(text), let position = Position(cursor) else {
-            throw .malformed("This cursor was not issued by this server.")
-        }
-        return position
     }
 }
 

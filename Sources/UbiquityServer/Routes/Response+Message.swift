@@ -19,6 +19,14 @@ extension Response {
     }
 }
 
+extension Answer {
+    init(_ message: some Message, _ format: WireFormat) {
+        self.init(
+            headers: [.contentType: format.rawValue],
+            body: ByteBuffer(bytes: format.encode(message)))
+    }
+}
+
 extension WireNewAccountAnswer {
     init(_ invitation: Invitation) {
         self.init()

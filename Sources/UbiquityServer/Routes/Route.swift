@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
 internal import UbiquityCore
@@ -11,13 +12,36 @@ struct Route: Sendable {
     /// With the names of its parameters in braces.
     let path: String
     let owner: ServerOperation.Owner
-    private let open: @Sendable (Request, ServerContext, Caller, Gate) async throws -> Response
+    private let open: Open
 
+    private enum Open: Sendable {
+        case inTask(@Sendable (Request, ServerContext, Caller, Gate) async throws -> Response)
+        case onLoop(@Sendable (StoreIdentifier) -> ServerOperation, StoreAnswer)
+    }
+
+    /// Answers in a task.
     func answer(
         _ request: Request, _ context: ServerContext, _ gate: Gate
     ) async throws -> Response {
+        guard case .inTask(let open) = open else { throw Problem.notFound }
         let caller = try await gate.caller(request.bearer, for: owner)
         return try await open(request, context, caller, gate)
+    }
+
+    /// Answers on the connection's event loop, without waiting there.
+    /// - Parameter storeText: The store's identifier as in the path.
+    func answer(_ exchange: Exchange, storeText: Substring, _ gate: Gate) {
+        guard case .onLoop(let operation, let answer) = open else {
+            return exchange.refuse(Problem.notFound)
+        }
+        let callback = exchange.callback { (caller: Caller) in
+            let identifier = try StoreIdentifier(inPath: storeText)
+            try gate.check(caller, operation(identifier))
+            let rights = try caller.device()
+            let store = StoreReference(account: rights.account, identifier: identifier)
+            try answer(exchange, rights, store)
+        }
+        gate.caller(exchange.request.bearer, for: owner, then: callback)
     }
 }
 
@@ -30,7 +54,7 @@ extension Route {
         @Sendable (Request, ServerContext, DeviceRights, DeviceReference) async throws -> Response
     /// The address names a store of the same account.
     typealias StoreAnswer =
-        @Sendable (Request, ServerContext, DeviceRights, StoreReference) async throws -> Response
+        @Sendable (Exchange, DeviceRights, StoreReference) throws -> Void
 
     /// For operations without a device: anybody's, or the operator's.
     init(
@@ -38,7 +62,7 @@ extension Route {
         _ answer: @escaping Answer
     ) {
         precondition(operation.owner != .device, "A device's route needs the device.")
-        self.init(method: method, path: path, owner: operation.owner) {
+        self.init(method, path, operation.owner) {
             request, context, caller, gate in
             try gate.check(caller, operation)
             return try await answer(request, context)
@@ -49,7 +73,7 @@ extension Route {
         _ method: HTTPRequest.Method, _ path: String, _ operation: ServerOperation,
         _ answer: @escaping DeviceAnswer
     ) {
-        self.init(method: method, path: path, owner: .device) { request, context, caller, gate in
+        self.init(method, path, .device) { request, context, caller, gate in
             try gate.check(caller, operation)
             return try await answer(request, context, try caller.device())
         }
@@ -60,7 +84,7 @@ extension Route {
         _ operation: @escaping @Sendable (DeviceID) -> ServerOperation,
         _ answer: @escaping NamedDeviceAnswer
     ) {
-        self.init(method: method, path: path, owner: .device) { request, context, caller, gate in
+        self.init(method, path, .device) { request, context, caller, gate in
             guard let id = DeviceID(try context.parameters.text("id")) else {
                 throw StorageError.noSuchDevice
             }
@@ -76,13 +100,14 @@ extension Route {
         _ operation: @escaping @Sendable (StoreIdentifier) -> ServerOperation,
         _ answer: @escaping StoreAnswer
     ) {
-        self.init(method: method, path: path, owner: .device) { request, context, caller, gate in
-            let identifier = try context.parameters.storeIdentifier()
-            try gate.check(caller, operation(identifier))
-            let rights = try caller.device()
-            let store = StoreReference(account: rights.account, identifier: identifier)
-            return try await answer(request, context, rights, store)
-        }
+        self.init(method: method, path: path, owner: .device, open: .onLoop(operation, answer))
+    }
+
+    private init(
+        _ method: HTTPRequest.Method, _ path: String, _ owner: ServerOperation.Owner,
+        _ open: @escaping @Sendable (Request, ServerContext, Caller, Gate) async throws -> Response
+    ) {
+        self.init(method: method, path: path, owner: owner, open: .inTask(open))
     }
 }
 
@@ -97,7 +122,15 @@ extension Caller {
 extension Parameters {
     /// - Throws: ``Problem``.
     func storeIdentifier() throws(Problem) -> StoreIdentifier {
-        let text = try text("identifier")
-        do { return try StoreIdentifier(text) } catch { throw .malformed("\(error).") }
+        guard let text = get("identifier") else { throw .notFound }
+        return try StoreIdentifier(inPath: text[...])
+    }
+}
+
+extension StoreIdentifier {
+    /// - Throws: ``Problem``.
+    fileprivate init(inPath text: Substring) throws(Problem) {
+        guard let text = text.removingPercentEncoding else { throw .notFound }
+        do { self = try StoreIdentifier(text) } catch { throw .malformed("\(error).") }
     }
 }

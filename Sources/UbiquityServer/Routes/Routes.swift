@@ -2,6 +2,7 @@
 
 internal import HTTPTypes
 internal import Hummingbird
+internal import Logging
 internal import UbiquityCore
 
 /// The addresses of the protocol and their handlers.
@@ -15,7 +16,7 @@ struct Routes: Sendable {
     let exports: ExportRoutes
     let health: HealthRoutes
     let edge: Edge
-    let requests: RateLimiter<String>
+    let requests: RateLimiter<IPAddress?>
 
     /// All methods that a client may try.
     private static let methods: [HTTPRequest.Method] = [
@@ -60,29 +61,64 @@ struct Routes: Sendable {
             Route(.delete, "/v1/devices/{id}", { .revokeDevice($0) }, accounts.revokeDevice),
 
             Route(.get, "/v1/stores", .listStores, stores.list),
-            Route(.get, "/v1/stores/{identifier}/changes", { .readStore($0) }, changes),
-            Route(
-                .post, "/v1/stores/{identifier}/changes", { .pushToStore($0) }, push.commit),
+            Route(.get, Self.changesPath, { .readStore($0) }, changes),
+            Route(.post, Self.changesPath, { .pushToStore($0) }, push.commit),
         ]
+    }
+
+    /// Answers requests. The frequent ones, for the content of stores, are answered on the
+    /// connection's event loop, all others in a task each.
+    func responder(logger: Logger) -> HTTPConnection.Responder {
+        let others = TaskResponder(responder: router().buildResponder(), logger: logger)
+        let all = all.filter { $0.path == Self.changesPath }
+        let methods = Dictionary(uniqueKeysWithValues: all.map { ($0.method, $0) })
+        let allow = Self.allow(all)
+        return { [requests, gate] exchange in
+            exchange.attempt {
+                try requests.take(exchange.origin?.neighbourhood)
+                let path = exchange.request.plainPath
+                guard let store = Self.storeText(in: path) else { return others.answer(exchange) }
+                exchange.route = Self.changesPath
+                let method = exchange.request.method
+                if let route = methods[method == .head ? .get : method] {
+                    route.answer(exchange, storeText: store, gate)
+                } else if method == .options {
+                    exchange.answer(Answer(.noContent, headers: [.allow: allow]))
+                } else {
+                    throw Self.methods.contains(method)
+                        ? Problem.methodNotAllowed(allow) : Problem.notFound
+                }
+            }
+        }
+    }
+
+    private static let changesPath = "/v1/stores/{identifier}/changes"
+
+    /// The identifier in ``changesPath``, not decoded; nil for another path.
+    private static func storeText(in path: Substring) -> Substring? {
+        let (prefix, suffix) = ("/v1/stores/", "/changes")
+        let path = path.hasSuffix("/") ? path.dropLast() : path
+        guard path.hasPrefix(prefix), path.hasSuffix(suffix) else { return nil }
+        let text = path.dropFirst(prefix.utf8.count).dropLast(suffix.utf8.count)
+        return text.isEmpty || text.contains("/") ? nil : text
+    }
+
+    @Sendable private func changes(
+        _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
+    ) throws {
+        exchange.request.headerFields.acceptsEventStream
+            ? try stream.open(exchange, rights, store)
+            : try stores.changes(exchange, rights, store)
     }
 
     func router() -> Router<ServerContext> {
         let router = Router(context: ServerContext.self)
-        router.add(middleware: EdgeMiddleware(edge: edge))
-        router.add(middleware: ProblemMiddleware(edge: edge))
-        router.add(middleware: RateMiddleware(requests: requests))
-        router.add(middleware: ServerOptions(allow: Self.allow(all)))
-        for (path, routes) in Dictionary(grouping: all, by: \.path) { on(router, path, routes) }
+        router.add(middleware: ServerMiddleware(allow: Self.allow(all)))
+        for (path, routes) in Dictionary(grouping: all, by: \.path)
+        where path != Self.changesPath {
+            on(router, path, routes)
+        }
         return router
-    }
-
-    @Sendable private func changes(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
-        _ store: StoreReference
-    ) async throws -> Response {
-        request.headers.acceptsEventStream
-            ? try await stream.open(request, context, rights, store)
-            : try await stores.changes(request, context, rights, store)
     }
 
     /// Adds 405 in place of 404 for methods that the path does not have. HEAD is answered like GET,
@@ -111,8 +147,9 @@ struct Routes: Sendable {
     }
 }
 
-/// Answers `OPTIONS *`, which concerns the server rather than an address.
-private struct ServerOptions: RouterMiddleware {
+/// Answers `OPTIONS *`, which concerns the server rather than an address, and turns errors into
+/// problems before the router makes answers of some.
+private struct ServerMiddleware: RouterMiddleware {
     typealias Context = ServerContext
 
     let allow: String
@@ -122,7 +159,7 @@ private struct ServerOptions: RouterMiddleware {
         next: @concurrent (Request, ServerContext) async throws -> Response
     ) async throws -> Response {
         guard request.method == .options, request.head.path == "*" else {
-            return try await next(request, context)
+            do { return try await next(request, context) } catch { throw Problem(error) }
         }
         return Response(status: .noContent, headers: [.allow: allow])
     }

@@ -25,15 +25,15 @@ struct StoreRoutes: Sendable {
         return Response(list, format)
     }
 
+    /// The changes of a store since a cursor, or the whole store.
     func changes(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
-        _ store: StoreReference
-    ) async throws -> Response {
-        let format = try request.answerFormat
-        let since = try request.position(orLastEvent: false)
-        let answer = try await reader.answer(
-            .message(format), of: store, since: since, for: rights)
-        return answer.held.response(format, on: context.channel.eventLoop)
+        _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
+    ) throws {
+        let format = try exchange.request.answerFormat
+        let since = try exchange.request.position(orLastEvent: false)
+        try reader.answer(
+            .message(format), of: store, since: since, for: rights,
+            then: exchange.callback { exchange.answer($0.answer) })
     }
 }
 
@@ -85,21 +85,23 @@ struct StoreReader: Sendable {
         try await threads.run(for: account) { [storage] in try storage.stores(of: account) }
     }
 
+    /// Calls back on another thread, with ``Problem`` if the cursor is no longer valid or too much
+    /// waits to be sent, or ``StorageError``.
     /// - Parameter since: Nil for the whole store.
-    /// - Throws: ``Problem`` if the cursor is no longer valid or too much waits to be sent,
-    ///   ``StorageError``, ``Busy``.
+    /// - Throws: ``Busy``.
     func answer(
         _ form: StoreAnswer.Form, of store: StoreReference, since: Position?,
-        for rights: DeviceRights
-    ) async throws -> StoreAnswer {
+        for rights: DeviceRights,
+        then: @escaping @Sendable (Result<StoreAnswer, any Error>) -> Void
+    ) throws(Busy) {
         let permit = try shares.take(rights)
         let draft = Shared<StoreAnswer.Draft?>(nil)
-        return try await threads.run(slicesFor: rights.account) { [self] in
+        threads.run(slicesFor: rights.account) { [self] in
             try draft.value.withLock { draft in
                 if draft == nil { draft = try begin(form, store, since, rights.reference, permit) }
                 return try draft?.encodeSlice()
             }
-        }
+        } then: { then($0) }
     }
 
     private func begin(

@@ -56,15 +56,23 @@ final class BlockingThreads: @unchecked Sendable {
         slicesFor account: AccountID?, _ body: @escaping @Sendable () throws -> T?
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
-            let isAccepted = enqueue(account) {
-                do {
-                    guard let result = try body() else { return false }
-                    continuation.resume(returning: result)
-                } catch { continuation.resume(throwing: error) }
-                return true
-            }
-            if !isAccepted { continuation.resume(throwing: Busy()) }
+            run(slicesFor: account, body) { continuation.resume(with: $0) }
         }
+    }
+
+    /// The same with a callback, on the thread; at once if the queue is full.
+    func run<T: Sendable>(
+        slicesFor account: AccountID?, _ body: @escaping @Sendable () throws -> T?,
+        then: @escaping @Sendable (Result<T, any Error>) -> Void
+    ) {
+        let isAccepted = enqueue(account) {
+            do {
+                guard let result = try body() else { return false }
+                then(.success(result))
+            } catch { then(.failure(error)) }
+            return true
+        }
+        if !isAccepted { then(.failure(Busy())) }
     }
 
     private func enqueue(_ account: AccountID?, _ job: @escaping Job) -> Bool {

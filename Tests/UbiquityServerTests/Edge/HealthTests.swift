@@ -86,14 +86,15 @@ struct HealthTests {
     }
 
     @Test func `a flood of refusals makes one log line for each limit`() {
-        let edge = Edge(ServerSettings(dataFolder: ""), tls: nil, metrics: ServerMetrics())
+        let log = LogRecorder()
+        let edge = Edge(
+            ServerSettings(dataFolder: ""), tls: nil, metrics: ServerMetrics(), logger: log.logger)
         for _ in 0..<1_000 {
             edge.note(.connections)
             edge.note(.slowHead)
         }
-        let log = LogRecorder()
-        edge.report(to: log.logger)
-        edge.report(to: log.logger)
+        edge.report()
+        edge.report()
         #expect(log.lines.map(\.text) == ["A limit was reached.", "A limit was reached."])
         #expect(log.lines.allSatisfy { $0.level == .notice })
     }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import NIOCore
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// The answer to a request. A large body is in pieces, which count as its account's until the
+/// connection has taken them.
+struct Answer: Sendable {
+    var status: HTTPResponse.Status = .ok
+    var headers: HTTPFields = [:]
+    /// In order, none larger than ``pieceBytes``.
+    private(set) var pieces: CircularBuffer<ByteBuffer> = []
+    /// Nil for a small answer.
+    private(set) var permit: AccountShares.Permit?
+
+    static let pieceBytes = 64 << 10
+    /// The size of an answer that is always allowed for a connection.
+    private static let smallBytes = 16 << 10
+
+    init(_ status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) {
+        self.status = status
+        self.headers = headers
+    }
+
+    init(_ status: HTTPResponse.Status = .ok, headers: HTTPFields = [:], body: ByteBuffer) {
+        self.init(status, headers: headers)
+        pieces = [body]
+    }
+
+    /// - Parameter permit: Is already charged with the pieces.
+    init(_ format: WireFormat, _ pieces: [ByteBuffer], _ permit: AccountShares.Permit) {
+        self.init(headers: [.contentType: format.rawValue])
+        hold(pieces, permit)
+    }
+
+    /// - Parameter permit: Is already charged with the pieces.
+    init(_ pieces: [ByteBuffer], _ permit: AccountShares.Permit) { hold(pieces, permit) }
+
+    /// - Parameter permit: Is already charged with the pieces.
+    private mutating func hold(_ pieces: [ByteBuffer], _ permit: AccountShares.Permit) {
+        for piece in pieces {
+            var piece = piece
+            // So that a connection takes a large value in several steps.
+            while let part = piece.readSlice(length: min(Self.pieceBytes, piece.readableBytes)),
+                part.readableBytes > 0
+            {
+                self.pieces.append(part)
+            }
+        }
+        if bytes > Self.smallBytes { self.permit = permit } else { permit.end() }
+    }
+
+    mutating func append(_ piece: ByteBuffer) { pieces.append(piece) }
+
+    var bytes: Int { pieces.reduce(0) { $0 + $1.readableBytes } }
+
+    /// Removes and returns the next piece. After the last one, the account's share is free again.
+    mutating func next() -> ByteBuffer? {
+        guard let piece = pieces.popFirst() else {
+            permit?.end()
+            permit = nil
+            return nil
+        }
+        return piece
+    }
+}

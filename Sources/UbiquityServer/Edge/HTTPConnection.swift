@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import NIOCore
+internal import NIOExtras
+internal import NIOHTTP1
+internal import NIOHTTPTypes
+internal import UbiquityCore
+
+/// Takes a connection's requests one after the other, and sends their answers.
+///
+/// The innermost handler. State: confined to the connection's event loop.
+final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPRequestPart
+    typealias OutboundIn = HTTPResponsePart
+    typealias OutboundOut = HTTPResponsePart
+
+    /// Answers a request, or begins to: no later request is taken before.
+    typealias Responder = @Sendable (Exchange) -> Void
+
+    let edge: Edge
+    let loop: any EventLoop
+    private let respond: Responder
+    private let heads: RequestHeadHandler
+    /// The other handlers of HTTP, which end with this one.
+    private let others: [any RemovableChannelHandler]
+    /// The other side; nil if it has no address.
+    private let peer: IPAddress?
+    private var context: ChannelHandlerContext?
+    /// The request that is being read or answered.
+    private var exchange: Exchange?
+    /// The rest of an answer that the other side has not read yet.
+    private var rest: Answer?
+    /// Parts that wait for the exchange before them, or for somebody to read them.
+    private var inbox = CircularBuffer<HTTPRequestPart>()
+    private var isProcessing = false
+    /// Whether more is to be read from the other side when the inbox is empty.
+    private var isReadWanted = false
+    /// Whether the connection ends after the answers to the requests that have arrived.
+    private var isEnding = false
+
+    init(
+        _ edge: Edge, peer: IPAddress?, on loop: any EventLoop, heads: RequestHeadHandler,
+        others: [any RemovableChannelHandler], respond: @escaping Responder
+    ) {
+        self.edge = edge
+        self.heads = heads
+        self.others = others
+        self.peer = peer
+        self.loop = loop
+        self.respond = respond
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        exchange?.abandon()
+        self.context = nil
+        (exchange, rest) = (nil, nil)
+        inbox.removeAll()
+    }
+
+    var channel: (any Channel)? { context?.channel }
+    /// Whether an answer can no longer be sent.
+    var isGone: Bool { context == nil }
+
+    // MARK: - Requests
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        inbox.append(unwrapInboundIn(data))
+        process()
+    }
+
+    /// Takes the parts that can be taken.
+    func process() {
+        guard !isProcessing else { return }
+        isProcessing = true
+        repeat {
+            if exchange?.isOver == true { exchange = nil }
+        } while inbox.first.map(take) ?? false
+        isProcessing = false
+        if isEnding, exchange == nil, inbox.isEmpty { closeWhenSent() }
+        if isReadWanted, inbox.isEmpty {
+            isReadWanted = false
+            context?.read()
+        }
+    }
+
+    private func take(_ part: HTTPRequestPart) -> Bool {
+        if let exchange {
+            guard exchange.hasEnded == false else { return false }
+            // Reading may end the connection, and empties the inbox then.
+            inbox.removeFirst()
+            if exchange.take(part) { return true }
+            inbox.prepend(part)
+            return false
+        }
+        inbox.removeFirst()
+        guard case .head(let head) = part else { return true }
+        let exchange = Exchange(head, on: self, origin: edge.origin(of: head, from: peer))
+        self.exchange = exchange
+        respond(exchange)
+        return true
+    }
+
+    /// Pauses while parts wait.
+    func read(context: ChannelHandlerContext) {
+        guard inbox.isEmpty else {
+            isReadWanted = true
+            return
+        }
+        context.read()
+    }
+
+    // MARK: - Answers
+
+    func writeContinue() {
+        write(.head(HTTPResponse(status: .continue)))
+        context?.flush()
+    }
+
+    func write(_ part: HTTPResponsePart) { context?.write(wrapOutboundOut(part), promise: nil) }
+
+    /// Writes part of a body.
+    /// - Returns: Succeeds when the other side has read enough for more; fails when it is gone.
+    func write(_ body: ByteBuffer) -> EventLoopFuture<Void> {
+        guard let context else {
+            return loop.makeFailedFuture(ChannelError.ioOnClosedChannel)
+        }
+        return context.writeAndFlush(wrapOutboundOut(.body(body)))
+    }
+
+    /// Sends the body of an answer, as fast as the other side reads it, and its end.
+    func send(_ answer: Answer) {
+        rest = answer
+        sendRest()
+        context?.flush()
+    }
+
+    private func sendRest() {
+        guard let context, rest != nil else { return }
+        while context.channel.isWritable {
+            guard let piece = rest?.next() else { return endAnswer() }
+            write(.body(piece))
+            if rest?.pieces.isEmpty == false { context.flush() }
+        }
+    }
+
+    func endAnswer() {
+        write(.end(nil))
+        answerEnded()
+    }
+
+    /// Call after writing the end of an answer.
+    func answerEnded() {
+        rest = nil
+        context?.flush()
+        exchange?.answered()
+        process()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        sendRest()
+        context.fireChannelWritabilityChanged()
+    }
+
+    // MARK: - Other protocols
+
+    /// Whether a body of unknown length is sent in chunks: HTTP/1.0 does not have them.
+    var hasChunks: Bool { heads.lastVersion == .http1_1 }
+
+    /// Leaves the connection to a handler that sends the rest of an answer, in bytes.
+    /// - Returns: False if the connection is gone.
+    func handOver(to handler: any ChannelHandler) -> Bool {
+        guard let context, context.channel.isActive else { return false }
+        context.flush()
+        if isReadWanted { context.read() }
+        let pipeline = context.pipeline.syncOperations
+        for handler in others + [self] { pipeline.removeHandler(handler, promise: nil) }
+        do { try pipeline.addHandler(handler) } catch { return false }
+        return true
+    }
+
+    // MARK: - The end
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        let isLast = event is ChannelShouldQuiesceEvent || event as? ChannelEvent == .inputClosed
+        if isLast {
+            isEnding = true
+            process()
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        context.close(promise: nil)
+    }
+
+    /// The other side may still be reading the last answer. One that does not is ended by
+    /// ``OutboundByteHandler``.
+    private func closeWhenSent() {
+        guard let context else { return }
+        let waiting = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+        guard waiting > 0 else { return context.close(promise: nil) }
+        _ = context.after(Self.lookMilliseconds) { [self] in closeWhenSent() }
+    }
+
+    private static let lookMilliseconds: Int64 = 50
+
+    /// Ends the connection within an answer, which tells the client that it is incomplete.
+    func abort() { context?.close(promise: nil) }
+}

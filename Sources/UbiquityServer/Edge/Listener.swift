@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HummingbirdCore
+internal import Logging
+internal import NIOCore
+internal import NIOExtras
+internal import NIOPosix
+internal import ServiceLifecycle
+
+/// Accepts connections until the server is to stop, and then waits until the last one has ended.
+struct Listener: Service {
+    let host: String
+    let port: Int
+    let connectionsMax: Int
+    let channel: EdgeChannel
+    let onReady: @Sendable (_ port: Int) async -> Void
+    let logger: Logger
+
+    /// - Throws: An error of the system if it cannot listen.
+    func run() async throws {
+        let group = MultiThreadedEventLoopGroup.singleton
+        let quiescing = ServerQuiescingHelper(group: group)
+        let listening = try await ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 256)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { [connectionsMax, logger] channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let pipeline = channel.pipeline.syncOperations
+                    try pipeline.addHandler(
+                        AvailableConnectionsChannelHandler(
+                            delegate: MaximumAvailableConnections(connectionsMax, logger: logger)))
+                    try pipeline.addHandler(quiescing.makeServerChannelHandler(channel: channel))
+                }
+            }
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelInitializer { [channel] in channel.setup($0) }
+            .bind(host: host, port: port).get()
+        await onReady(listening.localAddress?.port ?? port)
+        try? await gracefulShutdown()
+        let ended = listening.eventLoop.makePromise(of: Void.self)
+        quiescing.initiateShutdown(promise: ended)
+        let (stream, end) = AsyncStream.makeStream(of: Never.self)
+        ended.futureResult.whenComplete { _ in end.finish() }
+        // Ends early if the task is cancelled, because the shutdown takes too long.
+        for await _ in stream {}
+    }
+}

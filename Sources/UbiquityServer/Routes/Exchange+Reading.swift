@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import HummingbirdCore
+internal import NIOCore
+internal import UbiquityCore
+internal import UbiquityWire
+
+extension Exchange {
+    /// Answers with the problem that the error is for the client.
+    func refuse(_ error: any Error) { refuse(Problem(error)) }
+
+    /// Refuses the request if the body throws.
+    func attempt(_ body: () throws -> Void) {
+        do { try body() } catch { refuse(error) }
+    }
+
+    /// Continues on this connection's loop, at once if that is where the result arrives. An error
+    /// refuses the request.
+    func callback<T: Sendable>(
+        _ then: @escaping (T) throws -> Void
+    ) -> @Sendable (Result<T, any Error>) -> Void {
+        let loop = loop
+        let bound = NIOLoopBound((exchange: self, then: then), eventLoop: loop)
+        return { result in
+            let go: @Sendable () -> Void = {
+                let (exchange, then) = bound.value
+                exchange.attempt { try then(try result.get()) }
+            }
+            if loop.inEventLoop { go() } else { loop.execute(go) }
+        }
+    }
+}
+
+extension HTTPRequest {
+    /// Nil if there is none.
+    var bearer: String? { headerFields.bearer }
+
+    /// The first format that the request accepts; JSON if it states none.
+    var answerFormat: WireFormat {
+        get throws(Problem) {
+            guard let format = headerFields.answerFormat else { throw .notAcceptable }
+            return format
+        }
+    }
+
+    var bodyFormat: WireFormat {
+        get throws(Problem) {
+            guard let format = headerFields.bodyFormat else { throw .unsupportedMediaType }
+            return format
+        }
+    }
+
+    /// Nil if the whole store is requested. The header takes precedence, because browsers send it
+    /// when they reconnect.
+    func position(orLastEvent: Bool) throws(Problem) -> Position? {
+        let last = orLastEvent ? headerFields[.lastEventID] : nil
+        guard let text = last ?? URI(path ?? "").queryParameters["since"].map({ String($0) })
+        else { return nil }
+        guard let cursor = Cursor(text), let position = Position(cursor) else {
+            throw .malformed("This cursor was not issued by this server.")
+        }
+        return position
+    }
+
+    /// The path, not decoded and without the query.
+    var plainPath: Substring {
+        let path = path ?? ""
+        return path.utf8.first == UInt8(ascii: "/")
+            ? Substring(path.utf8.prefix { $0 != UInt8(ascii: "?") }) : URI(path).path[...]
+    }
+}

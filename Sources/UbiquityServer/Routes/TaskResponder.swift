@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import Logging
+internal import NIOCore
+internal import UbiquityCore
+
+/// Answers requests in a task each, by Hummingbird's router.
+struct TaskResponder: Sendable {
+    let responder: RouterResponder<ServerContext>
+    let logger: Logger
+
+    func answer(_ exchange: Exchange) {
+        guard let channel = exchange.connection.channel else { return }
+        let loop = exchange.loop
+        let bound = NIOLoopBound(exchange, eventLoop: loop)
+        let request = Request(
+            head: exchange.request, body: RequestBody(asyncSequence: SmallBody(exchange: bound)))
+        var context = ServerContext(
+            source: ApplicationRequestContextSource(channel: channel, logger: logger))
+        context.origin = exchange.origin
+        Task { [context] in
+            let result: Result<Response, any Error>
+            do { result = .success(try await responder.respond(to: request, context: context)) } catch {
+                result = .failure(error)
+            }
+            let route = context.endpointPath ?? "none"
+            switch result {
+            case .success(let response):
+                let hasBody = request.method != .head
+                let writer = AnswerWriter(
+                    exchange: bound, loop: loop, route: route, head: response.head)
+                do {
+                    try await hasBody ? response.body.write(writer) : writer.finish(nil)
+                } catch { loop.execute { bound.value.connection.abort() } }
+            case .failure(let error):
+                loop.execute {
+                    bound.value.route = route
+                    bound.value.refuse(error)
+                }
+            }
+        }
+    }
+}
+
+/// The context of a request for a route.
+struct ServerContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    /// The origin of the request, behind trusted proxies; nil if unknown.
+    var origin: IPAddress?
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+    }
+
+    /// The unit for counting: the address without the port, and of IPv6 the first 64 bits.
+    var remoteAddress: String { origin.map { "\($0.neighbourhood)" } ?? "local" }
+}
+
+/// A body, in one piece. It is read when somebody asks for it.
+private struct SmallBody: AsyncSequence, Sendable {
+    let exchange: NIOLoopBound<Exchange>
+
+    /// No message but a push is larger.
+    private static let bytesMax = 16_384
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        /// Nil once the body was read.
+        fileprivate var exchange: NIOLoopBound<Exchange>?
+
+        @concurrent mutating func next() async throws -> ByteBuffer? {
+            guard let bound = exchange else { return nil }
+            exchange = nil
+            return try await withCheckedThrowingContinuation { continuation in
+                bound.eventLoop.execute {
+                    bound.value.readBody(bytesMax: SmallBody.bytesMax) {
+                        continuation.resume(with: $0.mapError { $0 })
+                    }
+                }
+            }
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(exchange: exchange) }
+}
+
+/// Sends an answer: one that fits into a piece in one go, and others as fast as the other side
+/// reads.
+private struct AnswerWriter: ResponseBodyWriter {
+    let exchange: NIOLoopBound<Exchange>
+    let loop: any EventLoop
+    let route: String
+    let head: HTTPResponse
+    private var waiting = ByteBuffer()
+    private var hasBegun = false
+
+    init(
+        exchange: NIOLoopBound<Exchange>, loop: any EventLoop, route: String, head: HTTPResponse
+    ) {
+        self.exchange = exchange
+        self.loop = loop
+        self.route = route
+        self.head = head
+    }
+
+    mutating func write(_ buffer: ByteBuffer) async throws {
+        waiting.writeImmutableBuffer(buffer)
+        if waiting.readableBytes > Answer.pieceBytes { try await send() }
+    }
+
+    private mutating func send() async throws {
+        let (piece, isFirst) = (waiting, !hasBegun)
+        (waiting, hasBegun) = (ByteBuffer(), true)
+        try await loop.flatSubmit { [exchange, route, head] in
+            let exchange = exchange.value
+            exchange.route = route
+            if isFirst { _ = exchange.begin(head, nil) }
+            return exchange.connection.write(piece)
+        }.get()
+    }
+
+    consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
+        if hasBegun, waiting.readableBytes > 0 { try await send() }
+        loop.execute { [exchange, route, head, waiting, hasBegun] in
+            let exchange = exchange.value
+            guard !hasBegun else { return exchange.connection.endAnswer() }
+            exchange.route = route
+            exchange.answer(Answer(head.status, headers: head.headerFields, body: waiting))
+        }
+    }
+}
