@@ -12,7 +12,12 @@ package enum WireFormat: String, CaseIterable, Sendable {
     case json = "application/json"
 
     /// The format named by a `Content-Type` or one item of an `Accept`; nil for any other.
-    package init?(mediaType: some StringProtocol) {
+    package init?(mediaType: String) {
+        // Nearly all requests and answers have it in this form.
+        if let format = Self(rawValue: mediaType) {
+            self = format
+            return
+        }
         let name = mediaType.lowercased().split(separator: ";").first.map {
             $0.filter { !$0.isWhitespace }
         }

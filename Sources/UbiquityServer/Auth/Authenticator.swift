@@ -8,13 +8,9 @@ internal import UbiquityCore
 /// State: `known`, a cache of the storage, guarded by its lock, so that a push needs no look-up. A
 /// revocation removes an entry at once; ``Housekeeping`` notices revocations by other processes.
 final class Authenticator: Sendable {
-    private struct Known {
-        var devices: [SecretHash: DeviceRights] = [:]
-        /// Counts removals. A look-up that began before one must not put its result into the cache.
-        var generation = 0
-    }
-
-    private let known = Mutex(Known())
+    private let known = Mutex<[SecretHash: DeviceRights]>([:])
+    /// Counts removals. A look-up that began before one must not put its result into a cache.
+    private let removals = Atomic(0)
     private let storage: any ServerStorage
     private let threads: BlockingThreads
     private let operatorHash: SecretHash
@@ -50,8 +46,10 @@ final class Authenticator: Sendable {
         if hash.isEqual(to: operatorHash) { return then(.success(.operator)) }
         // Anything else is not a device's credential, and needs no look-up.
         guard credential.hasPrefix(Secret.devicePrefix) else { return then(.success(.stranger)) }
-        let (found, generation) = known.withLock { ($0.devices[hash], $0.generation) }
-        if let found { return then(.success(device(found))) }
+        let revocations = revocations
+        if let found = known.withLock({ $0[hash] }) {
+            return then(.success(device(found)))
+        }
         threads.run(slicesFor: nil) { [storage] in
             // Never nil: an unknown device is a result too.
             Optional.some(try storage.device(credential: hash)?.rights)
@@ -59,22 +57,24 @@ final class Authenticator: Sendable {
             then(
                 result.map { rights in
                     guard let rights else { return .stranger }
-                    remember(rights, hash, generation)
+                    remember(rights, hash, revocations)
                     return device(rights)
                 })
         }
     }
+
+    var revocations: Int { removals.load(ordering: .acquiring) }
 
     private func device(_ rights: DeviceRights) -> Caller {
         lastSeen.see(rights.reference)
         return .device(rights)
     }
 
-    private func remember(_ rights: DeviceRights, _ hash: SecretHash, _ generation: Int) {
+    private func remember(_ rights: DeviceRights, _ hash: SecretHash, _ revocations: Int) {
         known.withLock { known in
-            guard known.generation == generation else { return }
-            if known.devices.count >= Self.rememberedMax { known.devices.removeAll() }
-            known.devices[hash] = rights
+            guard self.revocations == revocations else { return }
+            if known.count >= Self.rememberedMax { known.removeAll() }
+            known[hash] = rights
         }
     }
 
@@ -86,13 +86,13 @@ final class Authenticator: Sendable {
 
     private func invalidate(_ isGone: (DeviceRights) -> Bool) {
         known.withLock { known in
-            known.devices = known.devices.filter { !isGone($0.value) }
-            known.generation += 1
+            known = known.filter { !isGone($0.value) }
+            removals.add(1, ordering: .releasing)
         }
     }
 
     /// Empties the cache.
     func invalidateAll() {
-        known.withLock { $0 = Known(generation: $0.generation + 1) }
+        invalidate { _ in true }
     }
 }

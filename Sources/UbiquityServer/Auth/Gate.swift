@@ -23,19 +23,10 @@ struct Gate: Sendable {
         return caller
     }
 
-    /// The same with a callback, at once if no look-up is needed, otherwise on another thread.
-    func caller(
-        _ credential: String?, for owner: ServerOperation.Owner,
-        then: @escaping @Sendable (Result<Caller, any Error>) -> Void
-    ) {
-        authenticator.caller(credential) { [self] result in
-            then(
-                Result {
-                    let caller = try result.get()
-                    try rule.check(caller, for: owner)
-                    return caller
-                })
-        }
+    /// Call this before parsing the address.
+    /// - Throws: ``AccessRefusal``.
+    func check(_ caller: Caller, for owner: ServerOperation.Owner) throws(AccessRefusal) {
+        try rule.check(caller, for: owner)
     }
 
     /// - Throws: ``AccessRefusal``.

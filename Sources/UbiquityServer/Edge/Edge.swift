@@ -122,7 +122,8 @@ final class Edge: Sendable {
 
     /// The origin of a request, behind trusted proxies; nil if unknown.
     func origin(of request: HTTPRequest, from peer: IPAddress?) -> IPAddress? {
-        peer.map { proxies.origin(peer: $0, forwarded: request.headerFields[values: .forwardedFor]) }
+        guard let peer, proxies.contains(peer) else { return peer }
+        return proxies.origin(peer: peer, forwarded: request.headerFields[values: .forwardedFor])
     }
 
     /// Records the outcome of a request in the metrics and in the log.

@@ -20,6 +20,8 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     let edge: Edge
     let loop: any EventLoop
+    /// Who made the last request; nil if unknown.
+    var client: Client?
     private let respond: Responder
     private let heads: RequestHeadHandler
     /// The other handlers of HTTP, which end with this one.
@@ -38,6 +40,20 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var isReadWanted = false
     /// Whether the connection ends after the answers to the requests that have arrived.
     private var isEnding = false
+
+    /// The caller that a credential was found to be.
+    struct Client {
+        /// The header field.
+        var authorization: String?
+        var caller: Caller
+        /// The number of revocations before it was looked up.
+        var revocations: Int
+        /// The uptime from which it must be looked up again.
+        var until: Int64
+
+        /// Far less than ``LastSeenBuffer/seenMilliseconds``.
+        static let rememberedMilliseconds: Int64 = 10_000
+    }
 
     init(
         _ edge: Edge, peer: IPAddress?, on loop: any EventLoop, heads: RequestHeadHandler,

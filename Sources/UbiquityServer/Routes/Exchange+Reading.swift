@@ -16,6 +16,27 @@ extension Exchange {
         do { try body() } catch { refuse(error) }
     }
 
+    /// Finds the caller, at once if the connection's last request had the same credential not long
+    /// ago and nothing was revoked since.
+    func findCaller(by gate: Gate, then: @escaping (Caller) throws -> Void) {
+        let field = request.headerFields[.authorization]
+        let revocations = gate.authenticator.revocations
+        let now = gate.clock.uptime()
+        if let known = connection.client, known.authorization == field,
+            known.revocations == revocations, now < known.until
+        {
+            return attempt { try then(known.caller) }
+        }
+        gate.authenticator.caller(
+            request.bearer,
+            then: callback { [connection] caller in
+                connection.client = HTTPConnection.Client(
+                    authorization: field, caller: caller, revocations: revocations,
+                    until: now + HTTPConnection.Client.rememberedMilliseconds)
+                try then(caller)
+            })
+    }
+
     /// Continues on this connection's loop, at once if that is where the result arrives. An error
     /// refuses the request.
     func callback<T: Sendable>(
@@ -67,7 +88,7 @@ extension HTTPRequest {
     /// The path, not decoded and without the query.
     var plainPath: Substring {
         let path = path ?? ""
-        return path.utf8.first == UInt8(ascii: "/")
-            ? Substring(path.utf8.prefix { $0 != UInt8(ascii: "?") }) : URI(path).path[...]
+        guard path.utf8.first == UInt8(ascii: "/") else { return URI(path).path[...] }
+        return path[..<(path.utf8.firstIndex(of: UInt8(ascii: "?")) ?? path.endIndex)]
     }
 }

@@ -80,11 +80,10 @@ struct PushRoute: Sendable {
 
     /// Receiving the body may have taken two minutes.
     private func checkAgain(_ push: Push, bytes: Int, _ arrival: Arrival) {
-        let callback = arrival.exchange.callback { (caller: Caller) in
+        arrival.exchange.findCaller(by: gate) { caller in
             try gate.check(caller, .pushToStore(arrival.store.identifier))
             try commit(push, bytes: bytes, arrival)
         }
-        gate.authenticator.caller(arrival.exchange.request.bearer, then: callback)
     }
 
     private func commit(_ push: Push, bytes: Int, _ arrival: Arrival) throws {

@@ -59,6 +59,10 @@ extension Request {
     }
 }
 
+extension UInt8 {
+    fileprivate var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+}
+
 extension ByteBuffer {
     var bytes: [UInt8] { Array(readableBytesView) }
 }
@@ -80,16 +84,19 @@ extension Parameters {
 extension HTTPFields {
     /// The credential; nil if there is none.
     package var bearer: String? {
-        guard let field = self[.authorization] else { return nil }
-        let parts = field.split(separator: " ", maxSplits: 1)
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
-        return parts[1].trimmingCharacters(in: .whitespaces)
+        guard let field = self[.authorization]?.utf8 else { return nil }
+        let scheme = field.prefix { !$0.isBlank }
+        guard scheme.elementsEqual("bearer".utf8, by: { $0 | 0x20 == $1 }) else { return nil }
+        let credential = field[scheme.endIndex...].drop(while: \.isBlank)
+        guard let last = credential.lastIndex(where: { !$0.isBlank }) else { return nil }
+        return String(credential[...last])
     }
 
     /// The first accepted format, JSON if none is stated; nil if neither format is accepted.
     package var answerFormat: WireFormat? {
+        guard let field = self[.accept] else { return .json }
+        if let format = WireFormat(rawValue: field) { return format }
         let accepted = acceptedTypes
-        if accepted.isEmpty { return .json }
         for type in accepted {
             if let format = WireFormat(mediaType: type) { return format }
             if type == "*/*" || type == "application/*" { return .json }

@@ -34,14 +34,14 @@ struct Route: Sendable {
         guard case .onLoop(let operation, let answer) = open else {
             return exchange.refuse(Problem.notFound)
         }
-        let callback = exchange.callback { (caller: Caller) in
+        exchange.findCaller(by: gate) { caller in
+            try gate.check(caller, for: owner)
             let identifier = try StoreIdentifier(inPath: storeText)
             try gate.check(caller, operation(identifier))
             let rights = try caller.device()
             let store = StoreReference(account: rights.account, identifier: identifier)
             try answer(exchange, rights, store)
         }
-        gate.caller(exchange.request.bearer, for: owner, then: callback)
     }
 }
 
@@ -130,7 +130,8 @@ extension Parameters {
 extension StoreIdentifier {
     /// - Throws: ``Problem``.
     fileprivate init(inPath text: Substring) throws(Problem) {
-        guard let text = text.removingPercentEncoding else { throw .notFound }
-        do { self = try StoreIdentifier(text) } catch { throw .malformed("\(error).") }
+        let decoded = text.utf8.contains(UInt8(ascii: "%")) ? text.removingPercentEncoding : String(text)
+        guard let decoded else { throw .notFound }
+        do { self = try StoreIdentifier(decoded) } catch { throw .malformed("\(error).") }
     }
 }

@@ -96,11 +96,14 @@ struct Routes: Sendable {
 
     /// The identifier in ``changesPath``, not decoded; nil for another path.
     private static func storeText(in path: Substring) -> Substring? {
-        let (prefix, suffix) = ("/v1/stores/", "/changes")
-        let path = path.hasSuffix("/") ? path.dropLast() : path
-        guard path.hasPrefix(prefix), path.hasSuffix(suffix) else { return nil }
-        let text = path.dropFirst(prefix.utf8.count).dropLast(suffix.utf8.count)
-        return text.isEmpty || text.contains("/") ? nil : text
+        let (prefix, suffix, slash) = ("/v1/stores/".utf8, "/changes".utf8, UInt8(ascii: "/"))
+        var path = path.utf8
+        if path.last == slash { path.removeLast() }
+        guard path.starts(with: prefix), path.suffix(suffix.count).elementsEqual(suffix) else {
+            return nil
+        }
+        let text = path.dropFirst(prefix.count).dropLast(suffix.count)
+        return text.isEmpty || text.contains(slash) ? nil : Substring(text)
     }
 
     @Sendable private func changes(

@@ -23,13 +23,12 @@ struct StreamRoute: Sendable {
             on: exchange.loop)
         let subscription = Subscription(subscriber)
         // A device that was revoked just before it subscribed could not be ended then.
-        let callback = exchange.callback { (caller: Caller) in
+        exchange.findCaller(by: gate) { caller in
             try gate.check(caller, .readStore(store.identifier))
             try reader.answer(
                 .event, of: store, since: since, for: rights,
                 then: exchange.callback { start(exchange, $0, subscription) })
         }
-        gate.authenticator.caller(exchange.request.bearer, then: callback)
     }
 
     private func start(_ exchange: Exchange, _ answer: StoreAnswer, _ subscription: Subscription) {

@@ -33,6 +33,7 @@ final class RateLimiter<Name: Hashable & Sendable>: Sendable {
 
     /// Charges the cost beyond the token already taken, even if that leaves a debt.
     func charge(bytes: Int, _ name: Name) {
+        guard bytes >= Allowance.bytesPerToken else { return }
         let now = clock.uptime()
         buckets.withLock { $0[name]?.charge(bytes: bytes, now: now) }
     }
