@@ -22,6 +22,8 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private let hosts: HostRule
+    /// The name of the server in the last request, which was admitted.
+    private var host: String?
     private var heads = 0
     private var answers = 0
     /// The number, from 1, of the request after whose answer the connection ends; nil if there is
@@ -65,7 +67,10 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func hostError(_ hosts: [String], isOld: Bool) -> HostError? {
         guard (isOld ? 0...1 : 1...1).contains(hosts.count) else { return .notOne }
-        return hosts.allSatisfy(self.hosts.admits) ? nil : .foreign
+        guard let host = hosts.first, host != self.host else { return nil }
+        guard self.hosts.admits(host) else { return .foreign }
+        self.host = host
+        return nil
     }
 
     /// Input after the last request is neither a request nor an error: the answer is still due.

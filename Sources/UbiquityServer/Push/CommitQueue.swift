@@ -13,11 +13,22 @@ internal import UbiquityCore
 /// Everything else is confined to the one thread of `writer`; the lock of `crowded` is only for the
 /// compiler.
 final class CommitQueue: Sendable {
-    private struct Waiting: Sendable {
-        var push: PendingPush
-        var bytes: Int
-        var loop: any EventLoop
-        var answer: @Sendable (Result<CommittedPush, any Error>) -> Void
+    /// A class, because it is moved from queue to queue.
+    private final class Waiting: Sendable {
+        let push: PendingPush
+        let bytes: Int
+        let loop: any EventLoop
+        let answer: @Sendable (Result<CommittedPush, any Error>) -> Void
+
+        init(
+            _ push: PendingPush, bytes: Int, on loop: any EventLoop,
+            _ answer: @escaping @Sendable (Result<CommittedPush, any Error>) -> Void
+        ) {
+            self.push = push
+            self.bytes = bytes
+            self.loop = loop
+            self.answer = answer
+        }
     }
 
     private struct State {
@@ -67,8 +78,7 @@ final class CommitQueue: Sendable {
         _ push: PendingPush, bytes: Int, on loop: any EventLoop,
         then: @escaping @Sendable (Result<CommittedPush, any Error>) -> Void
     ) throws(Busy) {
-        let waiting = Waiting(push: push, bytes: bytes, loop: loop, answer: then)
-        guard enqueue(waiting) else { throw Busy() }
+        guard enqueue(Waiting(push, bytes: bytes, on: loop, then)) else { throw Busy() }
     }
 
     /// The number of pushes that wait for a group.
