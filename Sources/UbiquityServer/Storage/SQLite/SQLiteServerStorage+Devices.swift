@@ -89,10 +89,13 @@ extension SQLiteServerStorage {
     }
 
     static func isSignedIn(_ device: DeviceReference, _ db: Database) throws -> Bool {
-        let statement = try db.cachedStatement(
-            sql: "SELECT 1 FROM device WHERE account = ? AND id = ?")
-        let arguments: StatementArguments = [device.account.string, device.id.bits]
-        return try Bool.fetchOne(statement, arguments: arguments) ?? false
+        let statement = try RawStatement(
+            "SELECT 1 FROM device WHERE account = ? AND id = ?", db)
+        statement.bind(text: device.account.string, at: 1)
+        statement.bind(device.id.rawValue, at: 2)
+        var isSignedIn = false
+        try statement.run { _ in isSignedIn = true }
+        return isSignedIn
     }
 
     func note(_ lastSeen: LastSeenUpdate) throws(StorageError) {

@@ -79,12 +79,16 @@ final class SQLiteServerStorage: Sendable {
     private func writingOnce<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {
         do {
             return try database.writeWithoutTransaction { db in
-                var result: T?
-                try db.inTransaction(.immediate) {
-                    result = try body(db)
-                    return .commit
+                // As GRDB's transactions, with statements that are prepared once.
+                try db.cachedStatement(sql: "BEGIN IMMEDIATE TRANSACTION").execute()
+                do {
+                    let result = try body(db)
+                    try db.cachedStatement(sql: "COMMIT TRANSACTION").execute()
+                    return result
+                } catch {
+                    try? db.rollback()
+                    throw error
                 }
-                return result!
             }
         } catch { throw StorageError(error) }
     }

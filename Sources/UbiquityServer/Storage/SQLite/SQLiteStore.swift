@@ -89,23 +89,26 @@ struct SQLiteStore: Sendable {
         guard state != stored else { return }
         try updateAccepted(db)
         stored = state
-        let statement = try db.cachedStatement(
-            sql: """
-                UPDATE store SET revision = ?, bytes = ?, keys = ?, deletions = ?, newest = ?,
-                    newest_forgotten = ?, forgotten_revision = ?, accepted_floor = ?, horizon = ?,
-                    parts = ?, folded = ?, folds_forgotten = ?, folds_forgotten_revision = ?
-                WHERE id = ?
-                """)
-        statement.setUncheckedArguments([
-            state.lineage.revision, state.usage.bytes, state.usage.keys, state.deletions,
-            Int64(bitPattern: state.newest.rawValue),
+        let statement = try RawStatement(
+            """
+            UPDATE store SET revision = ?, bytes = ?, keys = ?, deletions = ?, newest = ?,
+                newest_forgotten = ?, forgotten_revision = ?, accepted_floor = ?, horizon = ?,
+                parts = ?, folded = ?, folds_forgotten = ?, folds_forgotten_revision = ?
+            WHERE id = ?
+            """, db)
+        let numbers = [
+            state.lineage.revision, Int64(state.usage.bytes), Int64(state.usage.keys),
+            Int64(state.deletions), Int64(bitPattern: state.newest.rawValue),
             Int64(bitPattern: state.newestCompacted.rawValue), state.lineage.compactedRevision,
             Int64(bitPattern: state.accepted.floor.rawValue),
-            Int64(bitPattern: state.horizon.rawValue), state.usage.parts, state.folded,
-            Int64(bitPattern: state.foldsCompacted.timestamp.rawValue),
-            state.foldsCompacted.revision, id,
-        ])
-        try statement.execute()
+            Int64(bitPattern: state.horizon.rawValue), Int64(state.usage.parts),
+            Int64(state.folded), Int64(bitPattern: state.foldsCompacted.timestamp.rawValue),
+            state.foldsCompacted.revision, id!,
+        ]
+        for (index, number) in numbers.enumerated() {
+            statement.bind(number, at: Int32(index + 1))
+        }
+        try statement.run()
     }
 
     /// Usually one row: that of the device that pushed.
@@ -113,10 +116,12 @@ struct SQLiteStore: Sendable {
         let (old, new) = (stored.accepted.times, state.accepted.times)
         guard old != new else { return }
         for (device, time) in new where old[device] != time {
-            let statement = try db.cachedStatement(
-                sql: "INSERT OR REPLACE INTO accepted (store, device, time) VALUES (?, ?, ?)")
-            try statement.execute(
-                arguments: [id, device.bits, Int64(bitPattern: time.rawValue)])
+            let statement = try RawStatement(
+                "INSERT OR REPLACE INTO accepted (store, device, time) VALUES (?, ?, ?)", db)
+            statement.bind(id!, at: 1)
+            statement.bind(device.rawValue, at: 2)
+            statement.bind(time.rawValue, at: 3)
+            try statement.run()
         }
         for device in old.keys where new[device] == nil {
             try db.execute(
