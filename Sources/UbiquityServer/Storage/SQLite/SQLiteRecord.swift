@@ -7,6 +7,8 @@ internal import UbiquityCore
 /// Stores a record as a row.
 enum SQLiteRecord {
     private static let columns = "key, time, device, value, digest"
+    /// Leaves out the stores' heads, see ``SQLiteHead``.
+    private static let isRecord = "key IS NOT x''"
 
     /// The stored records among these keys.
     static func fetch(
@@ -54,7 +56,7 @@ enum SQLiteRecord {
     ) throws -> [StoredRecord] {
         let condition = revision == nil ? "value IS NOT NULL" : "revision > ?"
         let statement = try RawStatement(
-            "SELECT \(columns) FROM record WHERE store = ? AND \(condition)", db)
+            "SELECT \(columns) FROM record WHERE store = ? AND \(isRecord) AND \(condition)", db)
         statement.bind(store, at: 1)
         if let revision { statement.bind(revision, at: 2) }
         var records: [StoredRecord] = []
@@ -65,7 +67,8 @@ enum SQLiteRecord {
     /// The usage of a store's values, except unreadable ones.
     static func usage(of store: Int64, _ db: Database) throws -> Usage {
         let statement = try RawStatement(
-            "SELECT \(columns) FROM record WHERE store = ? AND value IS NOT NULL", db)
+            "SELECT \(columns) FROM record WHERE store = ? AND \(isRecord) AND value IS NOT NULL",
+            db)
         statement.bind(store, at: 1)
         var usage = Usage()
         try statement.run { row in
@@ -102,7 +105,7 @@ enum SQLiteRecord {
     /// The number of unreadable rows in all stores. Reads every record.
     static func countUnreadable(_ db: Database) throws -> Int {
         var count = 0
-        try RawStatement("SELECT \(columns) FROM record", db).run { row in
+        try RawStatement("SELECT \(columns) FROM record WHERE \(isRecord)", db).run { row in
             do { _ = try record(row) } catch StorageError.unreadable { count += 1 }
         }
         return count

@@ -2,6 +2,7 @@
 
 internal import Foundation
 internal import GRDB
+internal import Synchronization
 internal import UbiquityCore
 
 extension SQLiteServerStorage {
@@ -75,6 +76,7 @@ extension SQLiteServerStorage {
         try db.execute(
             sql: "DELETE FROM device WHERE account = ? AND id = ?", arguments: arguments)
         guard db.changesCount == 1 else { return false }
+        memory.withLock { $0.devices.remove(device) }
         try db.execute(
             sql: """
                 DELETE FROM passed
