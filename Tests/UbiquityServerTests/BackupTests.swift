@@ -124,7 +124,7 @@ import UbiquityWire
         configuration.readonly = true
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         return try queue.read { db in
-            let rows = try Row.fetchAll(db, sql: "SELECT key, value FROM record")
+            let rows = try Row.fetchAll(db, sql: "SELECT key, value FROM record WHERE key <> x''")
             return Dictionary(
                 uniqueKeysWithValues: try rows.map { row in
                     let value = try WireFormat.protobuf.decode(

@@ -75,7 +75,8 @@ package struct DataFolderInspection: Sendable {
         let queue = try DatabaseQueue(path: path, configuration: BackupFile.configuration)
         defer { try? queue.close() }
         return try queue.read { db in
-            guard try SQLiteSchema.check(db, path: path) > 0 else { return Database() }
+            let format = try SQLiteSchema.check(db, path: path)
+            guard format > 0 else { return Database() }
             if let damage = try SQLiteSchema.damage(db) {
                 throw ServerStartError.databaseDamaged(path: path, reason: damage)
             }
@@ -84,7 +85,9 @@ package struct DataFolderInspection: Sendable {
             content.accounts = try count("SELECT count(*) FROM account")
             content.devices = try count("SELECT count(*) FROM device")
             content.stores = try count("SELECT count(*) FROM store")
-            let newest = try Row.fetchAll(db, sql: "SELECT newest FROM store")
+            // The others are examined once a server has migrated them.
+            guard format == SQLiteSchema.version else { return content }
+            let newest = try Row.fetchAll(db, sql: "SELECT time FROM record WHERE key = x''")
                 .compactMap { try? $0.timestamp(0) }.max()
             content.newestWrite = newest?.milliseconds ?? 0
             content.unreadable = try countUnreadable(db)

@@ -410,7 +410,7 @@ internal import UbiquityWire
             try await queue.write { db in
                 try db.execute(
                     sql: """
-                        UPDATE record SET value = x'FF' WHERE store IN
+                        UPDATE record SET value = x'FF' WHERE key <> x'' AND store IN
                             (SELECT id FROM store WHERE account = ? AND identifier = 'notes')
                         """, arguments: [device.account])
             }

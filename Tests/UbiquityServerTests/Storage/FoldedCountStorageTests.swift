@@ -132,8 +132,9 @@ struct FoldedCountStorageTests {
         try first.close()
         let queue = try DatabaseQueue(path: path)
         try queue.write { db in
+            try OlderFormat.undoFormat5(db)
             try db.execute(
-                sql: OlderFormatTests.undoingFormat5 + """
+                sql: """
                     DROP TABLE folded; ALTER TABLE store DROP COLUMN folded;
                     ALTER TABLE store DROP COLUMN parts;
                     ALTER TABLE store DROP COLUMN folds_forgotten;

@@ -49,13 +49,6 @@ struct OlderFormatTests {
         PRAGMA application_id = 1432507254; PRAGMA user_version = 1;
         """
 
-    /// Turns a file of format 5 into one of format 4, except for the number.
-    static let undoingFormat5 = """
-        DROP INDEX audit_recent; DROP TABLE known_limit; DROP TABLE erased;
-        ALTER TABLE audit DROP COLUMN last; ALTER TABLE audit DROP COLUMN count;
-        ALTER TABLE audit DROP COLUMN detail;
-        """
-
     private func write(to path: String) throws {
         let queue = try DatabaseQueue(path: path)
         try queue.write { db in
@@ -155,11 +148,9 @@ struct OlderFormatTests {
         try queue.write { try $0.execute(sql: "UPDATE store SET newest_forgotten = 900") }
         try queue.close()
         let storage = try SQLiteServerStorage.openForServer(path)
-        let times = try storage.database.read { db in
-            try Int64.fetchAll(
-                db, sql: "SELECT accepted_floor FROM store UNION ALL SELECT time FROM accepted")
-        }
-        #expect(times == [900, 900])
+        let accepted = try storage.state().accepted
+        #expect(accepted.floor.rawValue == 900)
+        #expect(accepted.times.values.map(\.rawValue) == [900])
         try storage.close()
     }
 
@@ -172,11 +163,11 @@ struct OlderFormatTests {
         try storage.close()
         let queue = try DatabaseQueue(path: path)
         try queue.write { db in
+            try OlderFormat.undoFormat5(db)
             try db.execute(
-                sql: Self.undoingFormat5 + """
+                sql: """
                     INSERT INTO audit VALUES (2, 7, 'device-renamed', '00000000000000aa', 5, 'device', 5),
-                        (3, 8, 'device-renamed', '00000000000000aa', 5, 'device', 5);
-                    PRAGMA user_version = 4
+                        (3, 8, 'device-renamed', '00000000000000aa', 5, 'device', 5)
                     """)
         }
         try queue.close()
@@ -189,6 +180,57 @@ struct OlderFormatTests {
         #expect(entries.map(\.count) == [2, 1])
         #expect(entries.map(\.last) == [9, 7])
         #expect(entries.allSatisfy { $0.event == event })
+        try next.close()
+    }
+
+    @Test func `a store's state is the same in the next format`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        try storage.fillForEveryField()
+        let before = try storage.state()
+        let records = try storage.keys(since: nil)
+        try storage.close()
+        let queue = try DatabaseQueue(path: path)
+        try queue.write(OlderFormat.undoFormat6)
+        try queue.close()
+        for run: UInt64 in 100...101 {
+            let next = try SQLiteServerStorage.openForServer(path)
+            #expect(try next.state() == before)
+            #expect(try next.keys(since: nil) == records)
+            #expect(try next.storesWithDeletions() == [Sample.store])
+            #expect(try next.keys(since: before.lineage.position) == [])
+            let refused = Sample.push(Sample.record("a", .integer(1), at: 99_000_000))
+            _ = try next.commit([refused], rules: Sample.rules(epoch: run))
+            try next.close()
+        }
+    }
+
+    @Test func `a store of an earlier format that cannot be read fails no other`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        let other = StoreReference(
+            account: Sample.account.id, identifier: try StoreIdentifier("other"))
+        let write = Sample.record("a", .integer(1), at: 500)
+        for store in [Sample.store, other] { try storage.commit(Sample.push(write, to: store)) }
+        try storage.close()
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { db in
+            try OlderFormat.undoFormat6(db)
+            try db.execute(sql: "UPDATE store SET keys = -1 WHERE id = 1")
+        }
+        try queue.close()
+        let next = try SQLiteServerStorage.openForServer(path)
+        #expect(throws: StorageError.unreadable) { try next.read(Sample.store, since: nil) }
+        let results = try next.commit(
+            [Sample.push(write), Sample.push(write, to: other)], rules: Sample.rules())
+        #expect(
+            results.map { $0.map(\.results) } == [
+                .failure(.unreadable), .success([.committed([.applied])]),
+            ])
         try next.close()
     }
 }

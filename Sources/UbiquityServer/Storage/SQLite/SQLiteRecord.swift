@@ -7,17 +7,20 @@ internal import UbiquityCore
 /// Stores a record as a row.
 enum SQLiteRecord {
     private static let columns = "key, time, device, value, digest"
+    /// Leaves out the stores' heads, see ``SQLiteHead``.
+    private static let isRecord = "key IS NOT x''"
 
     /// The stored records among these keys.
     static func fetch(
         _ keys: some Sequence<Key>, of store: Int64, _ db: Database
     ) throws -> [Key: UbiquityCore.Record] {
-        let statement = try db.cachedStatement(
-            sql: "SELECT \(columns) FROM record WHERE store = ? AND key = ?")
+        let statement = try RawStatement(
+            "SELECT \(columns) FROM record WHERE store = ? AND key = ?", db)
         var records: [Key: UbiquityCore.Record] = [:]
         for key in keys where records[key] == nil {
-            statement.setUncheckedArguments([store, Data(key.bytes)])
-            records[key] = try Row.fetchOne(statement).map(record)
+            statement.bind(store, at: 1)
+            statement.bind(key.bytes, at: 2)
+            try statement.run { records[key] = try record($0) }
         }
         return records
     }
@@ -26,17 +29,18 @@ enum SQLiteRecord {
     static func fetchCounts(
         of keys: some Sequence<Key>, of store: Int64, _ db: Database
     ) throws -> [Key: UbiquityCore.Record] {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT \(columns) FROM record
-                WHERE store = ? AND key >= ? AND key < ? AND value IS NOT NULL
-                """)
+        let statement = try RawStatement(
+            """
+            SELECT \(columns) FROM record
+            WHERE store = ? AND key >= ? AND key < ? AND value IS NOT NULL
+            """, db)
         var records: [Key: UbiquityCore.Record] = [:]
         for key in keys {
             let bounds = key.boundsOfCounts
-            statement.setUncheckedArguments([store, Data(bounds.lower), Data(bounds.upper)])
-            let rows = try Row.fetchCursor(statement)
-            while let row = try rows.next() {
+            statement.bind(store, at: 1)
+            statement.bind(bounds.lower, at: 2)
+            statement.bind(bounds.upper, at: 3)
+            try statement.run { row in
                 let record = try record(row)
                 records[record.key] = record
             }
@@ -51,24 +55,24 @@ enum SQLiteRecord {
         of store: Int64, after revision: Int64?, _ db: Database
     ) throws -> [StoredRecord] {
         let condition = revision == nil ? "value IS NOT NULL" : "revision > ?"
-        let statement = try db.cachedStatement(
-            sql: "SELECT \(columns) FROM record WHERE store = ? AND \(condition)")
-        statement.setUncheckedArguments(
-            StatementArguments([store]) + (revision.map { [$0] } ?? []))
-        let rows = try Row.fetchCursor(statement)
+        let statement = try RawStatement(
+            "SELECT \(columns) FROM record WHERE store = ? AND \(isRecord) AND \(condition)", db)
+        statement.bind(store, at: 1)
+        if let revision { statement.bind(revision, at: 2) }
         var records: [StoredRecord] = []
-        while let row = try rows.next() { records.append(try stored(row)) }
+        try statement.run { records.append(try stored($0)) }
         return records
     }
 
     /// The usage of a store's values, except unreadable ones.
     static func usage(of store: Int64, _ db: Database) throws -> Usage {
-        let statement = try db.cachedStatement(
-            sql: "SELECT \(columns) FROM record WHERE store = ? AND value IS NOT NULL")
-        let rows = try Row.fetchCursor(statement, arguments: [store])
+        let statement = try RawStatement(
+            "SELECT \(columns) FROM record WHERE store = ? AND \(isRecord) AND value IS NOT NULL",
+            db)
+        statement.bind(store, at: 1)
         var usage = Usage()
-        while let row = try rows.next() {
-            guard let record = try? record(row) else { continue }
+        try statement.run { row in
+            guard let record = try? record(row) else { return }
             usage.replace(nil, by: record.content.value, of: record.key)
         }
         return usage
@@ -79,35 +83,42 @@ enum SQLiteRecord {
         _ db: Database
     ) throws {
         let stored = StoredRecord(record)
-        let statement = try db.cachedStatement(
-            sql: """
-                INSERT OR REPLACE INTO record
-                    (store, key, time, device, revision, committed, value, digest)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                """)
-        statement.setUncheckedArguments([
-            store, stored.key,
-            Int64(bitPattern: record.stamp.timestamp.rawValue),
-            Int64(bitPattern: record.stamp.device.rawValue), revision, running,
-            stored.value,
-            Int64(bitPattern: record.stamp.digest),
-        ])
-        try statement.execute()
+        let statement = try RawStatement(
+            """
+            INSERT INTO record (store, key, time, device, revision, committed, value, digest)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET
+                time = excluded.time, device = excluded.device, revision = excluded.revision,
+                committed = excluded.committed, value = excluded.value, digest = excluded.digest
+            """, db)
+        statement.bind(store, at: 1)
+        statement.bind(stored.key, at: 2)
+        statement.bind(record.stamp.timestamp.rawValue, at: 3)
+        statement.bind(record.stamp.device.rawValue, at: 4)
+        statement.bind(revision, at: 5)
+        statement.bind(running, at: 6)
+        statement.bind(stored.value, at: 7)
+        statement.bind(record.stamp.digest, at: 8)
+        try statement.run()
     }
 
     /// The number of unreadable rows in all stores. Reads every record.
     static func countUnreadable(_ db: Database) throws -> Int {
-        try Row.countUnreadable("SELECT \(columns) FROM record", db) { _ = try record($0) }
+        var count = 0
+        try RawStatement("SELECT \(columns) FROM record WHERE \(isRecord)", db).run { row in
+            do { _ = try record(row) } catch StorageError.unreadable { count += 1 }
+        }
+        return count
     }
 
-    private static func record(_ row: Row) throws(StorageError) -> UbiquityCore.Record {
+    private static func record(_ row: RawStatement) throws(StorageError) -> UbiquityCore.Record {
         try stored(row).record()
     }
 
-    private static func stored(_ row: Row) throws(StorageError) -> StoredRecord {
+    private static func stored(_ row: RawStatement) throws(StorageError) -> StoredRecord {
         StoredRecord(
-            key: try row.value(0),
+            key: try row.bytes(0),
             stamp: Stamp(try row.timestamp(1), try row.device(2), digest: try row.bits(4)),
-            value: try row.valueIfAny(3))
+            value: row.isNull(3) ? nil : try row.bytes(3))
     }
 }

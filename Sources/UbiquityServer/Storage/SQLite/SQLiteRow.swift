@@ -9,7 +9,9 @@ internal import UbiquityCore
 /// either.
 ///
 /// Every call throws ``StorageError/unreadable``.
-extension Row {
+extension Row: ColumnReading {
+    func integer(_ index: Int) throws(StorageError) -> Int64 { try value(index) }
+
     func value<T: DatabaseValueConvertible>(_ index: Int) throws(StorageError) -> T {
         guard let value: T = try valueIfAny(index) else { throw .unreadable }
         return value
@@ -23,10 +25,36 @@ extension Row {
         return value
     }
 
+    func account(_ index: Int) throws(StorageError) -> AccountID { AccountID(try value(index)) }
+
+    func store(_ index: Int) throws(StorageError) -> StoreIdentifier {
+        do { return try StoreIdentifier(try value(index)) } catch { throw .unreadable }
+    }
+
+    /// The number of rows that cannot be read in this way.
+    static func countUnreadable(
+        _ sql: String, _ db: Database, as read: (Row) throws -> Void
+    ) throws -> Int {
+        let rows = try Row.fetchCursor(db, sql: sql)
+        var count = 0
+        while let row = try rows.next() {
+            do { try read(row) } catch StorageError.unreadable { count += 1 }
+        }
+        return count
+    }
+}
+
+/// Reads the columns of a row as numbers of certain kinds. Every call throws
+/// ``StorageError/unreadable``.
+protocol ColumnReading {
+    func integer(_ index: Int) throws(StorageError) -> Int64
+}
+
+extension ColumnReading {
     /// A time or a duration. The sum of two does not overflow.
     func time(_ index: Int) throws(StorageError) -> Int64 {
-        let time: Int64 = try value(index)
-        guard time.magnitude <= Self.magnitudeMax else { throw .unreadable }
+        let time = try integer(index)
+        guard time.magnitude <= 1 << 61 else { throw .unreadable }
         return time
     }
 
@@ -49,26 +77,6 @@ extension Row {
 
     /// A number that is unsigned in the program.
     func bits(_ index: Int) throws(StorageError) -> UInt64 {
-        UInt64(bitPattern: try value(index))
+        UInt64(bitPattern: try integer(index))
     }
-
-    func account(_ index: Int) throws(StorageError) -> AccountID { AccountID(try value(index)) }
-
-    func store(_ index: Int) throws(StorageError) -> StoreIdentifier {
-        do { return try StoreIdentifier(try value(index)) } catch { throw .unreadable }
-    }
-
-    /// The number of rows that cannot be read in this way.
-    static func countUnreadable(
-        _ sql: String, _ db: Database, as read: (Row) throws -> Void
-    ) throws -> Int {
-        let rows = try Row.fetchCursor(db, sql: sql)
-        var count = 0
-        while let row = try rows.next() {
-            do { try read(row) } catch StorageError.unreadable { count += 1 }
-        }
-        return count
-    }
-
-    private static let magnitudeMax: UInt64 = 1 << 61
 }

@@ -8,7 +8,9 @@ enum SQLiteSchema {
     static let applicationID: Int64 = 0x5562_5376
 
     /// One migration for each format; the first makes format 1 of an empty file.
-    private static let migrations = [format1, format2, format3, format4, format5]
+    private static let migrations: [@Sendable (Database) throws -> Void] =
+        [format1, format2, format3, format4, format5].map { sql in { try $0.execute(sql: sql) } }
+        + [{ try migrateToFormat6($0) }]
     static var version: Int { migrations.count }
 
     /// Migrates the file to this program's format.
@@ -19,7 +21,7 @@ enum SQLiteSchema {
         try db.inTransaction(.immediate) {
             // Another process may have been first.
             let from = try check(db, path: path)
-            for migration in migrations.dropFirst(from) { try db.execute(sql: migration) }
+            for migration in migrations.dropFirst(from) { try migration(db) }
             try db.execute(
                 sql: """
                     PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version)

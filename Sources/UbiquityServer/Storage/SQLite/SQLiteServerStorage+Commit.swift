@@ -10,7 +10,7 @@ extension SQLiteServerStorage {
         _ pushes: [PendingPush], rules: CommitRules
     ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
         let batch = try writing { db in
-            try discardStatesAfterForeignWrites(db)
+            try forgetAfterForeignWrites(db)
             var batch = SQLiteBatch(db: db, rules: rules, storage: self)
             for push in pushes {
                 let isTaken = !isFull || push.push.onlyTakesAway
@@ -18,12 +18,12 @@ extension SQLiteServerStorage {
             }
             try batch.finish()
             return (results: batch.results, touched: batch.touched)
+        } committed: { batch in
+            memory.withLock { memory in
+                for (key, store) in batch.touched { memory.remember(store, as: key) }
+            }
         }
         scrubs.withLock { $0.quietSince = nil }
-        states.withLock { states in
-            if states.count + batch.touched.count > Self.rememberedStoresMax { states.removeAll() }
-            states.merge(batch.touched) { $1 }
-        }
         return batch.results
     }
 }
@@ -60,12 +60,14 @@ private struct SQLiteBatch {
             let queries = waiting.push.foldedQueries(records)
             folded = try SQLiteFoldedIncrement.fetch(queries, of: id, db)
         }
+        var state = store.state
         let committed: CommittedPush
         do {
-            committed = try store.state.admit(
+            committed = try state.admit(
                 waiting.push, records: records, folded: folded, by: rules.admission,
                 in: rules.epoch(of: waiting.store))
         } catch { throw PushRefusal.clockAhead(error) }
+        if !committed.writes.isEmpty || state != store.state { store.state = state }
         if !committed.writes.isEmpty {
             if store.id == nil { store.id = try makeStore(waiting.store) }
             try write(committed, to: store.id!)
@@ -84,13 +86,16 @@ private struct SQLiteBatch {
         guard !rights.hasExpired(at: rules.admission.now) else {
             throw PushRefusal.notAllowed(.credentialExpired)
         }
-        guard try SQLiteServerStorage.isSignedIn(rights.reference, db) else {
+        let device = rights.reference
+        guard storage.memory.withLock({ $0.devices.value(device) }) == nil else { return }
+        guard try SQLiteServerStorage.isSignedIn(device, db) else {
             throw PushRefusal.notAllowed(.credentialInvalid)
         }
+        storage.memory.withLock { $0.devices.set(device, (), bytes: 0) }
     }
 
     private func known(_ store: StoreReference) throws -> SQLiteStore {
-        try touched[store] ?? storage.states.withLock { $0[store] }
+        try touched[store] ?? storage.memory.withLock { $0.stores.value(store) }
             ?? SQLiteStore.fetch(store, db) ?? SQLiteStore()
     }
 
@@ -103,7 +108,7 @@ private struct SQLiteBatch {
         let count = try Int.fetchOne(
             db, sql: "SELECT count(*) FROM store WHERE account = ?", arguments: account)
         guard count ?? 0 < rules.storesPerAccountMax else { throw PushRefusal.tooManyStores }
-        return try SQLiteStore.insert(key, db).id
+        return try SQLiteStore.insert(key, db)
     }
 
     private func write(_ push: CommittedPush, to store: Int64) throws {
@@ -115,9 +120,5 @@ private struct SQLiteBatch {
         for increment in push.folded {
             try SQLiteFoldedIncrement.write(increment, of: store, running: storage.running, db)
         }
-        guard let span = push.span else { return }
-        try db.execute(
-            sql: "INSERT INTO span (store, first_revision, epoch) VALUES (?, ?, ?)",
-            arguments: [store, span.firstRevision, Int64(bitPattern: span.epoch)])
     }
 }

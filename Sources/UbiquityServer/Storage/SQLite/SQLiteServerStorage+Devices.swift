@@ -2,6 +2,7 @@
 
 internal import Foundation
 internal import GRDB
+internal import Synchronization
 internal import UbiquityCore
 
 extension SQLiteServerStorage {
@@ -75,6 +76,7 @@ extension SQLiteServerStorage {
         try db.execute(
             sql: "DELETE FROM device WHERE account = ? AND id = ?", arguments: arguments)
         guard db.changesCount == 1 else { return false }
+        memory.withLock { $0.devices.remove(device) }
         try db.execute(
             sql: """
                 DELETE FROM passed
@@ -89,10 +91,13 @@ extension SQLiteServerStorage {
     }
 
     static func isSignedIn(_ device: DeviceReference, _ db: Database) throws -> Bool {
-        let statement = try db.cachedStatement(
-            sql: "SELECT 1 FROM device WHERE account = ? AND id = ?")
-        let arguments: StatementArguments = [device.account.string, device.id.bits]
-        return try Bool.fetchOne(statement, arguments: arguments) ?? false
+        let statement = try RawStatement(
+            "SELECT 1 FROM device WHERE account = ? AND id = ?", db)
+        statement.bind(text: device.account.string, at: 1)
+        statement.bind(device.id.rawValue, at: 2)
+        var isSignedIn = false
+        try statement.run { _ in isSignedIn = true }
+        return isSignedIn
     }
 
     func note(_ lastSeen: LastSeenUpdate) throws(StorageError) {

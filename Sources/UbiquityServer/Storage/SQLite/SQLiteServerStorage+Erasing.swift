@@ -20,18 +20,16 @@ extension SQLiteServerStorage {
     func erase(
         _ account: AccountID, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
-        let isErased = try writing { db in
+        try writing { db in
             guard try fetchAccount(db, "id = ?", account.string) != nil else { return false }
             for statement in Self.erasing {
                 try db.execute(sql: statement, arguments: ["account": account.string])
             }
             try db.execute(sql: "INSERT OR IGNORE INTO chore (name) VALUES ('scrub')")
             try record(AuditEvent(.accountErased, of: account, by: actor), at: now, db)
+            memory.withLock { $0.forgetAll() }
             return true
         }
-        // The row number of a store may be reused by another store: see `states`.
-        if isErased { discardStates() }
-        return isErased
     }
 
     private static let erasing =
@@ -76,8 +74,8 @@ extension SQLiteServerStorage {
 
     /// The tables with a store's content, and the columns that identify their rows.
     private static let held = [
-        ("record", "key"), ("folded", "key, run, times"), ("accepted", "device"),
-        ("passed", "device"), ("span", "first_revision"),
+        ("record", "key"), ("folded", "key, run, times"), ("passed", "device"),
+        ("span", "first_revision"),
     ]
     /// The number of rows removed between two checks of the time.
     private static let removedAtOnce = 16

@@ -45,22 +45,38 @@ extension SQLiteServerStorage {
 
     func storesWithDeletions() throws(StorageError) -> [StoreReference] {
         try reading { db in
-            try Row.fetchAll(
-                db, sql: "SELECT account, identifier FROM store WHERE deletions > 0 OR folded > 0"
-            ).compactMap { row in
+            try Row.fetchAll(db, sql: Self.storesWithDeletions).compactMap { row in
                 try? StoreReference(account: row.account(0), identifier: row.store(1))
             }
         }
     }
 
+    /// Goes from store to store in the indexes, and not through all records.
+    private static let storesWithDeletions = """
+        WITH RECURSIVE
+            deleting (id) AS (
+                SELECT min(store) FROM record WHERE value IS NULL
+                UNION ALL
+                SELECT (SELECT min(store) FROM record WHERE value IS NULL AND store > id)
+                FROM deleting WHERE id IS NOT NULL),
+            folding (id) AS (
+                SELECT min(store) FROM folded
+                UNION ALL
+                SELECT (SELECT min(store) FROM folded WHERE store > id)
+                FROM folding WHERE id IS NOT NULL)
+        SELECT account, identifier FROM store
+        WHERE id IN (SELECT id FROM deleting UNION SELECT id FROM folding)
+        """
+
     func compact(
         _ rule: CompactionRule, in store: StoreReference, now: Int64
     ) throws(StorageError) -> Int {
-        let count = try writing { db in
-            try SQLiteStore.fetch(store, db).map { try compact(rule, in: $0, now: now, db) } ?? 0
+        try writing { db in
+            memory.withLock { $0.stores.remove(store) }
+            return try SQLiteStore.fetch(store, db).map {
+                try compact(rule, in: $0, now: now, db)
+            } ?? 0
         }
-        if count > 0 { states.withLock { $0[store] = nil } }
-        return count
     }
 
     private func compact(
@@ -95,11 +111,10 @@ extension SQLiteServerStorage {
     func compactFolded(
         _ rule: CompactionRule, in store: StoreReference
     ) throws(StorageError) -> Int {
-        let count = try writing { db in
-            try SQLiteStore.fetch(store, db).map { try compactFolded(rule, in: $0, db) } ?? 0
+        try writing { db in
+            memory.withLock { $0.stores.remove(store) }
+            return try SQLiteStore.fetch(store, db).map { try compactFolded(rule, in: $0, db) } ?? 0
         }
-        if count > 0 { states.withLock { $0[store] = nil } }
-        return count
     }
 
     private func compactFolded(

@@ -7,14 +7,13 @@ internal import UbiquityCore
 
 /// The storage in one SQLite file.
 ///
-/// State: the connections are thread-safe. `states` is the writer's cache of stores, so that a push
-/// need not read their rows. Only ``commit(_:rules:)``, ``compact(_:in:now:)`` and
-/// ``erase(_:now:by:)`` use it, on one thread, and the lock is for the compiler. The same goes for
-/// `foreignVersion`, for `scrubs`, for `logEmptying`, the uptime of the next emptying, and for
-/// `runningTime`, the time stored in the file.
+/// State: the connections are thread-safe. `memory` is only used in transactions of the writing
+/// connection, of which there is one at a time, and its lock is for the compiler. Only
+/// ``commit(_:rules:)`` and housekeeping, on one thread, use `foreignVersion`, `scrubs`,
+/// `logEmptying`, the uptime of the next emptying, and `runningTime`, the time stored in the file.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
-    let states = Mutex<[StoreReference: SQLiteStore]>([:])
+    let memory = Mutex(WriterMemory())
     let scrubs = Mutex(Scrubs())
     let logEmptying = Mutex<Int64>(0)
     let runningTime: Mutex<Int64>
@@ -29,11 +28,7 @@ final class SQLiteServerStorage: Sendable {
         var quietSince: Int64?
     }
 
-    private let statesVersion = Mutex<Int64?>(nil)
     private let foreignVersion = Mutex<Int64?>(nil)
-
-    /// The cache of stores is emptied when it exceeds this size.
-    static let rememberedStoresMax = 16_384
 
     init(_ database: any DatabaseWriter, running: Int64 = 0, reserve: DiskReserve? = nil) {
         self.database = database
@@ -69,22 +64,33 @@ final class SQLiteServerStorage: Sendable {
 
     /// Runs the body in one transaction, which an error rolls back. If the disk is full, tries
     /// again with the reserved space.
-    func writing<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {
-        do { return try writingOnce(body) } catch .full {
+    /// - Parameter committed: Called after the commit, before another transaction can begin.
+    func writing<T>(
+        _ body: (Database) throws -> T, committed: (T) -> Void = { _ in }
+    ) throws(StorageError) -> T {
+        do { return try writingOnce(body, committed) } catch .full {
             guard reserve?.giveUp() ?? false else { throw .full }
-            return try writingOnce(body)
+            return try writingOnce(body, committed)
         }
     }
 
-    private func writingOnce<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {
+    private func writingOnce<T>(
+        _ body: (Database) throws -> T, _ committed: (T) -> Void
+    ) throws(StorageError) -> T {
         do {
             return try database.writeWithoutTransaction { db in
-                var result: T?
-                try db.inTransaction(.immediate) {
+                // As GRDB's transactions, with statements that are prepared once.
+                try db.cachedStatement(sql: "BEGIN IMMEDIATE TRANSACTION").execute()
+                let result: T
+                do {
                     result = try body(db)
-                    return .commit
+                    try db.cachedStatement(sql: "COMMIT TRANSACTION").execute()
+                } catch {
+                    try? db.rollback()
+                    throw error
                 }
-                return result!
+                committed(result)
+                return result
             }
         } catch { throw StorageError(error) }
     }
@@ -102,21 +108,20 @@ final class SQLiteServerStorage: Sendable {
     /// Changes with every commit of another connection. Read on the writing connection, these are
     /// other processes.
     private static func version(_ db: Database) throws -> Int64 {
-        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA data_version")) ?? 0
+        var version: Int64 = 0
+        try RawStatement("PRAGMA data_version", db).run { version = try $0.integer(0) }
+        return version
     }
 
     /// Must be called within a transaction. Another process may have erased an account, and a
-    /// store's number may be another's now.
-    func discardStatesAfterForeignWrites(_ db: Database) throws {
+    /// store's number may be another's now, or it may have removed a device.
+    func forgetAfterForeignWrites(_ db: Database) throws {
         let version = try Self.version(db)
-        let isForeign = statesVersion.withLock { known in
-            defer { known = version }
-            return known != version
+        memory.withLock { memory in
+            if memory.version != version { memory.forgetAll() }
+            memory.version = version
         }
-        if isForeign { discardStates() }
     }
-
-    func discardStates() { states.withLock { $0.removeAll() } }
 
     var isFull: Bool { reserve?.isGivenUp ?? false }
 

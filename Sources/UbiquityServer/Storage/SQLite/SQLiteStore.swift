@@ -3,125 +3,77 @@
 internal import Foundation
 internal import GRDB
 internal import UbiquityCore
-internal import UbiquityWire
 
-/// A store's row and its spans. `id` is nil until it is stored.
+/// A store's number and state. `id` is nil until it is stored.
+///
+/// Each run of the server that writes to the store begins a span. The newest are in the head, which
+/// every push writes; when they become many, all but the last become rows of `span`.
 struct SQLiteStore: Sendable {
     var id: Int64?
-    var state = StoreState()
-    /// The state in the rows.
-    private var stored = StoreState()
+    var state = StoreState() { didSet { isStored = false } }
+    private var isStored = true
+    /// The number of spans that are rows.
+    private var spanRows = 0
+
+    /// The most spans in a head, a few bytes each.
+    private static let headSpansMax = 8
 
     /// Nil if there is no such store.
     static func fetch(_ store: StoreReference, _ db: Database) throws -> SQLiteStore? {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT id, revision, bytes, keys, deletions, newest, newest_forgotten,
-                    forgotten_revision, accepted_floor, horizon, parts, folded,
-                    folds_forgotten, folds_forgotten_revision
-                FROM store WHERE account = ? AND identifier = ?
-                """)
-        let arguments: StatementArguments = [store.account.string, store.identifier.string]
-        guard let row = try Row.fetchOne(statement, arguments: arguments) else { return nil }
-        let state = try state(row, db)
-        var stored = state
-        if row.hasNull(atIndex: 10) { stored.usage = Usage() }
-        return SQLiteStore(id: try row.value(0), state: state, stored: stored)
-    }
-
-    private static func state(_ row: Row, _ db: Database) throws -> StoreState {
-        let id: Int64 = try row.value(0)
-        return StoreState(
-            lineage: Lineage(
-                spans: try spans(id, db), revision: try row.revision(1),
-                compactedRevision: try row.revision(7)),
-            usage: try usage(row, db),
-            newest: try row.timestamp(5), newestCompacted: try row.timestamp(6),
-            deletions: try row.count(4),
-            accepted: VersionVector(times: try accepted(id, db), floor: try row.timestamp(8)),
-            horizon: try row.timestamp(9), folded: try row.count(11),
-            foldsCompacted: FoldHorizon(
-                timestamp: try row.timestamp(12), revision: try row.revision(13)))
-    }
-
-    private static func usage(_ row: Row, _ db: Database) throws -> Usage {
-        guard !row.hasNull(atIndex: 10) else {
-            return try SQLiteRecord.usage(of: row.value(0), db)
-        }
-        return Usage(bytes: try row.count(2), keys: try row.count(3), parts: try row.count(10))
-    }
-
-    private static func accepted(
-        _ id: Int64, _ db: Database
-    ) throws -> [DeviceID: HybridTimestamp] {
-        let statement = try db.cachedStatement(
-            sql: "SELECT device, time FROM accepted WHERE store = ?")
-        var times: [DeviceID: HybridTimestamp] = [:]
-        for row in try Row.fetchAll(statement, arguments: [id]) {
-            times[try row.device(0)] = try row.timestamp(1)
-        }
-        return times
+        let statement = try RawStatement(
+            "SELECT id FROM store WHERE account = ? AND identifier = ?", db)
+        statement.bind(text: store.account.string, at: 1)
+        statement.bind(text: store.identifier.string, at: 2)
+        var found: Int64?
+        try statement.run { found = try $0.integer(0) }
+        guard let id = found else { return nil }
+        let spans = try spans(id, db)
+        return SQLiteStore(
+            id: id, state: try SQLiteHead.fetch(of: id, after: spans, db), spanRows: spans.count)
     }
 
     static func spans(_ id: Int64, _ db: Database) throws -> [Lineage.Span] {
-        let statement = try db.cachedStatement(
-            sql: "SELECT first_revision, epoch FROM span WHERE store = ? ORDER BY first_revision")
-        return try Row.fetchAll(statement, arguments: [id]).map { row in
-            Lineage.Span(firstRevision: try row.revision(0), epoch: try row.bits(1))
+        let statement = try RawStatement(
+            "SELECT first_revision, epoch FROM span WHERE store = ? ORDER BY first_revision", db)
+        statement.bind(id, at: 1)
+        var spans: [Lineage.Span] = []
+        try statement.run { row in
+            spans.append(Lineage.Span(firstRevision: try row.revision(0), epoch: try row.bits(1)))
         }
+        return spans
     }
 
     /// Never reuses the number of a store whose records are still to be removed.
-    static func insert(_ store: StoreReference, _ db: Database) throws -> SQLiteStore {
+    /// - Returns: The number of the new store.
+    static func insert(_ store: StoreReference, _ db: Database) throws -> Int64 {
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO store (id, account, identifier, revision, bytes, keys, deletions, newest,
-                    newest_forgotten, forgotten_revision, parts)
-                SELECT coalesce(max(id), 0) + 1, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0
+                INSERT INTO store (id, account, identifier) SELECT coalesce(max(id), 0) + 1, ?, ?
                 FROM (SELECT max(id) AS id FROM store UNION ALL SELECT max(store) FROM erased)
                 """)
         try statement.execute(arguments: [store.account.string, store.identifier.string])
-        return SQLiteStore(id: db.lastInsertedRowID)
+        return db.lastInsertedRowID
     }
 
-    /// Does nothing if the rows are up to date.
+    /// The approximate size in memory of what it refers to.
+    var bytes: Int { 64 * state.accepted.times.count + 16 * state.lineage.spans.count }
+
+    /// Stores the state. Does nothing if it is stored.
     mutating func update(_ db: Database) throws {
-        guard state != stored else { return }
-        try updateAccepted(db)
-        stored = state
-        let statement = try db.cachedStatement(
-            sql: """
-                UPDATE store SET revision = ?, bytes = ?, keys = ?, deletions = ?, newest = ?,
-                    newest_forgotten = ?, forgotten_revision = ?, accepted_floor = ?, horizon = ?,
-                    parts = ?, folded = ?, folds_forgotten = ?, folds_forgotten_revision = ?
-                WHERE id = ?
-                """)
-        statement.setUncheckedArguments([
-            state.lineage.revision, state.usage.bytes, state.usage.keys, state.deletions,
-            Int64(bitPattern: state.newest.rawValue),
-            Int64(bitPattern: state.newestCompacted.rawValue), state.lineage.compactedRevision,
-            Int64(bitPattern: state.accepted.floor.rawValue),
-            Int64(bitPattern: state.horizon.rawValue), state.usage.parts, state.folded,
-            Int64(bitPattern: state.foldsCompacted.timestamp.rawValue),
-            state.foldsCompacted.revision, id,
-        ])
-        try statement.execute()
-    }
-
-    /// Usually one row: that of the device that pushed.
-    private func updateAccepted(_ db: Database) throws {
-        let (old, new) = (stored.accepted.times, state.accepted.times)
-        guard old != new else { return }
-        for (device, time) in new where old[device] != time {
-            let statement = try db.cachedStatement(
-                sql: "INSERT OR REPLACE INTO accepted (store, device, time) VALUES (?, ?, ?)")
-            try statement.execute(
-                arguments: [id, device.bits, Int64(bitPattern: time.rawValue)])
+        guard let id, !isStored else { return }
+        let spans = state.lineage.spans
+        if spans.count - spanRows > Self.headSpansMax {
+            let statement = try RawStatement(
+                "INSERT INTO span (store, first_revision, epoch) VALUES (?, ?, ?)", db)
+            for span in spans[spanRows..<(spans.count - 1)] {
+                statement.bind(id, at: 1)
+                statement.bind(span.firstRevision, at: 2)
+                statement.bind(span.epoch, at: 3)
+                try statement.run()
+            }
+            spanRows = spans.count - 1
         }
-        for device in old.keys where new[device] == nil {
-            try db.execute(
-                sql: "DELETE FROM accepted WHERE store = ? AND device = ?",
-                arguments: [id, device.bits])
-        }
+        try SQLiteHead.write(state, without: spanRows, of: id, db)
+        isStored = true
     }
 }

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import UbiquityCore
+
+/// The stored form of a store's state: a row among the store's records, under the empty key, which
+/// no record has. It is beside them so that a push to a small store writes one page.
+///
+/// Its revision is the store's, and its time is the newest one. The rest is in the value, as a
+/// sequence of numbers: seven bits a byte, the lowest first, the eighth bit says that more follow.
+/// First the fields of ``StoreState``, then the number of spans and the spans, then the number of
+/// devices in the version vector and their times.
+enum SQLiteHead {
+    static let key = Data()
+    /// Begins the value, in case its fields ever change.
+    private static let version: UInt64 = 1
+
+    /// - Parameter spans: The number of spans that are rows of `span`, and not in the value.
+    static func write(
+        _ state: StoreState, without spans: Int, of store: Int64, _ db: Database
+    ) throws {
+        let statement = try RawStatement(
+            """
+            INSERT INTO record (store, key, time, device, revision, committed, value)
+            VALUES (?, x'', ?, 0, ?, 0, ?)
+            ON CONFLICT DO UPDATE SET
+                time = excluded.time, revision = excluded.revision, value = excluded.value
+            """, db)
+        statement.bind(store, at: 1)
+        statement.bind(state.newest.rawValue, at: 2)
+        statement.bind(state.lineage.revision, at: 3)
+        statement.bind(value(state, without: spans), at: 4)
+        try statement.run()
+    }
+
+    /// - Parameter spans: The rows of `span`, in the order of their revisions.
+    /// - Throws: ``StorageError/unreadable``, also if there is none.
+    static func fetch(
+        of store: Int64, after spans: [Lineage.Span], _ db: Database
+    ) throws -> StoreState {
+        let statement = try RawStatement(
+            "SELECT time, revision, value FROM record WHERE store = ? AND key = x''", db)
+        statement.bind(store, at: 1)
+        var state: StoreState?
+        try statement.run { row in
+            state = try self.state(
+                of: try row.bytes(2), newest: try row.timestamp(0), revision: try row.revision(1),
+                after: spans)
+        }
+        guard let state else { throw StorageError.unreadable }
+        return state
+    }
+
+    // MARK: - The value
+
+    static func value(_ state: StoreState, without spans: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(128 + 20 * state.accepted.times.count)
+        func add(_ number: UInt64) {
+            var rest = number
+            while rest >= 0x80 {
+                bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+                rest >>= 7
+            }
+            bytes.append(UInt8(rest))
+        }
+        func add(_ number: Int64) { add(UInt64(bitPattern: number)) }
+        func add(_ number: Int) { add(Int64(number)) }
+        add(version)
+        add(state.usage.bytes)
+        add(state.usage.keys)
+        add(state.usage.parts)
+        add(state.newestCompacted.rawValue)
+        add(state.lineage.compactedRevision)
+        add(state.deletions)
+        add(state.horizon.rawValue)
+        add(state.folded)
+        add(state.foldsCompacted.timestamp.rawValue)
+        add(state.foldsCompacted.revision)
+        add(state.accepted.floor.rawValue)
+        let spans = state.lineage.spans.dropFirst(spans)
+        add(spans.count)
+        for span in spans {
+            add(span.firstRevision)
+            add(span.epoch)
+        }
+        add(state.accepted.times.count)
+        for (device, time) in state.accepted.times {
+            add(device.rawValue)
+            add(time.rawValue)
+        }
+        return bytes
+    }
+
+    /// - Throws: ``StorageError/unreadable`` if it is not a value of this form.
+    static func state(
+        of value: Data, newest: HybridTimestamp, revision: Int64, after spans: [Lineage.Span]
+    ) throws(StorageError) -> StoreState {
+        var numbers = Numbers(value)
+        guard try numbers.next() == version else { throw .unreadable }
+        let usage = Usage(
+            bytes: try numbers.count(), keys: try numbers.count(), parts: try numbers.count())
+        let newestCompacted = try numbers.timestamp()
+        let compactedRevision = try numbers.revision()
+        let deletions = try numbers.count()
+        let horizon = try numbers.timestamp()
+        let folded = try numbers.count()
+        let foldsCompacted = FoldHorizon(
+            timestamp: try numbers.timestamp(), revision: try numbers.revision())
+        let floor = try numbers.timestamp()
+        var spans = spans
+        for _ in 0..<(try numbers.count()) {
+            spans.append(
+                Lineage.Span(firstRevision: try numbers.revision(), epoch: try numbers.next()))
+        }
+        var times: [DeviceID: HybridTimestamp] = [:]
+        for _ in 0..<(try numbers.count()) {
+            times[DeviceID(rawValue: try numbers.next())] = try numbers.timestamp()
+        }
+        return StoreState(
+            lineage: Lineage(
+                spans: spans, revision: revision, compactedRevision: compactedRevision),
+            usage: usage, newest: newest, newestCompacted: newestCompacted, deletions: deletions,
+            accepted: VersionVector(times: times, floor: floor), horizon: horizon, folded: folded,
+            foldsCompacted: foldsCompacted)
+    }
+
+    /// The numbers of a value. Every call throws ``StorageError/unreadable`` at its end.
+    private struct Numbers {
+        private let bytes: Data
+        private var index: Data.Index
+
+        init(_ bytes: Data) {
+            self.bytes = bytes
+            index = bytes.startIndex
+        }
+
+        mutating func next() throws(StorageError) -> UInt64 {
+            var number: UInt64 = 0
+            for shift in stride(from: 0, to: 70, by: 7) {
+                guard index < bytes.endIndex else { throw .unreadable }
+                let byte = bytes[index]
+                index += 1
+                number |= UInt64(byte & 0x7F) << UInt64(shift)
+                if byte & 0x80 == 0 { return number }
+            }
+            throw .unreadable
+        }
+
+        /// A number of things, small enough to add to.
+        mutating func count() throws(StorageError) -> Int {
+            let number = try next()
+            guard number <= 1 << 61 else { throw .unreadable }
+            return Int(number)
+        }
+
+        mutating func revision() throws(StorageError) -> Int64 { Int64(try count()) }
+
+        mutating func timestamp() throws(StorageError) -> HybridTimestamp {
+            HybridTimestamp(rawValue: try next())
+        }
+    }
+}

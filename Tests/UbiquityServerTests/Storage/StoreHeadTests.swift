@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// A store's state in its file, and what the writer remembers of it.
+struct StoreHeadTests {
+    private let folder: TemporaryFolder
+    private let path: String
+
+    init() throws {
+        folder = try TemporaryFolder()
+        path = folder.file("test.sqlite")
+    }
+
+    private func open() throws -> SQLiteServerStorage {
+        let storage = try SQLiteServerStorage.openForServer(path)
+        if try storage.accounts().isEmpty { try storage.makeSampleAccount() }
+        return storage
+    }
+
+    @Test func `a state comes back from its head, whatever is in it`() throws {
+        var generator = SystemRandomNumberGenerator()
+        for number in 0..<200 {
+            func bits() -> UInt64 { UInt64.random(in: 0 ... .max >> UInt64.random(in: 0..<64)) }
+            func count() -> Int64 { Int64.random(in: 0...1 << Int64.random(in: 0...61)) }
+            func time() -> HybridTimestamp { HybridTimestamp(rawValue: bits()) }
+            let spans = (0..<Int64.random(in: 0...20)).map {
+                Lineage.Span(firstRevision: $0 + 1, epoch: bits())
+            }
+            var times: [DeviceID: HybridTimestamp] = [:]
+            for _ in 0..<number % 50 { times[DeviceID(rawValue: generator.next())] = time() }
+            let state = StoreState(
+                lineage: Lineage(spans: spans, revision: count(), compactedRevision: count()),
+                usage: Usage(bytes: Int(count()), keys: Int(count()), parts: Int(count())),
+                newest: time(), newestCompacted: time(), deletions: Int(count()),
+                accepted: VersionVector(times: times, floor: time()), horizon: time(),
+                folded: Int(count()),
+                foldsCompacted: FoldHorizon(timestamp: time(), revision: count()))
+            let rows = Int.random(in: 0...spans.count)
+            let value = Data(SQLiteHead.value(state, without: rows))
+            func read(_ value: Data) throws -> StoreState {
+                try SQLiteHead.state(
+                    of: value, newest: state.newest, revision: state.lineage.revision,
+                    after: Array(spans[..<rows]))
+            }
+            #expect(try read(value) == state)
+            #expect(throws: StorageError.unreadable) { try read(value.dropLast()) }
+            // Anything may come of damage, except the end of the program.
+            for _ in 0..<20 {
+                var damaged = value
+                damaged[.random(in: 0..<damaged.count)] = .random(in: 0...255)
+                _ = try? read(damaged)
+            }
+        }
+    }
+
+    @Test func `every field of a state is there after a restart`() throws {
+        let storage = try open()
+        try storage.fillForEveryField()
+        let before = try storage.state()
+        #expect(before.lineage.spans.count > 20)
+        #expect(before.accepted.times.count > 1)
+        #expect(before.folded > 0)
+        #expect(before.deletions > 0)
+        #expect(before.newestCompacted > .zero)
+        try storage.close()
+        let next = try open()
+        #expect(try next.state() == before)
+        // The oldest spans are rows, so that the head stays small.
+        let rows = try next.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM span") }
+        #expect(rows ?? 0 > before.lineage.spans.count - 10)
+        for span in before.lineage.spans {
+            let position = Position(epoch: span.epoch, revision: span.firstRevision)
+            #expect(try next.read(Sample.store, since: position) != .otherHistory)
+        }
+        try next.close()
+    }
+
+    @Test func `what a batch did that failed is not remembered`() throws {
+        let storage = try open()
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        let before = try storage.state()
+        try storage.database.writeWithoutTransaction { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER fails BEFORE INSERT ON record WHEN new.key = x'66'
+                    BEGIN SELECT raise(FAIL, 'no'); END
+                    """)
+        }
+        let batch = [
+            Sample.push(Sample.record("b", .integer(1), at: 600)),
+            Sample.push(Sample.record("f", .integer(1), at: 600)),
+        ]
+        #expect(throws: StorageError.self) { try storage.commit(batch, rules: Sample.rules()) }
+        #expect(try storage.state() == before)
+        let next = try storage.commit(Sample.push(Sample.record("c", .integer(1), at: 700)))
+        #expect(next?.position.revision == 2)
+        #expect(try storage.keys(since: nil) == ["a", "c"])
+        try storage.close()
+    }
+
+    @Test func `a device that another process removed pushes no more`() throws {
+        let storage = try open()
+        try storage.addCode("code")
+        let rights = try storage.redeem(
+            SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000
+        ).device.rights
+        func commit(_ value: Int64) throws {
+            var push = Sample.push(Sample.record("a", .integer(value), at: 500 + value))
+            push.rights = rights
+            _ = try storage.commit([push], rules: Sample.rules())[0].get()
+        }
+        try commit(1)
+        try commit(2)
+        let other = try SQLiteServerStorage.openForAdministration(path)
+        #expect(try other.revoke(rights.reference, now: 1_000, by: .operatorLocally))
+        #expect(throws: PushRefusal.notAllowed(.credentialInvalid)) { try commit(3) }
+        try other.close()
+        try storage.close()
+    }
+
+    @Test func `of an account that another process erased nothing is remembered`() throws {
+        let storage = try open()
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        let other = try SQLiteServerStorage.openForAdministration(path)
+        #expect(try other.erase(Sample.account.id, now: 2, by: .operatorLocally))
+        let results = try storage.commit(
+            [Sample.push(Sample.record("b", .integer(1), at: 600))], rules: Sample.rules())
+        #expect(results == [.failure(.noSuchAccount)])
+        try other.close()
+        try storage.close()
+    }
+
+    @Test func `a table forgets what was not used for long, and nothing sooner`() {
+        var table = RecentTable<Int, Int>(bytesMax: 100_000)
+        for number in 0..<10_000 {
+            table.set(number, -number, bytes: 100)
+            #expect(table.value(number) == -number)
+            #expect(table.value(0) == 0)
+            if number > 100 { #expect(table.value(number - 100) == 100 - number) }
+        }
+        #expect(table.value(1) == nil)
+        #expect((0..<10_000).filter { table.value($0) != nil }.count < 1_000)
+        table.remove(0)
+        #expect(table.value(0) == nil)
+        table.removeAll()
+        #expect(table.value(9_999) == nil)
+    }
+}
+
+extension SQLiteServerStorage {
+    /// The state of the sample's store as stored.
+    func state() throws -> StoreState {
+        try database.read { try #require(try SQLiteStore.fetch(Sample.store, $0)).state }
+    }
+
+    /// Commits to the sample's store in many runs, until no field of its state is empty.
+    func fillForEveryField() throws {
+        for run in 1...30 {
+            let time = 500 + Int64(run)
+            var count = Sample.record("k", .array([.integer(1), .integer(1)]), at: time)
+            count.key = count.key.part(PartID("c\(run)")!)
+            try commit(Sample.push(count), epoch: UInt64(run))
+            let device = DeviceID(rawValue: UInt64(run % 3 + 1))
+            try commit(
+                Sample.push(Sample.record("key \(run)", .integer(1), at: time, by: device)),
+                epoch: UInt64(run))
+        }
+        for run in 31...100 {
+            var count = Sample.record("k", .array([.integer(1), .integer(1)]), at: 540)
+            count.key = count.key.part(PartID("c\(run)")!)
+            try commit(Sample.push(count), epoch: 30)
+        }
+        for (number, time) in [Int64(600), 700].enumerated() {
+            try commit(Sample.push(Sample.record("key \(number + 1)", nil, at: time)), epoch: 30)
+        }
+        try commit(Sample.push(Sample.record("last", .integer(1), at: 800)), epoch: 30)
+        let rule = CompactionRule(
+            retentionMilliseconds: 150, liveMilliseconds: 0, tombstonesMax: 10_000)
+        try addRunningTime(1_000)
+        _ = try compact(rule, in: Sample.store, now: 2_000)
+    }
+}
