@@ -1,0 +1,123 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- What wrk sends, and how it judges the answers:
+--
+--     wrk ... URL -- KIND FILE WRITES
+--
+-- KIND is `push` (to Ubiquity), `put` (to etcd) or `get`. FILE has a line for each account, a credential
+-- and a path. Each thread takes accounts of its own, in turn. WRITES is the number of writes in a push.
+-- Each account has eight groups of keys, so that no key is written again before the last write of it
+-- was answered. Prints one line of JSON.
+
+local ffi = require("ffi")
+ffi.cdef [[
+    typedef struct { long seconds, nanoseconds; } benchmark_time;
+    int clock_gettime(int clock, benchmark_time *time);
+]]
+local time = ffi.new("benchmark_time")
+
+local function milliseconds()
+    ffi.C.clock_gettime(0, time)
+    return string.format("%.0f", tonumber(time.seconds) * 1000 + math.floor(tonumber(time.nanoseconds) / 1e6))
+end
+
+local threads = {}
+
+function setup(thread)
+    thread:set("number", #threads)
+    thread:set("count", 0)
+    thread:set("wrong", 0)
+    table.insert(threads, thread)
+end
+
+local head = "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+local json = "Accept: application/json\r\nContent-Type: application/json\r\nContent-Length: "
+
+-- The first half of each account's request.
+local function heads(file, method, ending)
+    local own = {}
+    local line = 0
+    for credential, path in string.gmatch(io.open(file):read("*a"), "(%S+)%s+(%S+)") do
+        if line % threadCount == number then
+            local bearer = credential == "-" and "" or "Authorization: Bearer " .. credential .. "\r\n"
+            table.insert(own, string.format(head, method, path) .. bearer .. ending)
+        end
+        line = line + 1
+    end
+    return own
+end
+
+local function with(body) return #body .. "\r\n\r\n" .. body end
+
+local makers = {}
+
+function makers.push(file, writes)
+    local own = heads(file, "POST", json)
+    local value = '","value":{"string":"value %08d"},"milliseconds":"'
+    request = function()
+        local group = math.floor(count / #own) % 8 * writes
+        local stamp = milliseconds() .. '","counter":' .. count % 65536 .. "}"
+        local text = string.format(value, count)
+        local list = {}
+        for index = 1, writes do list[index] = '{"key":"key-' .. group + index .. text .. stamp end
+        local account = own[count % #own + 1]
+        count = count + 1
+        return account .. with('{"transactions":[{"writes":[' .. table.concat(list, ",") .. "]}]}")
+    end
+    response = function(status, _, body)
+        local _, applied = string.gsub(body, '"applied":true', "")
+        if status ~= 200 or applied ~= writes then
+            wrong = wrong + 1
+            example = status .. " " .. body
+        end
+    end
+end
+
+-- Keys and values of the same sizes; digits are base64 already.
+function makers.put(file)
+    local own = heads(file, "POST", json)
+    request = function()
+        local account = count % #own
+        local group = math.floor(count / #own) % 8
+        local body = string.format(
+            '{"key":"%04d%04d","value":"%020d"}', account * threadCount + number, group, count)
+        count = count + 1
+        return own[account + 1] .. with(body)
+    end
+    response = function(status, _, body)
+        if status ~= 200 or not string.find(body, '"revision"', 1, true) then
+            wrong = wrong + 1
+            example = status .. " " .. body
+        end
+    end
+end
+
+-- Only their status is checked, which wrk does itself.
+function makers.get(file, writes, accept)
+    local own = heads(file, "GET", "Accept: " .. accept .. "\r\n\r\n")
+    request = function()
+        count = count + 1
+        return own[count % #own + 1]
+    end
+end
+
+function init(arguments)
+    threadCount = tonumber(arguments[3])
+    makers[arguments[1]](arguments[2], tonumber(arguments[4]), arguments[5])
+end
+
+function done(summary, latency)
+    local wrong, example = 0, ""
+    for _, thread in ipairs(threads) do
+        wrong = wrong + thread:get("wrong")
+        example = thread:get("example") or example
+    end
+    local errors = summary.errors
+    local shares = {}
+    for share = 0, 999 do shares[share + 1] = latency:percentile(share / 10) end
+    io.write(string.format(
+        '{"requests":%d,"microseconds":%d,"bytes":%d,"failed":%d,"wrong":%d,"example":%q,"p1000":[%s]}\n',
+        summary.requests, summary.duration, summary.bytes,
+        errors.connect + errors.read + errors.write + errors.timeout, wrong + errors.status, example,
+        table.concat(shares, ",")))
+end
