@@ -25,26 +25,35 @@ local threads = {}
 
 function setup(thread)
     thread:set("number", #threads)
-    thread:set("count", 0)
     thread:set("wrong", 0)
     table.insert(threads, thread)
 end
 
-local head = "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 local json = "Accept: application/json\r\nContent-Type: application/json\r\nContent-Length: "
 
--- The first half of each account's request.
+-- The first half of a request, by the number of the request, and how many accounts there are. In place of
+-- lines, the file may have one with a pattern for credentials, a path, and the number of accounts.
 local function heads(file, method, ending)
+    local function head(credential, path)
+        local bearer = credential == "-" and "" or "Authorization: Bearer " .. credential .. "\r\n"
+        return string.format("%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s%s", method, path, bearer, ending)
+    end
+    local text = io.open(file):read("*a")
+    local pattern, path, number_of_all = string.match(text, "^(%S*%%%S*) (%S+) (%d+)")
+    if pattern then
+        local size = math.floor(number_of_all / threadCount)
+        -- Each once, in an order without neighbours: 309017 has no factor in common with a power of ten.
+        return function(count)
+            return head(string.format(pattern, count * 309017 % size * threadCount + number), path)
+        end, size
+    end
     local own = {}
     local line = 0
-    for credential, path in string.gmatch(io.open(file):read("*a"), "(%S+)%s+(%S+)") do
-        if line % threadCount == number then
-            local bearer = credential == "-" and "" or "Authorization: Bearer " .. credential .. "\r\n"
-            table.insert(own, string.format(head, method, path) .. bearer .. ending)
-        end
+    for credential, path in string.gmatch(text, "(%S+) (%S+)") do
+        if line % threadCount == number then table.insert(own, head(credential, path)) end
         line = line + 1
     end
-    return own
+    return function(count) return own[count % #own + 1] end, #own
 end
 
 local function with(body) return #body .. "\r\n\r\n" .. body end
@@ -52,17 +61,16 @@ local function with(body) return #body .. "\r\n\r\n" .. body end
 local makers = {}
 
 function makers.push(file, writes)
-    local own = heads(file, "POST", json)
+    local head, size = heads(file, "POST", json)
     local value = '","value":{"string":"value %08d"},"milliseconds":"'
     request = function()
-        local group = math.floor(count / #own) % 8 * writes
+        local group = math.floor(count / size) % 8 * writes
         local stamp = milliseconds() .. '","counter":' .. count % 65536 .. "}"
         local text = string.format(value, count)
         local list = {}
         for index = 1, writes do list[index] = '{"key":"key-' .. group + index .. text .. stamp end
-        local account = own[count % #own + 1]
         count = count + 1
-        return account .. with('{"transactions":[{"writes":[' .. table.concat(list, ",") .. "]}]}")
+        return head(count - 1) .. with('{"transactions":[{"writes":[' .. table.concat(list, ",") .. "]}]}")
     end
     response = function(status, _, body)
         local _, applied = string.gsub(body, '"applied":true', "")
@@ -75,14 +83,13 @@ end
 
 -- Keys and values of the same sizes; digits are base64 already.
 function makers.put(file)
-    local own = heads(file, "POST", json)
+    local head, size = heads(file, "POST", json)
     request = function()
-        local account = count % #own
-        local group = math.floor(count / #own) % 8
+        local group = math.floor(count / size) % 8
         local body = string.format(
-            '{"key":"%04d%04d","value":"%020d"}', account * threadCount + number, group, count)
+            '{"key":"%04d%04d","value":"%020d"}', count % size * threadCount + number, group, count)
         count = count + 1
-        return own[account + 1] .. with(body)
+        return head(count - 1) .. with(body)
     end
     response = function(status, _, body)
         if status ~= 200 or not string.find(body, '"revision"', 1, true) then
@@ -94,14 +101,17 @@ end
 
 -- Only their status is checked, which wrk does itself.
 function makers.get(file, writes, accept)
-    local own = heads(file, "GET", "Accept: " .. accept .. "\r\n\r\n")
+    local head, size = heads(file, "GET", "Accept: " .. accept .. "\r\n\r\n")
     request = function()
         count = count + 1
-        return own[count % #own + 1]
+        return head(count)
     end
 end
 
 function init(arguments)
+    -- Each run begins elsewhere among the accounts.
+    math.randomseed(os.time())
+    count = math.random(0, 1000000)
     threadCount = tonumber(arguments[3])
     makers[arguments[1]](arguments[2], tonumber(arguments[4]), arguments[5])
 end

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counters of the machine and of processes, read from /proc, and rounds that nothing disturbed."""
 
-import os, time
+import os, re, time
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STEAL_MAX = 0.02
@@ -49,6 +49,11 @@ class Process:
 def memory(pid):
     """Resident bytes."""
     return int(read(f"/proc/{pid}/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def kernel_memory():
+    """Bytes of the kernel's own objects, such as sockets."""
+    return 1024 * int(re.search(r"Slab:\s+(\d+)", read("/proc/meminfo"))[1])
 
 
 class Rounds:

@@ -73,6 +73,15 @@ class Run:
             for one, two in zip(self.results.get(name, []), self.results.get(other, [])) if two[field])
 
 
+    def durations(self, names):
+        """A table of durations in milliseconds."""
+        def line(name, title):
+            if name not in self.results: return [title, self.failures.get(name, "not measured")] + [""] * 4
+            return [title] + [
+                spread(self.median(name, field)) for field in ("least", "p50", "p90", "p99", "most")]
+        return table(["ms", "min", "p50", "p90", "p99", "max"], [line(*name) for name in names])
+
+
 class Absent:
     """A server that did not start."""
 
@@ -81,6 +90,15 @@ class Absent:
 
     def __getattr__(self, name):
         raise Trouble(f"not measured: {self._error}")
+
+
+def distribution(times):
+    """Of some durations."""
+    ordered = sorted(times)
+    shares = [ordered[len(ordered) * share // 1000] for share in range(1000)]
+    return {
+        "least": ordered[0], "p50": shares[500], "p90": shares[900], "p99": shares[990], "most": ordered[-1],
+        "shares": shares}
 
 
 @dataclasses.dataclass

@@ -77,7 +77,7 @@ class Ubiquity(Server):
     STORE = "TEAM.example.benchmark"
     PATH = f"/v1/stores/{STORE}/changes"
 
-    def __init__(self, stage, program, name="ubiquity", options=()):
+    def __init__(self, stage, program, name="ubiquity", options=(), tls=None):
         folder = os.path.join(stage, name)
         self.data = os.path.join(folder, "data")
         self.program = program
@@ -89,7 +89,9 @@ class Ubiquity(Server):
         self.wait(self.has_said_port)
         with open(os.path.join(self.data, "operator-credential")) as file:
             self.operator = file.read().strip()
-        self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        self.connection = (
+            http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=tls) if tls
+            else http.client.HTTPConnection("127.0.0.1", self.port, timeout=60))
 
     def has_said_port(self):
         with open(self.log.name) as log:
@@ -161,4 +163,11 @@ class Redis(Server):
         super().__init__(stage, "redis", [
             "redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
             "--dir", os.path.join(stage, "redis"), *options], port)
+        self.wait(self.accepts)
+
+
+class Nats(Server):
+    def __init__(self, stage):
+        port = free_port()
+        super().__init__(stage, "nats", ["nats-server", "-a", "127.0.0.1", "-p", str(port)], port)
         self.wait(self.accepts)
