@@ -21,13 +21,13 @@ def sha256(text):
     return hashlib.sha256(text.encode())
 
 
-def fill(run, name, count):
+def fill(run, data, count):
     """Makes a data folder with many accounts, each with one device and one store: the rows of an account
     that a server made, again and again under other names.
     """
-    with Ubiquity(run.stage, run.program, name) as server:
+    with Ubiquity(run.stage, run.program, data=data) as server:
         server.push(server.account("account-0"), {f"key-{key}": f"value {key:08d}" for key in range(KEYS)})
-        file = os.path.join(server.data, "ubiquity.sqlite")
+    file = os.path.join(data, "ubiquity.sqlite")
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as database:
         execute = database.execute
         for setting in "journal_mode = OFF", "synchronous = OFF", "cache_size = -400000":
@@ -62,10 +62,10 @@ def fill(run, name, count):
     return os.path.getsize(file)
 
 
-def started(run, name):
+def started(run, data):
     """A server of a folder that was filled, and how long its start took."""
     begin = time.monotonic()
-    server = Ubiquity(run.stage, run.program, name)
+    server = Ubiquity(run.stage, run.program, data=data)
     return server, (time.monotonic() - begin) * 1000
 
 
@@ -73,16 +73,16 @@ def measure(run):
     servers = {}
     with contextlib.ExitStack() as stack:
         for count in numbers(run):
-            name = f"accounts-{count}"
+            data = os.path.join(run.stage, f"accounts-{count}")
             try:
-                size = fill(run, name, count)
-                server, milliseconds = started(run, name)
+                size = fill(run, data, count)
+                server, milliseconds = started(run, data)
             except Exception as error:
                 run.fail(f"{count:,} accounts", error)
                 continue
             note(f"A folder of {count:,} accounts has been filled.")
             stack.callback(server.stop)
-            targets = run.targets(name, [(CREDENTIAL, f"{server.PATH} {count}")])
+            targets = run.targets(f"targets-{count}", [(CREDENTIAL, f"{server.PATH} {count}")])
             servers[count] = server, targets, {"size": size / 1e6, "start": milliseconds}
         for _ in run.rounds:
             for count, (server, targets, facts) in servers.items():

@@ -96,7 +96,7 @@ def durations(pair, count, pause, start):
 def flushes(folder, count):
     """Milliseconds for each flush of 4 KiB."""
     times = []
-    file = os.open(os.path.join(folder, "flush"), os.O_RDWR | os.O_CREAT)
+    file = os.open(os.path.join(folder, "flush"), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     for _ in range(count):
         begin = time.perf_counter()
         os.write(file, b"1" * 4096)
@@ -118,34 +118,37 @@ def exchanges(connection, count, pause):
     return distribution(times)
 
 
+def sampled(run, make):
+    """A function that takes one round of samples, on connections that are made when it is first called."""
+    pairs, sent = [], 0
+
+    def sample(pause):
+        nonlocal sent
+        if not pairs:
+            pairs.append(make())
+            durations(pairs[0], 100, 0, 0)
+            sent = 100
+        count = (100 if run.is_quick else 200) if pause else (500 if run.is_quick else 2_000)
+        gc.collect()
+        gc.disable()
+        try:
+            return distribution(durations(pairs[0], count, pause, sent))
+        finally:
+            sent += count
+            gc.enable()
+    return sample
+
+
 def measure(run):
     with run.servers(lambda: Ubiquity(run.stage, run.program), lambda: Etcd(run.stage)) as (server, etcd):
-        pairs, sent = {}, {"push": 0, "put": 0}
-
-        def sample(name, make, spacing):
-            def sampled():
-                if name not in pairs:
-                    pairs[name] = make()
-                    durations(pairs[name], 100, 0, 0)
-                    sent[name] = 100
-                count = (100 if run.is_quick else 200) if spacing else (500 if run.is_quick else 2_000)
-                gc.collect()
-                gc.disable()
-                try:
-                    times = durations(pairs[name], count, spacing, sent[name])
-                finally:
-                    gc.enable()
-                sent[name] += count
-                return distribution(times)
-            return sampled
-
+        event = sampled(run, lambda: PushToEvent(server, server.account("raw")))
+        watch = sampled(run, lambda: PutToWatch(etcd))
         for _ in run.rounds:
-            for title, spacing in SPACINGS.items():
-                run.measure(f"event, {title}", sample(
-                    "push", lambda: PushToEvent(server, server.account("raw")), spacing))
-                run.measure(f"watch, {title}", sample("put", lambda: PutToWatch(etcd), spacing))
+            for title, pause in SPACINGS.items():
+                run.measure(f"event, {title}", lambda: event(pause))
+                run.measure(f"watch, {title}", lambda: watch(pause))
                 run.measure(f"exchange, {title}", lambda: exchanges(
-                    Connection(server.port), 100 if spacing else 500, spacing))
+                    Connection(server.port), 100 if pause else 500, pause))
             run.measure("flush", lambda: flushes(run.stage, 300))
 
 

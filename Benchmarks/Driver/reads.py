@@ -19,7 +19,7 @@ def full_store():
 
 
 def measure(run):
-    with run.servers(lambda: Ubiquity(run.stage, run.program, "reads")) as (server,):
+    with run.servers(lambda: Ubiquity(run.stage, run.program)) as (server,):
         small, full = server.accounts(ACCOUNTS), server.accounts(FULL, "full")
         for one in small: server.push(one, {f"key-{key}": "value" for key in range(16)})
         for one in full: server.push(one, full_store())

@@ -66,11 +66,14 @@ class Run:
         """None: there is no result."""
         return Figure.of(one[field] for one in self.results.get(name, []))
 
-    def ratio(self, name, other, field):
+    def ratio(self, name, other, field, other_field=None):
         """That of the pairs of rounds, which were measured one after the other."""
         return Figure.of(
-            one[field] / two[field]
-            for one, two in zip(self.results.get(name, []), self.results.get(other, [])) if two[field])
+            one[field] / two[other_field or field]
+            for one, two in zip(self.results.get(name, []), self.results.get(other, [])))
+
+    def figure(self, numbers):
+        return Figure.of(numbers)
 
 
     def durations(self, names):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server and its peers, each a process with a folder of its own, all on the loopback interface."""
 
-import ctypes, http.client, json, os, re, signal, socket, subprocess, time
+import ctypes, http.client, json, os, re, signal, socket, subprocess, tempfile, time
 
 SECONDS_MAX = 20
 
@@ -23,11 +23,9 @@ def free_port():
 class Server:
     """A process that listens on a port."""
 
-    def __init__(self, stage, name, command, port):
-        self.folder = os.path.join(stage, name)
-        os.makedirs(self.folder, exist_ok=True)
-        self.port = port
-        self.log = open(os.path.join(self.folder, "log"), "w+")
+    def __init__(self, folder, command, port):
+        self.folder, self.port = folder, port
+        self.log = open(os.path.join(folder, "log"), "w")
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=self.log, stderr=self.log,
             start_new_session=True, preexec_fn=die_with_parent)
@@ -77,15 +75,14 @@ class Ubiquity(Server):
     STORE = "TEAM.example.benchmark"
     PATH = f"/v1/stores/{STORE}/changes"
 
-    def __init__(self, stage, program, name="ubiquity", options=(), tls=None):
-        folder = os.path.join(stage, name)
-        self.data = os.path.join(folder, "data")
-        self.program = program
+    def __init__(self, stage, program, options=(), data=None, tls=None):
+        folder = tempfile.mkdtemp(prefix="ubiquity-", dir=stage)
+        self.program, self.data = program, data or os.path.join(folder, "data")
         command = [
             program, "serve", "--data", self.data, "--port", "0", "--json", "--log-level", "error",
             "--end-with-input", "--connections-per-address-max", "16384", *options]
         for rate in self.RATES: command += [rate, "1000000"]
-        super().__init__(stage, name, command, 0)
+        super().__init__(folder, command, 0)
         self.wait(self.has_said_port)
         with open(os.path.join(self.data, "operator-credential")) as file:
             self.operator = file.read().strip()
@@ -102,7 +99,7 @@ class Ubiquity(Server):
     def ask(self, method, path, credential=None, body=None):
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         if credential: headers["Authorization"] = "Bearer " + credential
-        self.connection.request(method, path, body and json.dumps(body), headers)
+        self.connection.request(method, path, None if body is None else json.dumps(body), headers)
         answer = self.connection.getresponse()
         text = answer.read()
         if answer.status != 200: raise Trouble(f"{method} {path}: {answer.status} {text[:300]}")
@@ -137,8 +134,9 @@ class Etcd(Server):
     def __init__(self, stage):
         port, peers = free_port(), f"http://127.0.0.1:{free_port()}"
         clients = f"http://127.0.0.1:{port}"
-        super().__init__(stage, "etcd", [
-            "etcd", "--data-dir", os.path.join(stage, "etcd", "data"), "--log-level", "error",
+        folder = tempfile.mkdtemp(prefix="etcd-", dir=stage)
+        super().__init__(folder, [
+            "etcd", "--data-dir", os.path.join(folder, "data"), "--log-level", "error",
             "--logger", "zap", "--listen-client-urls", clients, "--advertise-client-urls", clients,
             "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
             "--initial-cluster", f"default={peers}"], port)
@@ -159,15 +157,17 @@ class Redis(Server):
     """Each SET is answered after its flush."""
 
     def __init__(self, stage, options=("--appendonly", "yes", "--appendfsync", "always")):
-        port = free_port()
-        super().__init__(stage, "redis", [
-            "redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
-            "--dir", os.path.join(stage, "redis"), *options], port)
+        port, folder = free_port(), tempfile.mkdtemp(prefix="redis-", dir=stage)
+        super().__init__(folder, [
+            "redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder,
+            *options], port)
         self.wait(self.accepts)
 
 
 class Nats(Server):
     def __init__(self, stage):
         port = free_port()
-        super().__init__(stage, "nats", ["nats-server", "-a", "127.0.0.1", "-p", str(port)], port)
+        super().__init__(
+            tempfile.mkdtemp(prefix="nats-", dir=stage),
+            ["nats-server", "-a", "127.0.0.1", "-p", str(port)], port)
         self.wait(self.accepts)

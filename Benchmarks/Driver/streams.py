@@ -160,7 +160,7 @@ def measure(run):
     room = min(allow_files(), QUICK_STREAMS if run.is_quick else STREAMS)
 
     def plain():
-        with Ubiquity(run.stage, run.program, "streams", RARE_KEEP_ALIVES) as server:
+        with Ubiquity(run.stage, run.program, RARE_KEEP_ALIVES) as server:
             return grown(server, lambda number: requests_for(server, number), b"event: ready", room)
 
     def secured():
@@ -168,7 +168,7 @@ def measure(run):
         tls = ssl.create_default_context(cafile=pem)
         tls.check_hostname = False
         options = RARE_KEEP_ALIVES + ["--tls-certificate", pem, "--tls-key", key]
-        with Ubiquity(run.stage, run.program, "streams-tls", options, tls=tls) as server:
+        with Ubiquity(run.stage, run.program, options, tls=tls) as server:
             return grown(
                 server, lambda number: requests_for(server, number), b"event: ready", room, tls)
 
@@ -188,7 +188,7 @@ def measure(run):
     for name, function in {"plain": plain, "TLS": secured, "Redis": redis, "NATS": nats}.items():
         run.measure(f"idle, {name}", function)
     with run.servers(
-        lambda: Ubiquity(run.stage, run.program, "many", ["--listeners-max", str(2 * LISTENERS)])
+        lambda: Ubiquity(run.stage, run.program, ["--listeners-max", str(2 * LISTENERS)])
     ) as (server,):
         run.measure("one to many", lambda: one_to_many(server))
 
