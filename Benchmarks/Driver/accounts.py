@@ -5,7 +5,8 @@ import contextlib, hashlib, os, sqlite3, time
 
 from load import wrk
 from machine import counted, memory
-from run import Row, Section, note, number, spread, table
+from plot import Linear, Logarithmic, line_chart
+from run import Picture, Row, Section, note, number, spread, table
 from servers import Ubiquity
 
 KEYS, CONNECTIONS = 10, 64
@@ -107,6 +108,12 @@ def report(run):
             number(run.median(name, field).median) for field in (
                 "p50", "p99", "cpu", "per_flush", "size", "memory", "start")]
 
+    throughput = [
+        (count, figure.median, figure.least, figure.greatest) for count in numbers(run)
+        if (figure := run.median(f"{count:,} accounts", "rate"))]
+    picture = Picture("accounts", "Pushes by accounts", line_chart(
+        f"Durable pushes a second, {CONNECTIONS} connections", "accounts with 10 keys each", "a second",
+        {"Ubiquity": throughput}, lambda values: Logarithmic(values, numbers(run)), Linear))
     return Section("Many accounts", rows, table(
         ["Accounts", "pushes/s", "p50, ms", "p99, ms", "CPU, µs", "pushes a flush", "database, MB",
-         "memory, MB", "start, ms"], [line(count) for count in numbers(run)]))
+         "memory, MB", "start, ms"], [line(count) for count in numbers(run)]), [picture])

@@ -3,7 +3,8 @@
 
 import base64, gc, os, socket, time
 
-from run import Row, Section, distribution, number, spread, table
+from plot import Logarithmic, Percentiles, line_chart
+from run import Picture, Row, Section, distribution, number, spread, table
 from servers import Etcd, Trouble, Ubiquity
 
 SECONDS_MAX = 10
@@ -163,5 +164,13 @@ def report(run):
     names = [(f"{kind}, {title}", f"{word}, {title}") for title in SPACINGS for kind, word in (
         ("event", "Ubiquity, push to event"), ("watch", "etcd, put to watch"),
         ("exchange", "yardstick: `GET /v1/config`"))]
+    shares = {
+        f"{word}, {title}": [
+            (share / 1000, run.shares(f"{kind}, {title}")[share]) for share in range(1000)]
+        for title in SPACINGS for kind, word in (("event", "Ubiquity"), ("watch", "etcd"))
+        if f"{kind}, {title}" in run.results}
+    picture = Picture("latency", "Latency from a write to its event", line_chart(
+        "From a write to its event on another connection", "share of the writes", "milliseconds", shares,
+        Percentiles, Logarithmic))
     return Section("From one connection to another", rows, run.durations(
-        names + [("flush", "yardstick: a flush of 4 KiB")]))
+        names + [("flush", "yardstick: a flush of 4 KiB")]), [picture])

@@ -5,7 +5,7 @@ import contextlib, json, os, select, socket, subprocess, threading, time
 
 from latency import SPACINGS, PutToWatch, flushes, sampled
 from reads import full_store
-from run import Row, Section, distribution, number, spread, table
+from run import Figure, Row, Section, distribution, number, spread, table
 from servers import Etcd, Trouble, Ubiquity, die_with_parent
 from streams import LISTENERS, allow_files, opened
 
@@ -210,10 +210,10 @@ def report(run):
     rows.append(Row.at_most(
         "Bytes on the wire for one small change: request, answer and event", 600, run.median("wire", "bytes"), " bytes"))
     # The goals in milliseconds are for a machine on which a `string` takes 100 ns.
-    string = run.figure(one["string(forKey:)"]["own"] for one in run.results.get("local", []))
+    string = Figure.of(one["string(forKey:)"]["own"] for one in run.results.get("local", []))
     slowness = max(1, string.median / 100) if string else 1
     for call, goal in ("string(forKey:)", 0.06), ("set(_:forKey:)", 0.01):
-        rows.append(Row.at_most(f"`{call}`, to that of `UserDefaults`", goal, run.figure(
+        rows.append(Row.at_most(f"`{call}`, to that of `UserDefaults`", goal, Figure.of(
             one[call]["ratio"] for one in run.results.get("local", []))))
     rows += [
         Row.at_most("Opening of a full store, in flushes of 4 KiB", 60, run.ratio(
@@ -228,8 +228,8 @@ def report(run):
     def call_line(call):
         numbers = [one[call] for one in run.results.get("local", [])]
         if not numbers: return [f"`{call}`", run.failures.get("local", "not measured"), "", ""]
-        return [f"`{call}`"] + [spread(run.figure(one[name] for one in numbers)) for name in (
-            "own", "foundation")] + [spread(run.figure(one.get("allocations") for one in numbers))]
+        return [f"`{call}`"] + [spread(Figure.of(one[name] for one in numbers)) for name in (
+            "own", "foundation")] + [spread(Figure.of(one.get("allocations") for one in numbers))]
 
     lines = [
         ("First sync of 1,024 keys and 1 MiB, every value read", "first sync", "whole", " ms"),

@@ -3,7 +3,8 @@
 
 from load import redis_benchmark, wrk
 from machine import counted
-from run import Row, Section, number, spread, table
+from plot import Logarithmic, line_chart
+from run import Picture, Row, Section, number, spread, table
 from servers import Etcd, Redis, Ubiquity
 
 ACCOUNTS = 64
@@ -24,8 +25,9 @@ def measure(run):
         others = run.targets("put", [("-", Etcd.PATH)] * ACCOUNTS)
 
         def push(count, writes=1):
-            return counted(server.pid, server.folder, lambda: wrk(
+            result = counted(server.pid, server.folder, lambda: wrk(
                 "push", server.port, own, count, run.seconds, writes=writes))
+            return {**result, "writes": result["rate"] * writes}
 
         def put(count):
             return counted(etcd.pid, etcd.folder, lambda: wrk(
@@ -50,11 +52,7 @@ def report(run):
     def ratio(count, peer):
         return run.ratio(f"push {count}", f"{peer} {count}", "rate")
 
-    ten, hundred = (
-        run.median(f"push 64, {writes} writes", "rate") for writes in (10, 100))
-    for figure, writes in (ten, 10), (hundred, 100):
-        if figure: figure.median, figure.least, figure.greatest = (
-            value * writes for value in (figure.median, figure.least, figure.greatest))
+    ten, hundred = (run.median(f"push 64, {writes} writes", "writes") for writes in (10, 100))
     rows = [
         Row.at_least("Durable pushes, 64 connections: rate, to etcd's puts", 1.5, ratio(64, "put")),
         Row.at_least("The same, 16 connections", 1.3, ratio(16, "put")),
@@ -77,7 +75,15 @@ def report(run):
             cells.append(number(figure.median) if figure else "?")
         return [title] + cells
 
+    throughput = {
+        PEERS[peer]: [
+            (count, figure.median, figure.least, figure.greatest) for count in connections(run)
+            if (figure := run.median(f"{peer} {count}", "rate"))]
+        for peer in PEERS}
+    picture = Picture("throughput", "Durable writes by connections", line_chart(
+        "Durable writes a second", "connections", "a second", throughput,
+        lambda values: Logarithmic(values, connections(run)), Logarithmic))
     return Section("Durable pushes", rows, table(
         ["System, connections", "requests/s", "p50, ms", "p99, ms", "CPU, µs", "switches", "bytes written",
          "requests a flush"],
-        [line(*name) for name in names]))
+        [line(*name) for name in names]), [picture])

@@ -18,14 +18,22 @@ def full_store():
         for index in range(1024)}
 
 
+def small_store():
+    """424 keys, some 50 kB in JSON."""
+    return {f"setting.{index}": f"{index}" for index in range(424)}
+
+
 def measure(run):
     with run.servers(lambda: Ubiquity(run.stage, run.program)) as (server,):
         small, full = server.accounts(ACCOUNTS), server.accounts(FULL, "full")
+        middle = server.accounts(ACCOUNTS, "middle")
+        for one in middle: server.push(one, small_store())
         for one in small: server.push(one, {f"key-{key}": "value" for key in range(16)})
         for one in full: server.push(one, full_store())
         unchanged = run.targets(
             "unchanged", [(one, f"{server.PATH}?since={server.cursor(one)}") for one in small])
         whole = run.targets("whole", [(one, server.PATH) for one in full])
+        middle = run.targets("middle", [(one, server.PATH) for one in middle])
 
         def get(targets, connections, accept):
             return counted(server.pid, server.folder, lambda: wrk(
@@ -35,6 +43,7 @@ def measure(run):
             run.measure("unchanged", lambda: get(unchanged, 64, FORMS["JSON"]))
             run.measure("health", lambda: get(
                 run.targets("health", [("-", "/health/live")] * 2), 64, FORMS["JSON"]))
+            run.measure("424 keys", lambda: get(middle, 64, FORMS["JSON"]))
             for form, accept in FORMS.items():
                 run.measure(f"whole, {form}", lambda: get(whole, FULL, accept))
 
@@ -53,5 +62,6 @@ def report(run):
 
     return Section("Reading", rows, table(
         ["Request", "requests/s", "MB/s", "p50, ms", "p99, ms", "CPU, µs", "switches"],
-        [line("unchanged", "unchanged store, 64 connections"), line("health", "`/health/live`, 64 connections")]
-        + [line(f"whole, {form}", f"whole store in {form}, {FULL} connections") for form in FORMS]))
+        [line("unchanged", "unchanged store, 64 connections"), line("health", "`/health/live`, 64 connections"),
+         line("424 keys", "whole store of 424 keys in JSON, 64 connections")]
+        + [line(f"whole, {form}", f"whole store of 1,024 keys in {form}, {FULL} connections") for form in FORMS]))

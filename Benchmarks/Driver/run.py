@@ -21,7 +21,7 @@ class Run:
         self.options, self.stage = options, stage
         self.program, self.client, self.is_quick = options.program, options.client, options.quick
         self.rounds = range(options.rounds or (2 if options.quick else 5))
-        self.seconds = options.seconds or (2 if options.quick else 4)
+        self.seconds = options.seconds or (1 if options.quick else 4)
         self.quiet = Rounds()
         self.results, self.failures = {}, {}
         self.stack = contextlib.ExitStack()
@@ -72,8 +72,9 @@ class Run:
             one[field] / two[other_field or field]
             for one, two in zip(self.results.get(name, []), self.results.get(other, [])))
 
-    def figure(self, numbers):
-        return Figure.of(numbers)
+    def shares(self, name):
+        """For each thousandth, the median of the rounds."""
+        return [statistics.median(column) for column in zip(*(one["shares"] for one in self.results[name]))]
 
 
     def durations(self, names):
@@ -160,7 +161,14 @@ class Section:
     title: str
     rows: list
     text: str
-    pictures: dict = dataclasses.field(default_factory=dict)
+    pictures: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Picture:
+    name: str
+    title: str
+    svg: str | None
 
 
 def table(head, rows):

@@ -5,15 +5,15 @@ import os, resource, select, socket, ssl, subprocess, time
 
 from latency import Connection, PushToEvent, request
 from machine import Process, kernel_memory, memory
-from run import Row, Section, distribution, number, spread, table
+from plot import Linear, line_chart
+from run import Picture, Row, Section, distribution, number, spread, table
 from servers import Nats, Redis, Trouble, Ubiquity
 
 SECONDS_MAX = 120
 # Connections that are being made at one time: fewer than the queue of a listening socket holds.
 MAKING_MAX = 256
-STREAMS, QUICK_STREAMS, FEWER = 15_000, 5_000, [1_000, 5_000, 10_000]
+STREAMS, QUICK_STREAMS, FEWER = 15_000, 3_000, [1_000, 5_000, 10_000]
 LISTENERS, PER_ACCOUNT = 1_000, 15
-IDLE_SECONDS = 20
 ENDED = object()
 # None comes while an idle server is measured.
 RARE_KEEP_ALIVES = ["--keep-alive-seconds", "240"]
@@ -102,7 +102,7 @@ def opened(server, number, name="listener"):
     return streams
 
 
-def grown(server, make, answer, number, tls=None):
+def grown(server, make, answer, number, idle_seconds, tls=None):
     """Opens more and more streams, and measures the server."""
     requests = make(number)
     time.sleep(1)
@@ -116,8 +116,8 @@ def grown(server, make, answer, number, tls=None):
         kernel = (kernel_memory() - kernel_before) / number
         time.sleep(2)
         processor = Process(server.pid).microseconds
-        time.sleep(IDLE_SECONDS)
-        idle = (Process(server.pid).microseconds - processor) / IDLE_SECONDS / 1e4
+        time.sleep(idle_seconds)
+        idle = (Process(server.pid).microseconds - processor) / idle_seconds / 1e4
         return {
             "number": number, "bytes": sizes[number], "sizes": sizes, "seconds": seconds, "idle": idle,
             "kernel": kernel}
@@ -158,10 +158,11 @@ def certificate(stage):
 
 def measure(run):
     room = min(allow_files(), QUICK_STREAMS if run.is_quick else STREAMS)
+    seconds = 5 if run.is_quick else 20
 
     def plain():
         with Ubiquity(run.stage, run.program, RARE_KEEP_ALIVES) as server:
-            return grown(server, lambda number: requests_for(server, number), b"event: ready", room)
+            return grown(server, lambda number: requests_for(server, number), b"event: ready", room, seconds)
 
     def secured():
         pem, key = certificate(run.stage)
@@ -170,20 +171,20 @@ def measure(run):
         options = RARE_KEEP_ALIVES + ["--tls-certificate", pem, "--tls-key", key]
         with Ubiquity(run.stage, run.program, options, tls=tls) as server:
             return grown(
-                server, lambda number: requests_for(server, number), b"event: ready", room, tls)
+                server, lambda number: requests_for(server, number), b"event: ready", room, seconds, tls)
 
     def redis():
         with Redis(run.stage, ["--maxclients", str(room + 100)]) as server:
             return grown(
                 server, lambda number: [b"SUBSCRIBE store-%d\r\n" % index for index in range(number)],
-                b"subscribe", room)
+                b"subscribe", room, seconds)
 
     def nats():
         with Nats(run.stage) as server:
             return grown(
                 server, lambda number: [
                     b'CONNECT {"verbose":false}\r\nSUB store-%d 1\r\nPING\r\n' % index
-                    for index in range(number)], b"PONG", room)
+                    for index in range(number)], b"PONG", room, seconds)
 
     for name, function in {"plain": plain, "TLS": secured, "Redis": redis, "NATS": nats}.items():
         run.measure(f"idle, {name}", function)
@@ -199,8 +200,9 @@ def report(run):
         rows.append(Row.at_most(
             f"An idle event stream, {kind}: the server's memory", goal,
             run.median(f"idle, {kind}", "bytes"), " bytes"))
+    number_of_all = run.results["idle, plain"][0]["number"] if "idle, plain" in run.results else STREAMS
     rows += [
-        Row.at_most("Opening of 15,000 event streams", 10, run.median("idle, plain", "seconds"), " s"),
+        Row.at_most(f"Opening of {number_of_all:,} event streams", 10 * number_of_all / STREAMS, run.median("idle, plain", "seconds"), " s"),
         Row.at_most("The server's CPU time with them, without keep-alives", 1, run.median("idle, plain", "idle"), " % of a core"),
         Row.at_most(f"One write to {LISTENERS:,} listeners of one store: p99 of the last", 30, run.median("one to many", "p99"), " ms"),
     ]
@@ -211,8 +213,16 @@ def report(run):
         return [title, f"{run.results[name][0]['number']:,}"] + [
             number(run.median(name, field).median) for field in ("bytes", "kernel", "seconds", "idle")]
 
+    kinds = {
+        "plain": "Ubiquity", "TLS": "Ubiquity, TLS", "Redis": "Redis, subscribers", "NATS": "NATS, subscribers"}
+    sizes = {
+        title: [(0, 0)] + [
+            (count, size * count / 1e6) for count, size in run.results[f"idle, {kind}"][0]["sizes"].items()]
+        for kind, title in kinds.items() if f"idle, {kind}" in run.results}
+    picture = Picture("listeners", "Memory by idle listeners", line_chart(
+        "Memory of the server", "idle listeners", "MB", sizes, Linear, Linear))
     return Section("Idle listeners", rows, table(
         ["Listeners", "number", "memory each, bytes", "kernel, both ends, bytes", "opened in, s", "idle, % of a core"],
         [line("plain", "Ubiquity, event streams"), line("TLS", "Ubiquity, event streams with TLS"),
          line("Redis", "Redis, subscribers"), line("NATS", "NATS, subscribers")])
-        + "\n\n" + run.durations([("one to many", f"One write until the last of {LISTENERS:,} listeners has it")]))
+        + "\n\n" + run.durations([("one to many", f"One write until the last of {LISTENERS:,} listeners has it")]), [picture])
