@@ -16,8 +16,7 @@ def connections(run):
 
 
 def measure(run):
-    # So many that each takes about as long as the rounds of wrk.
-    redis_rates = {}
+    rates = {}
     with run.servers(
         lambda: Ubiquity(run.stage, run.program), lambda: Etcd(run.stage), lambda: Redis(run.stage)
     ) as (server, etcd, redis):
@@ -34,10 +33,10 @@ def measure(run):
                 "put", etcd.port, others, count, run.seconds))
 
         def set_(count):
-            requests = int(redis_rates.get(count, 5_000) * run.seconds)
-            result = counted(redis.pid, redis.folder, lambda: redis_benchmark(redis.port, count, requests))
-            redis_rates[count] = result["rate"]
-            return result
+            # So many requests that they take about as long as a round of wrk.
+            if count not in rates: rates[count] = redis_benchmark(redis.port, count, 5_000)["rate"]
+            return counted(redis.pid, redis.folder, lambda: redis_benchmark(
+                redis.port, count, int(rates[count] * run.seconds)))
 
         for _ in run.rounds:
             for count in connections(run):

@@ -20,7 +20,7 @@ def full_store():
 
 def small_store():
     """424 keys, some 50 kB in JSON."""
-    return {f"setting.{index}": f"{index}" for index in range(424)}
+    return {f"setting.{index}": f"value {index:08d}" for index in range(424)}
 
 
 def measure(run):
