@@ -144,7 +144,7 @@ def bytes_on_the_wire(run, server):
 
 
 def measure(run):
-    if not run.client: raise Trouble("not measured: there is no --client")
+    if not run.client: raise Trouble("there is no --client")
     allow_files()
     with run.servers(lambda: Ubiquity(run.stage, run.program), lambda: Etcd(run.stage)) as (
         server, etcd

@@ -49,7 +49,6 @@ class Run:
                 try:
                     started.append(stack.enter_context(maker()))
                 except (OSError, Trouble) as error:
-                    note(f"{error}")
                     started.append(Absent(error))
             yield started
 
@@ -93,7 +92,7 @@ class Absent:
         self._error = error
 
     def __getattr__(self, name):
-        raise Trouble(f"not measured: {self._error}")
+        raise Trouble(f"{self._error}")
 
 
 def distribution(times):

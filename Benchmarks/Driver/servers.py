@@ -26,9 +26,12 @@ class Server:
     def __init__(self, folder, command, port):
         self.folder, self.port = folder, port
         self.log = open(os.path.join(folder, "log"), "w")
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=self.log, stderr=self.log,
-            start_new_session=True, preexec_fn=die_with_parent)
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=self.log, stderr=self.log,
+                start_new_session=True, preexec_fn=die_with_parent)
+        except FileNotFoundError:
+            raise Trouble(f"there is no {command[0]}")
         self.pid = self.process.pid
 
     def wait(self, is_ready):
