@@ -28,7 +28,8 @@ help:
 	@echo "make fuzz-corpus           adds the new inputs that make fuzz found to the corpus"
 	@echo "make lint                  checks the format, which make format corrects, and scripts/layers"
 	@echo "make docs                  the libraries' documentation, into .build/docs"
-	@echo "make benchmark             the figures of docs/BENCHMARKS.md, release build"
+	@echo "make benchmark             measures beside etcd, Redis and NATS, and writes docs/BENCHMARKS.md"
+	@echo "make benchmark QUICK=1     the same in three minutes, printed only"
 	@echo "make nightly               all long checks, about four hours, with a report at the end"
 	@echo "make protobuf              generates the Swift code of Protocol/ubiquity.proto"
 
@@ -152,13 +153,20 @@ docs: setup
 	@echo "To read it: python3 -m http.server --directory .build/docs 8080, and then"
 	@echo "http://127.0.0.1:8080/documentation"
 
-# BENCHMARK_FLAGS="--only latency" takes one measurement alone.
+# Writes docs/BENCHMARKS.md and its pictures; QUICK=1, or BENCHMARK_FLAGS="--only latency", prints
+# figures only.
+QUICK ?=
 BENCHMARK_FLAGS ?=
 
-benchmark: setup
-	$(SWIFT) build $(BUILD_FLAGS) -c release --product ubiquity
-	UBIQUITY_BENCHMARKS=1 $(SWIFT) build $(BUILD_FLAGS) -c release --product ubiquity-benchmarks
-	"$$($(SWIFT) build $(BUILD_FLAGS) -c release --show-bin-path)/ubiquity-benchmarks" $(BENCHMARK_FLAGS)
+benchmark:
+	@scripts/setup etcd-server nats-server openssl python3 redis-server redis-tools wrk
+	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) -c release --product ubiquity
+	@UBIQUITY_BENCHMARKS=1 scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) -c release \
+		--product ubiquity-benchmarks
+	@folder="$$($(SWIFT) build $(BUILD_FLAGS) -c release --show-bin-path)"; \
+		scripts/benchmark --program "$$folder/ubiquity" --client "$$folder/ubiquity-benchmarks" \
+			--folder .build --docs docs --command "make benchmark" $(if $(QUICK),--quick) \
+			$(BENCHMARK_FLAGS)
 
 # Each goes on where the one before has failed; NIGHTLY="torture fuzz" runs some of them.
 nightly:

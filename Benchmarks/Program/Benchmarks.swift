@@ -2,83 +2,55 @@
 
 import ArgumentParser
 import Foundation
-import ProcessHarness
 
+/// A device that `scripts/benchmark` measures. It does one thing, and prints lines of JSON.
+///
+/// Not asynchronous: a thread that waits must not be one that the library's tasks need.
 @main
 struct Benchmarks: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ubiquity-benchmarks",
-        abstract: "Measures the library and the server, and prints a table in Markdown.",
-        subcommands: [Run.self, Role.self], defaultSubcommand: Run.self)
-}
+        abstract: "A device that scripts/benchmark measures.")
 
-/// Not asynchronous: a thread that waits must not be one that the library's tasks need.
-struct Run: ParsableCommand {
-    enum Name: String, CaseIterable, ExpressibleByArgument {
-        case latency
-        case firstSync = "first-sync"
+    enum Role: String, CaseIterable, ExpressibleByArgument {
+        /// Writes each line of its input; at the end, prints when.
+        case write
+        /// Prints when each value that another device wrote became readable.
+        case watch
+        /// Prints how long it took from the opening until the whole sample store was readable.
+        case open
+        /// Measures the calls that never leave the process.
         case local
+        /// Measures what a connected store costs that nobody uses.
         case idle
-        case throughput
     }
 
-    @Option(help: "One measurement alone; may be given again.")
-    var only: [Name] = []
+    @Argument var role: Role
 
-    @Option(help: "Where the folder of the run is made, on the disk to be measured.")
-    var folder = NSTemporaryDirectory()
+    @Option(help: "The folder of a device that is signed in.")
+    var home: String
 
-    /// All of it together takes about two minutes.
-    private static let secondsMax = 300
+    @Option(help: "How long `idle` measures.")
+    var seconds: UInt32 = 40
 
     func run() throws {
-        signal(SIGPIPE, SIG_IGN)
-        let stage = try Stage("benchmarks", in: folder, environment: Self.environment)
-        let watch = Self.endEarly(stage)
-        defer {
-            watch.cancel()
-            stage.clean()
-        }
-        var report = Report(machine: Machine.description)
-        for name in Name.allCases where only.isEmpty || only.contains(name) {
-            note("Measuring: \(name.rawValue)")
-            report.measurements += try Self.measure(name, stage)
-        }
-        print(report.text(command: command))
-    }
-
-    /// With a home that is thrown away.
-    private static func environment(_ folder: String) -> [String: String] {
-        let variables = ["HOME", "CFFIXED_USER_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"]
-        return Dictionary(uniqueKeysWithValues: variables.map { ($0, folder) })
-    }
-
-    private static func measure(
-        _ name: Name, _ stage: Stage
-    ) throws -> [Measurement] {
-        switch name {
-        case .latency: try ChangeLatency.measure(stage)
-        case .firstSync: try Opening.measureFirstSync(stage)
-        case .local: try LocalCalls.measure(stage)
-        case .idle: try Idle.measure(stage)
-        case .throughput: try PushThroughput.measure(stage)
+        switch role {
+        case .write: try Self.say(Change.write(home: home))
+        case .watch: try Change.watch(home: home) { try? Self.say($0) }
+        case .open: try Self.say(Opening.measure(home: home))
+        case .local: try Self.say(LocalCalls.measure(home: home))
+        case .idle: try Self.say(Idle.measure(home: home, seconds: seconds))
         }
     }
 
-    private var command: String {
-        let options = only.map { " --only \($0.rawValue)" }.joined()
-        return "make benchmark"
-            + (only.isEmpty ? "" : " BENCHMARK_FLAGS=\"\(options.dropFirst())\"")
+    private static func say(_ answer: some Encodable) throws {
+        FileHandle.standardOutput.write(try JSONEncoder().encode(answer) + Data("\n".utf8))
     }
+}
 
-    /// Cleans up after Ctrl-C too, and when a run takes too long.
-    private static func endEarly(_ stage: Stage) -> Signals {
-        let end: @Sendable () -> Void = {
-            stage.clean()
-            note("The run was ended early.")
-            Foundation.exit(1)
-        }
-        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(secondsMax), execute: end)
-        return Signals(handle: end)
-    }
+/// Nanoseconds of a clock that all processes of the machine share.
+func nanoseconds() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
 }

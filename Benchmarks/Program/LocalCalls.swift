@@ -6,39 +6,17 @@ import ProcessHarness
 import Ubiquity
 
 /// Calls that never leave the process, beside Foundation's `UserDefaults` with the same keys.
-struct LocalCalls: Codable {
+struct LocalCalls: Encodable {
     private var name: String
     /// Nanoseconds a call.
     private var own: Int64
     private var foundation: Int64
-    /// Nanoseconds that a call may take; nil: no target.
-    private var max: Int64?
-    /// Allocations in `allocationCalls` calls; -1: not counted.
-    private var allocations: Int
+    /// Allocations a call; nil: not counted.
+    private var allocations: Double?
 
     private static let rounds = 50
     private static let allocationCalls = 10_000
     private static let nanosecondsMax: Int64 = 2_000_000_000
-
-    static func measure(_ stage: Stage) throws -> [Measurement] {
-        var child = try RoleProcess(stage, .local, home: stage.path("local"))
-        defer { child.end() }
-        let line = try child.lines.next(seconds: 60)
-        return try JSONDecoder().decode([LocalCalls].self, from: Data(line.utf8)).map(\.line)
-    }
-
-    private var line: Measurement {
-        let ratio = String(format: "%.2f", Double(own) / Double(foundation))
-        let allocated =
-            allocations < 0
-            ? ""
-            : String(
-                format: "; %.2f allocations", Double(allocations) / Double(Self.allocationCalls))
-        return Measurement(
-            name: "`\(name)`, 1,024 keys",
-            result: "\(own) ns\(allocated); `UserDefaults` \(foundation) ns; ratio \(ratio)",
-            target: max.map { "≤ \($0) ns" }, isMet: max.map { own <= $0 })
-    }
 
     static func measure(home: String) throws -> [LocalCalls] {
         let store = try SampleStore.open(home: home)
@@ -46,11 +24,11 @@ struct LocalCalls: Codable {
             throw Trouble("UserDefaults cannot be opened")
         }
         let writes = compare(
-            "set(_:forKey:)", max: 1_000, { store.set($1, forKey: $0) },
+            "set(_:forKey:)", { store.set($1, forKey: $0) },
             { defaults.set($1, forKey: $0) })
         store.synchronize()
         let strings = compare(
-            "string(forKey:)", max: 100, { key, _ in _ = store.string(forKey: key) },
+            "string(forKey:)", { key, _ in _ = store.string(forKey: key) },
             { key, _ in _ = defaults.string(forKey: key) })
         for (index, key) in SampleStore.keys.enumerated() {
             store.set(index % 2 == 0, forKey: key)
@@ -58,7 +36,7 @@ struct LocalCalls: Codable {
         }
         store.synchronize()
         let bools = compare(
-            "bool(forKey:)", max: nil, { key, _ in _ = store.bool(forKey: key) },
+            "bool(forKey:)", { key, _ in _ = store.bool(forKey: key) },
             { key, _ in _ = defaults.bool(forKey: key) })
         return [strings, bools, writes]
     }
@@ -66,20 +44,20 @@ struct LocalCalls: Codable {
     private typealias Call = (_ key: String, _ value: String) -> Void
 
     private static func compare(
-        _ name: String, max: Int64?, _ own: Call, _ foundation: Call
+        _ name: String, _ own: Call, _ foundation: Call
     ) -> LocalCalls {
         LocalCalls(
-            name: name, own: perCall(own), foundation: perCall(foundation), max: max,
+            name: name, own: perCall(own), foundation: perCall(foundation),
             allocations: allocations(own))
     }
 
-    private static func allocations(_ body: Call) -> Int {
+    private static func allocations(_ body: Call) -> Double? {
         let (key, value) = (SampleStore.keys[7], "one value")
         body(key, value)
         let before = ubiquity_allocation_count()
-        guard before >= 0 else { return -1 }
+        guard before >= 0 else { return nil }
         for _ in 0..<allocationCalls { body(key, value) }
-        return ubiquity_allocation_count() - before
+        return Double(ubiquity_allocation_count() - before) / Double(allocationCalls)
     }
 
     /// The median of rounds over all keys. Each round has values of its own, made beforehand.
@@ -92,6 +70,6 @@ struct LocalCalls: Codable {
             for (index, key) in SampleStore.keys.enumerated() { body(key, values[index]) }
             durations.append((nanoseconds() - roundStart) / Int64(SampleStore.keys.count))
         }
-        return Samples(durations).median
+        return durations.sorted()[durations.count / 2]
     }
 }

@@ -9,9 +9,9 @@ enum SampleStore {
     static let identifier = "TEAM.example.benchmark"
     static let keys = (0..<1_024).map { "setting.\($0)" }
 
-    static func value(_ index: Int, version: Int = 0) -> String {
+    static func value(_ index: Int) -> String {
         let bytes = [256, 768, 1_280, 1_792][index % 4]
-        let start = "\(index) \(version) "
+        let start = "\(index) "
         return start + String(repeating: "x", count: bytes - start.utf8.count)
     }
 
@@ -43,5 +43,7 @@ extension UbiquitousKeyValueStore {
     }
 }
 
-/// Says something to whoever watches; the table alone goes to the standard output.
-func note(_ sentence: String) { FileHandle.standardError.write(Data((sentence + "\n").utf8)) }
+/// Says something to whoever watches; figures alone go to the standard output.
+private func note(_ sentence: String) {
+    FileHandle.standardError.write(Data((sentence + "\n").utf8))
+}
