@@ -71,7 +71,7 @@ struct Server: Sendable {
                 shares: AccountShares(
                     of: edge.bodies, placesMax: PushRoute.placesMax,
                     bytesMin: settings.limits.pushBytesMax),
-                answers: answers, settings: settings),
+                answers: answers, limits: settings.limits),
             stream: StreamRoute(
                 reader: reader, hub: hub, gate: gate, settings: settings),
             exports: ExportRoutes(
