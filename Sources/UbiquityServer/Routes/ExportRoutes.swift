@@ -50,7 +50,7 @@ struct ExportRoutes: Sendable {
         _ request: Request, _ operation: ServerOperation, by actor: AuditActor,
         find: @escaping @Sendable () throws -> Account?
     ) async throws -> Response {
-        guard request.headers.accepts(Self.mediaType) else {
+        guard request.accepts(Self.mediaType) else {
             throw Problem(.notAcceptable, "The answer is available only as application/x-tar.")
         }
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }

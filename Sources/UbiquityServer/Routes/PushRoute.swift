@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NIOCore
+internal import NIOHTTP1
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -57,8 +58,8 @@ final class PushRoute: Sendable {
             self.store = store
             self.permit = permit
             self.answerPermit = answerPermit
-            bodyFormat = try exchange.request.bodyFormat
-            answerFormat = try exchange.request.answerFormat
+            bodyFormat = try exchange.request.headers.neededBodyFormat
+            answerFormat = try exchange.request.headers.neededAnswerFormat
         }
     }
 

@@ -3,6 +3,8 @@
 internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
+internal import NIOHTTP1
+internal import NIOHTTPTypesHTTP1
 internal import UbiquityCore
 
 /// The addresses of the protocol and their handlers.
@@ -71,7 +73,7 @@ struct Routes: Sendable {
     func responder(logger: Logger) -> HTTPConnection.Responder {
         let others = TaskResponder(responder: router().buildResponder(), logger: logger)
         let all = all.filter { $0.path == Self.changesPath }
-        let methods = Dictionary(uniqueKeysWithValues: all.map { ($0.method, $0) })
+        let (get, post) = (all.first { $0.method == .get }, all.first { $0.method == .post })
         let allow = Self.allow(all)
         return { [requests, gate] exchange in
             exchange.attempt {
@@ -79,14 +81,13 @@ struct Routes: Sendable {
                 let path = exchange.request.plainPath
                 guard let store = Self.storeText(in: path) else { return others.answer(exchange) }
                 exchange.route = Self.changesPath
-                let method = exchange.request.method
-                if let route = methods[method == .head ? .get : method] {
-                    route.answer(exchange, storeText: store, gate)
-                } else if method == .options {
-                    exchange.answer(Answer(.noContent, headers: [.allow: allow]))
-                } else {
-                    throw Self.methods.contains(method)
-                        ? Problem.methodNotAllowed(allow) : Problem.notFound
+                switch exchange.request.method {
+                case .GET, .HEAD: get?.answer(exchange, storeText: store, gate)
+                case .POST: post?.answer(exchange, storeText: store, gate)
+                case .OPTIONS: exchange.answer(Answer(.noContent, headers: [.allow: allow]))
+                case let method:
+                    let isKnown = (try? HTTPRequest.Method(method)).map(Self.methods.contains)
+                    throw isKnown ?? false ? Problem.methodNotAllowed(allow) : Problem.notFound
                 }
             }
         }
@@ -109,7 +110,7 @@ struct Routes: Sendable {
     @Sendable private func changes(
         _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
     ) throws {
-        exchange.request.headerFields.acceptsEventStream
+        exchange.request.headers.acceptsEventStream
             ? try stream.open(exchange, rights, store)
             : try stores.changes(exchange, rights, store)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Hummingbird
+internal import NIOHTTP1
 internal import Synchronization
 internal import UbiquityCore
 internal import UbiquityWire
@@ -29,7 +30,7 @@ struct StoreRoutes: Sendable {
     func changes(
         _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
     ) throws {
-        let format = try exchange.request.answerFormat
+        let format = try exchange.request.headers.neededAnswerFormat
         let since = try exchange.request.position(orLastEvent: false)
         try reader.answer(
             .message(format), of: store, since: since, for: rights,
