@@ -5,7 +5,7 @@ import contextlib, json, os, select, socket, subprocess, threading, time
 
 from latency import SPACINGS, PutToWatch, flushes, sampled
 from reads import full_store
-from run import Figure, Row, Section, distribution, number, spread, table
+from run import Figure, Row, Section, distribution, spread, table
 from servers import Etcd, Trouble, Ubiquity, die_with_parent
 from streams import LISTENERS, allow_files, opened
 
@@ -205,16 +205,17 @@ def report(run):
             f"`set` to notified on another device, {title}: p99", 3,
             run.median(f"library, {title}", "p99"), " ms"))
     rows.append(Row.at_most(
-        f"The same with {LISTENERS:,} listeners on other stores: p50, to without", 1.2,
+        f"`set` to notified, {LISTENERS:,} listeners on other stores: p50, to without them", 1.2,
         run.ratio("library, many listeners", "library, one after the other", "p50")))
     rows.append(Row.at_most(
-        "Bytes on the wire for one small change: request, answer and event", 600, run.median("wire", "bytes"), " bytes"))
+        "Bytes on the wire for one small change: request, answer and event", 600,
+        run.median("wire", "bytes"), " bytes"))
     # The goals in milliseconds are for a machine on which a `string` takes 100 ns.
-    string = Figure.of(one["string(forKey:)"]["own"] for one in run.results.get("local", []))
+    string = call_figure(run, "string(forKey:)", "own")
     slowness = max(1, string.median / 100) if string else 1
-    for call, goal in ("string(forKey:)", 0.06), ("set(_:forKey:)", 0.01):
-        rows.append(Row.at_most(f"`{call}`, to that of `UserDefaults`", goal, Figure.of(
-            one[call]["ratio"] for one in run.results.get("local", []))))
+    rows += [
+        Row.at_most(f"`{call}`, to that of `UserDefaults`", goal, call_figure(run, call, "ratio"))
+        for call, goal in (("string(forKey:)", 0.06), ("set(_:forKey:)", 0.01))]
     rows += [
         Row.at_most("Opening of a full store, in flushes of 4 KiB", 60, run.ratio(
             "opening", "flush, opening", "opened", "p50")),
@@ -222,15 +223,11 @@ def report(run):
         Row.at_most("First sync of a full store", 60 * slowness, run.median("first sync", "whole"), " ms"),
     ]
     names = [(f"library, {title}", f"`set` to notified, {title}") for title in SPACINGS]
-    names.append(("library, many listeners", f"the same, one after the other, {LISTENERS:,} listeners on other stores"))
-    names += [(f"library beside, {title}", f"etcd, put to watch, bare sockets, {title}") for title in SPACINGS]
-
-    def call_line(call):
-        numbers = [one[call] for one in run.results.get("local", [])]
-        if not numbers: return [f"`{call}`", run.failures.get("local", "not measured"), "", ""]
-        return [f"`{call}`"] + [spread(Figure.of(one[name] for one in numbers)) for name in (
-            "own", "foundation")] + [spread(Figure.of(one.get("allocations") for one in numbers))]
-
+    names.append((
+        "library, many listeners",
+        f"the same, one after the other, {LISTENERS:,} listeners on other stores"))
+    names += [
+        (f"library beside, {title}", f"etcd, put to watch, bare sockets, {title}") for title in SPACINGS]
     lines = [
         ("First sync of 1,024 keys and 1 MiB, every value read", "first sync", "whole", " ms"),
         ("Opening of that store, once synced", "opening", "opened", " ms"),
@@ -239,14 +236,22 @@ def report(run):
         ("Bytes of a push", "wire", "request", ""), ("Bytes of its answer", "wire", "answer", ""),
         ("Bytes of its event", "wire", "event", ""),
     ]
-    text = [run.durations(names), table(
-        ["1,024 keys", "ns", "`UserDefaults`, ns", "allocations"],
-        [call_line(call) for call in ("string(forKey:)", "bool(forKey:)", "set(_:forKey:)")]), table(
-        ["", "median (range)"],
-        [[title, run.failures.get(name) or spread(run.median(name, field), unit)] for title, name, field, unit in lines])]
+    text = [
+        run.durations(names),
+        table(["1,024 keys", "ns", "`UserDefaults`, ns", "allocations"], [
+            [f"`{call}`"] + [spread(call_figure(run, call, field)) for field in (
+                "own", "foundation", "allocations")]
+            for call in ("string(forKey:)", "bool(forKey:)", "set(_:forKey:)")]),
+        table(["", "median (range)"], [
+            [title, run.failures.get(name) or spread(run.median(name, field), unit)]
+            for title, name, field, unit in lines])]
     if "idle app" in run.results:
         idle = run.results["idle app"][0]
         text.append(
-            f"A connected app that does nothing for {idle['seconds']} s takes {idle['cpuMilliseconds']:.1f} ms of CPU "
-            f"time, and its threads are woken {idle['wakes']} times.")
+            f"A connected app that does nothing for {idle['seconds']} s takes "
+            f"{idle['cpuMilliseconds']:.1f} ms of CPU time, and its threads are woken {idle['wakes']} times.")
     return Section("The library", rows, "\n\n".join(text))
+
+
+def call_figure(run, call, field):
+    return Figure.of(one[call].get(field) for one in run.results.get("local", []))
