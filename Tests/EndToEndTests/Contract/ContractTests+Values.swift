@@ -15,14 +15,14 @@ extension EndToEndTests.ContractTests {
         try await onStage { stage in
             let server = try await ServerProcess.started(stage)
             let all = EveryValue.values.merging(EveryValue.deep) { $1 }
-            let homeA = try await server.signIn("a", isFirst: true)
+            let homeA = try await server.newHome("a", isFirst: true)
             let a = try Device(home: homeA)
             try Self.set(all, in: a)
             try await a.store.synchronizeNow()
             a.close()
             try await server.stop()
             try await server.start()
-            let b = try Device(home: await server.signIn("b"))
+            let b = try Device(home: await server.newHome("b"))
             try await b.store.synchronizeNow()
             EveryValue.expect(all, in: b)
             Self.expectObjects(all, in: b)

@@ -3,6 +3,7 @@
 internal import ClientTestSupport
 internal import Foundation
 internal import Logging
+internal import ProcessHarness
 internal import Ubiquity
 internal import UbiquityCore
 
@@ -38,6 +39,25 @@ struct Device: Sendable {
 
     /// Ends the app.
     func close() { store.close() }
+}
+
+extension ServerProcess {
+    /// The home of a new device, which signs in as an app does: without the program `sign-in`, which
+    /// has tests of its own.
+    /// - Parameters:
+    ///   - isFirst: Whether the account is to be made.
+    ///   - address: The address by which the device knows the server; nil for its own.
+    @discardableResult
+    func newHome(
+        _ name: String, isFirst: Bool = false, account: String = "ada",
+        through address: String? = nil
+    ) async throws -> String {
+        let home = stage.path("home-\(name)")
+        let code = try await newCode(isFirst: isFirst, account: account)
+        try await UbiquityAccount.signIn(
+            server: address ?? url, code: code, deviceName: name, home: home)
+        return home
+    }
 }
 
 /// Waits until all have the same values, and nothing waits to be sent.
