@@ -45,7 +45,7 @@ extension EndToEndTests {
                 writesB.check(a)
                 a.close()
                 b.close()
-                let c = try Device(home: await server.newHome("c"))
+                let c = try Device(home: await server.signIn("c"))
                 defer { c.close() }
                 try await c.store.synchronizeNow()
                 writesA.check(c)

@@ -60,26 +60,48 @@ extension EndToEndTests {
             }
         }
 
+        private static let slow = 30_000
+
+        private func setMegabyte(_ device: Device) {
+            for number in 0..<4 {
+                device.store.set(
+                    Data(repeating: UInt8(number), count: 256 << 10), forKey: "\(number)")
+            }
+            #expect(device.store.synchronize())
+        }
+
         /// A megabyte takes longer than the half minute that a connection may be silent.
-        @Test func `a first sync of a megabyte ends on a slow line`() async throws {
+        @Test func `a first sync that sends a megabyte ends on a slow line`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
                 let a = try Device(home: await server.newHome("a", isFirst: true))
                 defer { a.close() }
-                let proxy = try await NarrowProxy(to: server.port, bytesPerSecond: 30_000)
-                let home = stage.path("home-b")
-                let b = try Device(home: home)
+                let proxy = try await NarrowProxy(
+                    to: server.port, bytesPerSecond: (up: Self.slow, down: nil))
+                let b = try Device(home: stage.path("home-b"))
                 defer { b.close() }
-                for number in 0..<4 {
-                    b.store.set(
-                        Data(repeating: UInt8(number), count: 256 << 10), forKey: "\(number)")
-                }
-                #expect(b.store.synchronize())
+                setMegabyte(b)
                 _ = try await server.newHome("b", through: proxy.url)
                 try await until("the end of b's first sync") { b.isSettled }
                 try await until("the values at a") { a.store.values.count == 4 }
-                // Or the server would end only when the line has carried what it tells b.
-                b.close()
+                try await proxy.close()
+                try await server.stop()
+            }
+        }
+
+        @Test func `a first sync that receives a megabyte ends on a slow line`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let a = try Device(home: await server.newHome("a", isFirst: true))
+                defer { a.close() }
+                setMegabyte(a)
+                try await a.store.synchronizeNow()
+                let proxy = try await NarrowProxy(
+                    to: server.port, bytesPerSecond: (up: nil, down: Self.slow))
+                let b = try Device(home: await server.newHome("b", through: proxy.url))
+                defer { b.close() }
+                try await b.store.initialSync()
+                #expect(b.store.values == a.store.values)
                 try await proxy.close()
                 try await server.stop()
             }

@@ -22,7 +22,7 @@ extension EndToEndTests.ContractTests {
             a.close()
             try await server.stop()
             try await server.start()
-            let b = try Device(home: await server.newHome("b"))
+            let b = try Device(home: await server.signIn("b"))
             try await b.store.synchronizeNow()
             EveryValue.expect(all, in: b)
             Self.expectObjects(all, in: b)

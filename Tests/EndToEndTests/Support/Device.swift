@@ -42,8 +42,9 @@ struct Device: Sendable {
 }
 
 extension ServerProcess {
-    /// The home of a new device, which signs in as an app does: without the program `sign-in`, which
-    /// has tests of its own.
+    /// The home of a new device, which signs in as an app does, in this process. That is quicker than
+    /// the program; after a restart of the server it is the program's, for this process may still have
+    /// a connection to the server of before.
     /// - Parameters:
     ///   - isFirst: Whether the account is to be made.
     ///   - address: The address by which the device knows the server; nil for its own.
