@@ -11,7 +11,7 @@ package struct NeverHappened: Error, CustomStringConvertible {
 /// most. The limit guards against hanging, and does not test speed.
 package func until(_ what: String, _ condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(300)
-    var pause = Duration.milliseconds(1)
+    var pause = Duration.milliseconds(5)
     while try await !condition() {
         guard .now < deadline else { throw NeverHappened(description: "\(what) never came") }
         try await Task.sleep(for: pause)

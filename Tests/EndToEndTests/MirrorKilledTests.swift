@@ -20,8 +20,8 @@ extension EndToEndTests {
             var random = RandomSource(seed: seed)
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.newHome("a", isFirst: true)
-                let b = try Device(home: await server.newHome("b"))
+                let home = try await server.signIn("a", isFirst: true)
+                let b = try Device(home: await server.signIn("b"))
                 defer { b.close() }
                 var (attempted, acknowledged) = (0, 0)
                 for _ in 0..<Self.lives {

@@ -15,7 +15,7 @@ extension EndToEndTests.ContractTests {
         try await onStage { stage in
             let server = try await ServerProcess.started(stage)
             let all = EveryValue.values.merging(EveryValue.deep) { $1 }
-            let homeA = try await server.newHome("a", isFirst: true)
+            let homeA = try await server.signIn("a", isFirst: true)
             let a = try Device(home: homeA)
             try Self.set(all, in: a)
             try await a.store.synchronizeNow()
