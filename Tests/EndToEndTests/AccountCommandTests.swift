@@ -40,11 +40,11 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let owner = try await server.signIn("owner", isFirst: true)
+                let owner = try await server.newHome("owner", isFirst: true)
                 let ways = ways(stage, server).map { ["--account", "ada"] + $0 }
                 for (number, way) in (ways + [["--home", owner]]).enumerated() {
                     let name = "lost\(number)"
-                    let lost = try Device(home: await server.signIn(name))
+                    let lost = try Device(home: await server.newHome(name))
                     defer { lost.close() }
                     try await until("the connection") { lost.isConnected }
                     let run = try await stage.run(["device", "revoke", name] + way)
@@ -65,7 +65,7 @@ extension EndToEndTests {
                 for (number, way) in ways(stage, server).enumerated() {
                     let name = "ada\(number)"
                     try await stage.run(["account", "create", name] + way).expectSuccess()
-                    _ = try await server.signIn("device\(number)", account: name)
+                    _ = try await server.newHome("device\(number)", account: name)
                     try await stage.run(
                         ["device", "rename", "device\(number)", "desk", "--account", name] + way
                     ).expectSuccess()
@@ -98,8 +98,8 @@ extension EndToEndTests {
         @Test func `a person deletes their own account, and is signed out`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
-                let other = try Device(home: await server.signIn("b"))
+                let home = try await server.newHome("a", isFirst: true)
+                let other = try Device(home: await server.newHome("b"))
                 defer { other.close() }
                 other.store.set("x", forKey: "key")
                 try await until("the sync") { other.isConnected && other.isSettled }
@@ -121,7 +121,7 @@ extension EndToEndTests {
             try await onStage { stage in
                 let server = try await ServerProcess.started(
                     stage, options: ["--apps", "registered"])
-                let device = try Device(home: await server.signIn("a", isFirst: true))
+                let device = try Device(home: await server.newHome("a", isFirst: true))
                 defer { device.close() }
                 device.store.set("x", forKey: "key")
                 let status = [
@@ -146,7 +146,7 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let owner = try Device(home: await server.signIn("owner", isFirst: true))
+                let owner = try Device(home: await server.newHome("owner", isFirst: true))
                 defer { owner.close() }
                 owner.store.set("x", forKey: "key")
                 let made = try await json(

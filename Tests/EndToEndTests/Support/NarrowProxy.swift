@@ -9,9 +9,12 @@ final class NarrowProxy: Sendable {
     private let channel: any Channel
 
     /// - Parameters:
-    ///   - bytesPerSecond: In each direction of each connection; nil: as many as come.
+    ///   - bytesPerSecond: To the server and from it, of each connection; nil: as many as come.
     ///   - keepsStreams: Nothing of an event stream arrives.
-    init(to port: Int, bytesPerSecond: Int? = nil, keepsStreams: Bool = false) async throws {
+    init(
+        to port: Int, bytesPerSecond: (up: Int?, down: Int?) = (nil, nil),
+        keepsStreams: Bool = false
+    ) async throws {
         channel = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             // What the system has taken is not on its way yet.
             .childChannelOption(.socketOption(.so_rcvbuf), value: 32 << 10)
@@ -19,7 +22,9 @@ final class NarrowProxy: Sendable {
                 client.eventLoop.makeCompletedFuture {
                     try client.pipeline.syncOperations.addHandler(
                         NarrowProxyEnd(
-                            .client(server: port, keepsStreams: keepsStreams), bytesPerSecond))
+                            .client(
+                                server: port, keepsStreams: keepsStreams,
+                                bytesPerSecond: bytesPerSecond.up), bytesPerSecond.down))
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
@@ -38,11 +43,12 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
     typealias OutboundOut = ByteBuffer
 
     enum Side {
-        case client(server: Int, keepsStreams: Bool)
+        case client(server: Int, keepsStreams: Bool, bytesPerSecond: Int?)
         case server
     }
 
     private let side: Side
+    /// To this end.
     private let bytesPerSecond: Int?
     private var partner: NarrowProxyEnd?
     private var context: ChannelHandlerContext?
@@ -62,8 +68,8 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
     func channelActive(context: ChannelHandlerContext) {
-        guard case .client(let port, _) = side else { return }
-        let far = NarrowProxyEnd(.server, bytesPerSecond)
+        guard case .client(let port, _, let up) = side else { return }
+        let far = NarrowProxyEnd(.server, up)
         (partner, far.partner) = (far, self)
         let end = NIOLoopBound(far, eventLoop: context.eventLoop)
         let client = context.channel
@@ -82,7 +88,7 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
-        if case .client(_, true) = side {
+        if case .client(_, true, _) = side {
             isStream = isStream || String(buffer: bytes).contains("text/event-stream")
         }
         if case .server = side, partner?.isStream == true { return }
