@@ -164,6 +164,10 @@ extension SQLiteServerStorage {
             return true
         }
         guard isDue, FileStatus(path: database.path + "-wal")?.bytes ?? 0 > 0 else { return }
+        if checkpointer?.defersEmptying() ?? false {
+            logEmptying.withLock { $0 = uptime }
+            return
+        }
         do {
             try database.writeWithoutTransaction { try truncateLog($0, waitingFor: 0) }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
@@ -178,7 +182,8 @@ extension SQLiteServerStorage {
         return try Bool.fetchOne(statement, arguments: [chore]) ?? false
     }
 
-    private func truncateLog(_ db: Database, waitingFor milliseconds: Int) throws {
+    func truncateLog(_ db: Database, waitingFor milliseconds: Int) throws {
+        checkpointer?.stop()
         try db.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
         defer {
             let milliseconds = Int(SQLiteFile.busySecondsMax * 1_000)
