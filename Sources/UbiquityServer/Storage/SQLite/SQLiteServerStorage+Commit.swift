@@ -22,6 +22,7 @@ extension SQLiteServerStorage {
             memory.withLock { memory in
                 for (key, store) in batch.touched { memory.remember(store, as: key) }
             }
+            for (key, store) in batch.touched { positions.note(store.state, of: key) }
             moveLog(db)
         }
         scrubs.withLock { $0.quietSince = nil }

@@ -29,6 +29,8 @@ extension SQLiteServerStorage {
             try record(AuditEvent(.accountErased, of: account, by: actor), at: now, db)
             memory.withLock { $0.forgetAll() }
             return true
+        } committed: { _, _ in
+            positions.forgetAll()
         }
     }
 

@@ -14,6 +14,7 @@ internal import UbiquityCore
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let memory = Mutex(WriterMemory())
+    let positions = KnownPositions()
     let scrubs = Mutex(Scrubs())
     let logEmptying = Mutex<Int64>(0)
     let runningTime: Mutex<Int64>
@@ -106,10 +107,12 @@ final class SQLiteServerStorage: Sendable {
     func hasForeignWrites() throws(StorageError) -> Bool {
         do {
             let version = try database.writeWithoutTransaction { try Self.version($0) }
-            return foreignVersion.withLock { known in
+            let isForeign = foreignVersion.withLock { known in
                 defer { known = version }
                 return known != nil && known != version
             }
+            if isForeign { positions.forgetAll() }
+            return isForeign
         } catch { throw StorageError(error) }
     }
 
