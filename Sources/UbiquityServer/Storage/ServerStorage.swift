@@ -147,6 +147,10 @@ protocol ServerStorage: Sendable {
     /// tombstones. A store without pushes is empty, and is not created.
     func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead
 
+    /// The answer to ``read(_:since:)`` if it is known from memory that nothing has changed; nil if
+    /// that, or the position, must be looked up. Does not block.
+    func unchanged(_ store: StoreReference, since position: Position) -> StoreRead?
+
     /// Decides the pushes in order and stores their changes in one commit.
     /// - Returns: One result for each push, in order.
     func commit(

@@ -368,6 +368,12 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
+    func unchanged(_ store: StoreReference, since position: Position) -> StoreRead? {
+        let read = read(store, since: position)
+        guard case .changes([], position: _, isWhole: _, horizon: _) = read else { return nil }
+        return read
+    }
+
     func read(_ store: StoreReference, since: Position?) -> StoreRead {
         state.withLock { state in
             let store = state.stores[store] ?? Store()

@@ -112,6 +112,25 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
+    func `a position is unchanged until the next commit to its store`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let other = StoreReference(
+            account: Sample.account.id, identifier: try StoreIdentifier("other"))
+        let write = Sample.record("a", .integer(1), at: 500)
+        let first = try #require(try storage.commit(Sample.push(write))?.position)
+        try storage.commit(Sample.push(write, to: other))
+        let read = try storage.read(Sample.store, since: first)
+        #expect(storage.unchanged(Sample.store, since: first) == read)
+        #expect(storage.unchanged(other, since: first) == nil)
+        try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500)))
+        #expect(storage.unchanged(Sample.store, since: first) == nil)
+        #expect(try storage.keys(since: first) == ["b"])
+        #expect(try storage.erase(Sample.account.id, now: 2, by: .operatorLocally))
+        #expect(storage.unchanged(Sample.store, since: Sample.position(2)) == nil)
+        #expect(try storage.read(Sample.store, since: Sample.position(2)) == .otherHistory)
+    }
+
+    @Test(arguments: Backend.allCases)
     func `compacted tombstones make older positions gone, and older changes refused`(
         backend: Backend
     ) throws {

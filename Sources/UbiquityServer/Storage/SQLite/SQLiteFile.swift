@@ -11,21 +11,32 @@ internal import GRDB
 enum SQLiteFile {
     static let busySecondsMax: TimeInterval = 5
     static let readersMax = 4
+    /// Holds the inner pages of a database with a million accounts, so that only the leaves are read
+    /// for a push.
+    private static let writerCacheBytesMax = 32 << 20
     /// Larger files are not read through at the start, because that would take long. Damage in them
     /// is found when it is encountered.
     static let checkedBytesMax = 256 << 20
 
-    /// For the server: one writer, and readers that do not wait for it.
+    /// For the server: one writer, and readers that do not wait for it. The writer leaves the log to
+    /// a ``Checkpointer``.
     static func openPool(_ path: String) throws(ServerStartError) -> DatabasePool {
         do {
             try check(path, isThorough: true)
             let pool = try DatabasePool(path: path, configuration: configuration)
-            try pool.writeWithoutTransaction { try prepare($0, path) }
+            try pool.writeWithoutTransaction { db in
+                try prepare(db, path)
+                try db.execute(
+                    sql: """
+                        PRAGMA cache_size = -\(writerCacheBytesMax >> 10);
+                        PRAGMA wal_autocheckpoint = 0
+                        """)
+            }
             return pool
         } catch { throw startError(error, path) }
     }
 
-    /// For administration beside a server, in a process of its own.
+    /// For administration beside a server, in a process of its own, and for ``Checkpointer``.
     static func openQueue(_ path: String) throws(ServerStartError) -> DatabaseQueue {
         do {
             try check(path, isThorough: false)
