@@ -26,7 +26,9 @@ package func runServer(
     try settings.identity?.checkFile()
     let folder = DataFolder(path: settings.dataFolder)
     try folder.make()
-    let lock = try FolderLock(folder)
+    guard let lock = try await FolderLock.take(folder) else {
+        throw ServerStartError.folderInUse(path: folder.path)
+    }
     folder.removeDrafts()
     try folder.makeDatabaseFile()
     let storage = try SQLiteServerStorage.openForServer(
@@ -90,9 +92,20 @@ extension Server {
         onMetricsReady: @escaping @Sendable (Int) async -> Void = { _ in }
     ) async throws {
         try await readers.run { [apps] in try apps.reload() }
+        let (bound, isBound) = AsyncStream.makeStream(of: Never.self)
+        let socket = try FolderSocket(.server, in: DataFolder(path: settings.dataFolder))
+        let address = BindAddress.hostname(settings.host, port: settings.port)
         // Services end in reverse order: first the housekeeping, which ends the streams that the
         // application waits for.
-        var services: [any Service] = [application(onReady: onReady)]
+        var services: [any Service] = [
+            FolderService(server: self, socket: socket, onReady: isBound.finish),
+            application(routes, at: address, connectionsMax: acceptedMax) { channel in
+                for await _ in bound {}
+                let port = channel.localAddress?.port ?? 0
+                logStart(port: port)
+                await onReady(port)
+            },
+        ]
         if let port = settings.metricsPort {
             services.append(metrics(port: port, onReady: onMetricsReady))
         }
@@ -114,23 +127,20 @@ extension Server {
         logger.notice("The server has stopped.")
     }
 
-    private func application(
-        onReady: @escaping @Sendable (Int) async -> Void
+    /// Serves the routes at an address.
+    func application(
+        _ routes: Routes, at address: BindAddress, connectionsMax: Int,
+        onReady: @escaping @Sendable (any Channel) async -> Void
     ) -> some ApplicationProtocol {
         Application(
             router: routes.router(),
-            server: HTTPServerBuilder { [edge] responder in
+            server: HTTPServerBuilder { [edge = routes.edge] responder in
                 EdgeChannel(edge: edge, responder: responder)
             },
             configuration: ApplicationConfiguration(
-                address: .hostname(settings.host, port: settings.port),
-                availableConnectionsDelegate: .maximum(acceptedMax, logger: logger)),
-            onServerRunning: { channel in
-                let port = channel.localAddress?.port ?? 0
-                logStart(port: port)
-                await onReady(port)
-            },
-            logger: logger)
+                address: address,
+                availableConnectionsDelegate: .maximum(connectionsMax, logger: logger)),
+            onServerRunning: onReady, logger: logger)
     }
 
     /// Accepts some more connections than may stay, to tell them that they may not. Others wait in

@@ -14,5 +14,10 @@ final class TemporaryFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
+    /// The names of the files in the server's data folder.
+    func dataFiles() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: file("data")).filter { $0 != "sockets" }
+    }
+
     func file(_ name: String) -> String { (path as NSString).appendingPathComponent(name) }
 }

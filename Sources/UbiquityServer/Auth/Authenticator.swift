@@ -6,7 +6,7 @@ internal import UbiquityCore
 /// Finds the owner of a credential.
 ///
 /// State: `known`, a cache of the storage, guarded by its lock, so that a push needs no look-up. A
-/// revocation removes an entry at once; ``Housekeeping`` notices revocations by other processes.
+/// revocation removes an entry at once.
 final class Authenticator: Sendable {
     private struct Known {
         var devices: [SecretHash: DeviceRights] = [:]
@@ -72,10 +72,5 @@ final class Authenticator: Sendable {
             known.devices = known.devices.filter { !isGone($0.value) }
             known.generation += 1
         }
-    }
-
-    /// Empties the cache.
-    func invalidateAll() {
-        known.withLock { $0 = Known(generation: $0.generation + 1) }
     }
 }

@@ -97,8 +97,6 @@ final class PushHub: Sendable {
             events.compactMap(\.committed).map { Double((now - $0).nanoseconds) / 1e9 })
     }
 
-    func devices() -> Set<DeviceReference> { Set(all().map(\.device)) }
-
     func end(where isOver: (Subscriber) -> Bool) {
         for subscriber in all() where isOver(subscriber) { subscriber.end(.closed) }
     }

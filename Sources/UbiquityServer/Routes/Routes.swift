@@ -6,15 +6,15 @@ internal import UbiquityCore
 
 /// The addresses of the protocol and their handlers.
 struct Routes: Sendable {
-    let gate: Gate
+    var gate: Gate
     let accounts: AccountRoutes
-    let operations: OperatorRoutes
+    var operations: OperatorRoutes
     let stores: StoreRoutes
     let push: PushRoute
     let stream: StreamRoute
-    let exports: ExportRoutes
+    var exports: ExportRoutes
     let health: HealthRoutes
-    let edge: Edge
+    var edge: Edge
     let requests: RateLimiter<String>
 
     /// All methods that a client may try.

@@ -10,7 +10,7 @@ internal import UbiquityCore
 /// State: the connections are thread-safe. `states` is the writer's cache of stores, so that a push
 /// need not read their rows. Only ``commit(_:rules:)``, ``compact(_:in:now:)`` and
 /// ``erase(_:now:by:)`` use it, on one thread, and the lock is for the compiler. The same goes for
-/// `foreignVersion`, for `scrubs`, for `logEmptying`, the uptime of the next emptying, and for
+/// `scrubs`, for `logEmptying`, the uptime of the next emptying, and for
 /// `runningTime`, the time stored in the file.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
@@ -30,7 +30,6 @@ final class SQLiteServerStorage: Sendable {
     }
 
     private let statesVersion = Mutex<Int64?>(nil)
-    private let foreignVersion = Mutex<Int64?>(nil)
 
     /// The cache of stores is emptied when it exceeds this size.
     static let rememberedStoresMax = 16_384
@@ -85,16 +84,6 @@ final class SQLiteServerStorage: Sendable {
                     return .commit
                 }
                 return result!
-            }
-        } catch { throw StorageError(error) }
-    }
-
-    func hasForeignWrites() throws(StorageError) -> Bool {
-        do {
-            let version = try database.writeWithoutTransaction { try Self.version($0) }
-            return foreignVersion.withLock { known in
-                defer { known = version }
-                return known != nil && known != version
             }
         } catch { throw StorageError(error) }
     }
