@@ -94,9 +94,13 @@ struct FolderService: Service {
 
     /// - Throws: ``ServerStartError`` if it cannot listen.
     func run() async throws {
+        // What a kill left behind, and at the end its own.
+        socket.remove()
         defer { socket.remove() }
-        // There is no TLS, and the public connections do not count.
-        let edge = Edge(server.settings, tls: nil, metrics: server.edge.metrics)
+        // There is no TLS, and the connections to the public address do not count.
+        var settings = server.settings
+        settings.connectionsMax = Self.connectionsMax
+        let edge = Edge(settings, tls: nil, metrics: server.edge.metrics)
         let application = server.application(
             server.routes.inFolder(edge), at: .unixDomainSocket(path: socket.path),
             connectionsMax: Self.connectionsMax
@@ -115,7 +119,7 @@ extension Routes {
     /// The same routes on a socket of the data folder.
     fileprivate func inFolder(_ edge: Edge) -> Routes {
         var routes = self
-        routes.edge = edge
+        (routes.edge, routes.requests) = (edge, nil)
         routes.gate.isInFolder = true
         routes.exports.gate = routes.gate
         routes.operations.service.actor = .operatorLocally

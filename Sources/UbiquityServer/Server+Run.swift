@@ -92,15 +92,15 @@ extension Server {
         onMetricsReady: @escaping @Sendable (Int) async -> Void = { _ in }
     ) async throws {
         try await readers.run { [apps] in try apps.reload() }
-        let (bound, isBound) = AsyncStream.makeStream(of: Never.self)
+        let (bound, isBound) = AsyncStream.makeStream(of: Void.self)
         let socket = try FolderSocket(.server, in: DataFolder(path: settings.dataFolder))
         let address = BindAddress.hostname(settings.host, port: settings.port)
         // Services end in reverse order: first the housekeeping, which ends the streams that the
         // application waits for.
         var services: [any Service] = [
-            FolderService(server: self, socket: socket, onReady: isBound.finish),
+            FolderService(server: self, socket: socket) { isBound.yield() },
             application(routes, at: address, connectionsMax: acceptedMax) { channel in
-                for await _ in bound {}
+                guard await bound.first(where: { true }) != nil else { return }
                 let port = channel.localAddress?.port ?? 0
                 logStart(port: port)
                 await onReady(port)

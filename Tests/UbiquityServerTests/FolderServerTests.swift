@@ -5,6 +5,7 @@ internal import Foundation
 internal import NIOCore
 internal import NIOPosix
 internal import Testing
+internal import UbiquityCore
 internal import UbiquityWire
 
 @testable internal import UbiquityServer
@@ -144,10 +145,27 @@ struct FolderServerTests {
         #expect(try await names(in: data) == ["ada", "eve"])
     }
 
-    @Test func `operators get in when all connections are taken`() async throws {
-        try await withServer(in: folder, { $0.connectionsMax = 1 }) { server in
+    @Test func `a server that cannot make its socket says so, and never that it is ready`()
+        async throws
+    {
+        try await withServer(in: folder) { _ in }
+        let path = data + "/sockets/server"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        await #expect {
+            try await withServer(in: folder) { _ in Issue.record("It was ready.") }
+        } throws: { "\($0)".contains(path) }
+    }
+
+    @Test func `operators get in when the limits for others are reached`() async throws {
+        let configure = { (settings: inout ServerSettings) in
+            settings.connectionsMax = 1
+            settings.requestAllowance = .init(burst: 1, perSecond: 0.001)
+        }
+        try await withServer(in: folder, configure) { server in
             let connection = try await RawConnection.open(server.port)
-            try await create("ada")
+            for name in ["ada", "eve"] {
+                #expect(try await create(name).status == 200)
+            }
             connection.close()
         }
     }

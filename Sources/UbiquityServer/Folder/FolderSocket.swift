@@ -57,6 +57,5 @@ final class FolderSocket: Sendable {
         return address.withSockAddr { connect(file, $0, socklen_t($1)) == 0 || errno == EAGAIN }
     }
 
-    /// Removes the socket after its use. One that was left behind by a kill is replaced by the next.
     func remove() { unlink(path) }
 }

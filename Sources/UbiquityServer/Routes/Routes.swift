@@ -15,7 +15,8 @@ struct Routes: Sendable {
     var exports: ExportRoutes
     let health: HealthRoutes
     var edge: Edge
-    let requests: RateLimiter<String>
+    /// Nil for any rate.
+    var requests: RateLimiter<String>?
 
     /// All methods that a client may try.
     private static let methods: [HTTPRequest.Method] = [
@@ -70,7 +71,7 @@ struct Routes: Sendable {
         let router = Router(context: ServerContext.self)
         router.add(middleware: EdgeMiddleware(edge: edge))
         router.add(middleware: ProblemMiddleware(edge: edge))
-        router.add(middleware: RateMiddleware(requests: requests))
+        if let requests { router.add(middleware: RateMiddleware(requests: requests)) }
         router.add(middleware: ServerOptions(allow: Self.allow(all)))
         for (path, routes) in Dictionary(grouping: all, by: \.path) { on(router, path, routes) }
         return router
