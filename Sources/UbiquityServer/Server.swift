@@ -76,7 +76,7 @@ struct Server: Sendable {
                 reader: reader, hub: hub, gate: gate, settings: settings),
             exports: ExportRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate, settings: settings),
-            health: HealthRoutes(readiness: readiness), edge: edge,
+            health: HealthRoutes(readiness: readiness),
             requests: RateLimiter(
                 .requestsPerAddress, settings.requestAllowance, clock: settings.clock))
     }

@@ -95,6 +95,49 @@ extension EndToEndTests {
             }
         }
 
+        /// From afar, and in the folder, also after a kill of its server.
+        @Test func `a refusal has the same status and sentence in every way`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let (folder, afar) = (ways(stage, server)[0], ways(stage, server)[1])
+                try await stage.succeed("account", "create", "ada", "--data", server.data)
+                try await expectRefusals(stage, afar)
+                try await expectRefusals(stage, folder)
+                try await server.kill()
+                try await expectRefusals(stage, folder)
+                #expect(try await stage.run(["account", "list"] + afar).status == 69)
+                let code = ["account", "code", "ada", "--code-minutes", "60"]
+                try await stage.run(code + folder).expectSuccess()
+                try await server.start()
+                try await stage.run(code + folder).expectSuccess()
+                try await stage.run(code + afar).expectSuccess()
+                server.signal(SIGSTOP)
+                let silent = try await stage.run(["account", "list"] + folder)
+                server.signal(SIGCONT)
+                #expect(silent.status == 69 && silent.errors.contains("restart it"), "\(silent)")
+            }
+        }
+
+        private func expectRefusals(_ stage: Stage, _ way: [String]) async throws {
+            let device = ["device", "revoke", "0123456789abcdef", "--account"]
+            let refusals: [([String], Int32, String)] = [
+                (["account", "create", "ada"], 1, "the account \"ada\" already exists"),
+                (["account", "rename", "ada", "ada "], 65, "an account name has 1 to 128 bytes"),
+                (["account", "code", "eve"], 1, "there is no account \"eve\""),
+                (["account", "delete", "eve", "--yes"], 1, "there is no account \"eve\""),
+                (["account", "export", "eve", "-o", stage.path("eve")], 1, "no account \"eve\""),
+                (["device", "list", "--account", "eve"], 1, "there is no account \"eve\""),
+                (["device", "revoke", "d", "--account", "ada"], 1, "there is no device \"d\""),
+                (device + ["ada"], 1, "the account \"ada\" has no such device"),
+                (["app", "remove", "TEAM.app"], 1, "the app TEAM.app is not registered"),
+            ]
+            for (words, status, sentence) in refusals {
+                let run = try await stage.run(words + way)
+                #expect(run.status == status && run.errors.contains(sentence), "\(words) \(run)")
+            }
+            #expect(!FileManager.default.fileExists(atPath: stage.path("eve")))
+        }
+
         @Test func `a person deletes their own account, and is signed out`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)

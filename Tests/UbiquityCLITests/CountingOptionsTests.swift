@@ -32,13 +32,11 @@ struct CountingOptionsTests {
     private static let credential = server + ["--operator-credential", "file"]
 
     /// A command of the operator's: in the data folder, or by the credential.
-    /// - Parameter inFolder: Its own options that count in the data folder alone.
     private static func operating(
-        _ words: [String], _ own: Set<String> = [], inFolder: Set<String> = [],
-        namesServer: Bool = false
+        _ words: [String], _ own: Set<String> = [], namesServer: Bool = false
     ) -> [Mode] {
-        let folder = inFolder.union(namesServer ? ["--data", "--server"] : ["--data"])
-        let alone: Set = namesServer ? own.union(inFolder).union(["--data", "--json"]) : []
+        let folder: Set = namesServer ? ["--data", "--server"] : ["--data"]
+        let alone: Set = namesServer ? own.union(["--data", "--json"]) : []
         return [
             Mode(words: words, counts: own.union(folder).union(["--json"])),
             Mode(words: words + server, counts: alone.union(["--operator-credential"])),
@@ -56,10 +54,10 @@ struct CountingOptionsTests {
     static let modes: [Mode] =
         valueModes + deviceModes + serverModes + keeping(["device", "list"])
         + keeping(["device", "rename", "d", "n"]) + keeping(["device", "revoke", "d"])
-        + operating(["account", "create", "ada"], inFolder: ["--code-minutes"], namesServer: true)
+        + operating(["account", "create", "ada"], ["--code-minutes"], namesServer: true)
         + operating(
-            ["account", "code", "ada"], ["--store", "--credential-days"],
-            inFolder: ["--code-minutes"], namesServer: true)
+            ["account", "code", "ada"], ["--store", "--credential-days", "--code-minutes"],
+            namesServer: true)
         + operating(["account", "list"]) + operating(["account", "rename", "ada", "eve"])
         + operating(["account", "delete", "ada"], ["--yes"])
         + [Mode(words: ["account", "delete"], counts: ["--yes", "--wipe", "--home", "--json"])]
@@ -236,9 +234,7 @@ struct CountingOptionsTests {
         case "export": names == ["--binary", "--json"]
         case "doctor": names.contains("--data") && !names.contains("--json")
         case "device": names == ["--account", "--home"]
-        case "account":
-            names.contains("--operator-credential")
-                && !names.isDisjoint(with: ["--data", "--code-minutes"])
+        case "account": names == ["--operator-credential", "--data"]
         default: false
         }
     }

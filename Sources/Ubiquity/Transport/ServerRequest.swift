@@ -111,6 +111,10 @@ package struct ServerRequest: Sendable {
 
     private func prepared() throws(LinkFailure) -> HTTPClient.Request {
         var headers: HTTPHeaders = ["accept": accept, "user-agent": Self.userAgent]
+        // HTTP requires a host. The path of a closed socket may later be that of another one.
+        if address.isSocket {
+            headers.add(contentsOf: [("host", "localhost"), ("connection", "close")])
+        }
         if let credential { headers.add(name: "authorization", value: "Bearer \(credential)") }
         if body != nil { headers.add(name: "content-type", value: WireFormat.protobuf.rawValue) }
         do {

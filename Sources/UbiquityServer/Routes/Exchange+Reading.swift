@@ -19,6 +19,7 @@ extension Exchange {
     /// Finds the caller, at once if the connection's last request had the same credential not long
     /// ago and nothing was revoked since.
     func findCaller(by gate: Gate, then: @escaping (Caller) throws -> Void) {
+        guard !gate.isInFolder else { return attempt { try then(.operator) } }
         let field = request.headers.first(name: "authorization")
         let revocations = gate.authenticator.revocations
         let now = gate.clock.uptime()

@@ -9,16 +9,16 @@ internal import UbiquityCore
 
 /// The addresses of the protocol and their handlers.
 struct Routes: Sendable {
-    let gate: Gate
+    var gate: Gate
     let accounts: AccountRoutes
-    let operations: OperatorRoutes
+    var operations: OperatorRoutes
     let stores: StoreRoutes
     let push: PushRoute
     let stream: StreamRoute
-    let exports: ExportRoutes
+    var exports: ExportRoutes
     let health: HealthRoutes
-    let edge: Edge
-    let requests: RateLimiter<IPAddress?>
+    /// Nil for any rate.
+    var requests: RateLimiter<IPAddress?>?
 
     /// All methods that a client may try.
     private static let methods: [HTTPRequest.Method] = [
@@ -77,7 +77,7 @@ struct Routes: Sendable {
         let allow = Self.allow(all)
         return { [requests, gate] exchange in
             exchange.attempt {
-                try requests.take(exchange.origin?.neighbourhood)
+                try requests?.take(exchange.origin?.neighbourhood)
                 let path = exchange.request.plainPath
                 guard let store = Self.storeText(in: path) else { return others.answer(exchange) }
                 exchange.route = Self.changesPath

@@ -15,7 +15,7 @@ package struct Account: Hashable, Sendable {
 package struct AccountName: Hashable, Sendable, CustomStringConvertible {
     package let string: String
     package static let bytesMax = 128
-    static let rule =
+    package static let rule =
         "an account name has 1 to \(bytesMax) bytes, no control characters, and no spaces at "
         + "either end"
 
@@ -32,7 +32,7 @@ package struct AccountName: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// An account with its devices, the oldest first.
-package struct AccountSummary: Hashable, Sendable {
-    package var account: Account
-    package var devices: [Device]
+struct AccountSummary: Hashable, Sendable {
+    var account: Account
+    var devices: [Device]
 }

@@ -65,6 +65,8 @@ enum Sample {
 }
 
 extension ServerStorage {
+    func accounts() throws(StorageError) -> [Account] { try accounts(after: nil, max: .max) }
+
     func makeSampleAccount() throws(StorageError) {
         try createAccount(Sample.account, accountsMax: 9, by: .operatorLocally)
     }

@@ -81,7 +81,6 @@ struct DamagedRowTests {
     /// None of these may fail, because each concerns everybody.
     private func keepHouse(_ storage: SQLiteServerStorage) throws {
         _ = try storage.apps()
-        _ = try storage.live(among: [])
         _ = try storage.removeDevices(expiredBy: 10_000, now: 10_000)
         try storage.removeAuditEntries(
             try storage.auditSurplus(by: AuditRule(entriesMax: 0)))

@@ -122,7 +122,6 @@ final class MemoryServerStorage: ServerStorage {
 
     func operatorHash() -> SecretHash? { state.withLock { $0.operatorHash } }
     func setOperatorHash(_ hash: SecretHash) { state.withLock { $0.operatorHash = hash } }
-    func hasForeignWrites() -> Bool { false }
     func close() {}
 
     func createAccount(
@@ -272,10 +271,6 @@ final class MemoryServerStorage: ServerStorage {
             }
             return expired.count
         }
-    }
-
-    func live(among devices: Set<DeviceReference>) -> Set<DeviceReference> {
-        state.withLock { state in devices.filter { state.devices[$0] != nil } }
     }
 
     func apps() -> [RegisteredApp] {

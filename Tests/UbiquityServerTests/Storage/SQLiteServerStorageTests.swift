@@ -113,20 +113,6 @@ struct SQLiteServerStorageTests {
         }
     }
 
-    @Test func `what another process writes is noticed, and own writes are not`() throws {
-        let folder = try TemporaryFolder()
-        let path = folder.file("test.sqlite")
-        let storage = try SQLiteServerStorage.openForServer(path)
-        try storage.makeSampleAccount()
-        _ = try storage.hasForeignWrites()
-        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
-        #expect(try !storage.hasForeignWrites())
-        let other = try SQLiteServerStorage.openForAdministration(path)
-        try other.addCode("code")
-        #expect(try storage.hasForeignWrites())
-        #expect(try !storage.hasForeignWrites())
-    }
-
     /// Not a limit that a slow machine must keep; it prints what this one does.
     @Test func `a batch of pushes is committed quickly`() throws {
         let folder = try TemporaryFolder()

@@ -9,8 +9,8 @@ internal import UbiquityCore
 ///
 /// State: the connections are thread-safe. `memory` is only used in transactions of the writing
 /// connection, of which there is one at a time, and its lock is for the compiler. Only
-/// ``commit(_:rules:)`` and housekeeping, on one thread, use `foreignVersion`, `scrubs`,
-/// `logEmptying`, the uptime of the next emptying, and `runningTime`, the time stored in the file.
+/// ``commit(_:rules:)`` and housekeeping, on one thread, use `scrubs`, `logEmptying`, the uptime of
+/// the next emptying, and `runningTime`, the time stored in the file.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let memory = Mutex(WriterMemory())
@@ -31,7 +31,6 @@ final class SQLiteServerStorage: Sendable {
         var quietSince: Int64?
     }
 
-    private let foreignVersion = Mutex<Int64?>(nil)
 
     init(
         _ database: any DatabaseWriter, running: Int64 = 0, reserve: DiskReserve? = nil,
@@ -101,18 +100,6 @@ final class SQLiteServerStorage: Sendable {
                 committed(db, result)
                 return result
             }
-        } catch { throw StorageError(error) }
-    }
-
-    func hasForeignWrites() throws(StorageError) -> Bool {
-        do {
-            let version = try database.writeWithoutTransaction { try Self.version($0) }
-            let isForeign = foreignVersion.withLock { known in
-                defer { known = version }
-                return known != nil && known != version
-            }
-            if isForeign { positions.forgetAll() }
-            return isForeign
         } catch { throw StorageError(error) }
     }
 
