@@ -25,7 +25,7 @@ enum SQLiteFile {
         } catch { throw startError(error, path) }
     }
 
-    /// For administration beside a server, in a process of its own.
+    /// For a command while no server is running: a single connection.
     static func openQueue(_ path: String) throws(ServerStartError) -> DatabaseQueue {
         do {
             try check(path, isThorough: false)
