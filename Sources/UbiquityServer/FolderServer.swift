@@ -21,14 +21,16 @@ package struct FolderServer: Sendable {
 
     /// Calls `body` with the server that is running on the folder. If none is, this process serves
     /// the folder for the duration of the call, and other commands and servers wait.
+    /// - Parameter onWaiting: Called when this has to wait for another program.
     /// - Throws: ``ServerStartError``; ``ServerStartError/noServerData(path:)`` if no server ever
     ///   ran there. And the errors of `body`.
     package static func with<Result>(
-        dataFolder: String, _ body: (FolderServer) async throws -> Result
+        dataFolder: String, onWaiting: () -> Void = {},
+        _ body: (FolderServer) async throws -> Result
     ) async throws -> Result {
         let folder = DataFolder(path: dataFolder)
         try folder.requireServerData()
-        guard let lock = try await FolderLock.take(folder) else {
+        guard let lock = try await FolderLock.take(folder, onWaiting: onWaiting) else {
             return try await body(
                 FolderServer(socket: FolderSocket(.server, in: folder), own: nil))
         }

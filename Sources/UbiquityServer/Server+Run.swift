@@ -24,9 +24,10 @@ package func runServer(
     try settings.identity?.checkFile()
     let folder = DataFolder(path: settings.dataFolder)
     try folder.make()
-    guard let lock = try await FolderLock.take(folder) else {
-        throw ServerStartError.folderInUse(path: folder.path)
+    let lock = try await FolderLock.take(folder) {
+        logger.notice("Waiting for another program that is working on the data folder.")
     }
+    guard let lock else { throw ServerStartError.folderInUse(path: folder.path) }
     folder.removeDrafts()
     try folder.makeDatabaseFile()
     let storage = try SQLiteServerStorage.openForServer(

@@ -97,7 +97,14 @@ struct OperatorOptions: ParsableArguments {
     ) async throws -> Result {
         if let server { try Failure.checkAddress(server) }
         let folder = try data.enter()
-        return try await FolderServer.with(dataFolder: folder) { server in
+        return try await FolderServer.with(
+            dataFolder: folder,
+            onWaiting: {
+                Output.note(
+                    "Waiting for another program that is working on \(folder). If it is a server of "
+                        + "version 0.1, restart it with this version.")
+            }
+        ) { server in
             do { return try await body(OperatorClient(server)) } catch let failure as LinkFailure {
                 guard [.unreachable, .timedOut].contains(failure.kind) else { throw failure }
                 throw Failure(

@@ -10,19 +10,26 @@ final class FolderLock: Sendable {
 
     /// Takes the lock, and waits for it as long as it is held by a command, or by a server that is
     /// starting or ending.
+    /// - Parameter onWaiting: Called once, after a second.
     /// - Returns: Nil if a server is running on the folder.
     /// - Throws: ``ServerStartError/folderBusy(path:)`` if that takes too long.
     static func take(
-        _ folder: DataFolder, within patience: Duration = .seconds(30)
+        _ folder: DataFolder, within patience: Duration = .seconds(300), onWaiting: () -> Void
     ) async throws(ServerStartError) -> FolderLock? {
         let server = try FolderSocket(.server, in: folder)
-        let end = ContinuousClock.now + patience
+        let start = ContinuousClock.now
+        var isNoted = false
         while true {
             do throws(ServerStartError) { return try FolderLock(folder) } catch {
                 guard error == .folderInUse(path: folder.path) else { throw error }
             }
             if server.isServed { return nil }
-            guard ContinuousClock.now < end, !Task.isCancelled else {
+            let waited = ContinuousClock.now - start
+            if !isNoted, waited > .seconds(1) {
+                onWaiting()
+                isNoted = true
+            }
+            guard waited < patience, !Task.isCancelled else {
                 throw .folderBusy(path: folder.path)
             }
             try? await Task.sleep(for: .milliseconds(50))

@@ -53,8 +53,7 @@ extension ServerStartError: CustomStringConvertible {
             "another server is running on the data folder \(path)"
         case .folderBusy(let path):
             "another program is working on the data folder \(path), and no server answers there; "
-                + "try again when it has ended. If it is a server of version 0.1, restart it with "
-                + "this version"
+                + "try again when it has ended"
         case .noServerData(let path):
             "\(path) has no server data; start a server on it with `ubiquity serve`"
         case .notPermitted(let path, "root"):

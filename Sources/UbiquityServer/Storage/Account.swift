@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-package import UbiquityCore
+internal import UbiquityCore
 
-package struct Account: Hashable, Sendable {
-    package var id: AccountID
-    package var name: AccountName
+struct Account: Hashable, Sendable {
+    var id: AccountID
+    var name: AccountName
     /// The server's milliseconds since 1970.
-    package var createdMilliseconds: Int64
+    var createdMilliseconds: Int64
 }
 
 /// The name of an account, unique on a server: 1 to 128 bytes without control characters, and

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import GRDB
 internal import Testing
@@ -154,8 +155,7 @@ struct StoreHeadTests {
             case 1...4:
                 try storage.addRunningTime(10)
                 _ = try storage.compact(rule, in: store, now: 9_000)
-            case 5: _ = try storage.hasForeignWrites()
-            case 6...20: _ = try storage.read(store, since: positions.randomElement())
+            case 5...20: _ = try storage.read(store, since: positions.randomElement())
             default:
                 let key = "key \(Int.random(in: 0..<5))"
                 let write = Sample.record(key, Bool.random() ? nil : .integer(1), at: time)
@@ -218,7 +218,6 @@ struct StoreHeadTests {
 
     @Test func `the log begins anew under load, and keeps nothing back`() throws {
         let storage = try open()
-        _ = try storage.hasForeignWrites()
         let value = PropertyListValue.data([UInt8](repeating: 7, count: 100_000))
         var written = 0
         func logBytes() -> Int { FileStatus(path: path + "-wal")?.bytes ?? 0 }
@@ -231,7 +230,6 @@ struct StoreHeadTests {
             let push = Sample.push(Sample.record(key, value, at: time))
             _ = try storage.commit([push], rules: Sample.rules(now: 60_000))[0].get()
         }
-        #expect(try !storage.hasForeignWrites())
         #expect(try storage.keys(since: nil)?.count == 8)
         // However much is in it, the log is empty some seconds later.
         var uptime: Int64 = 10_000

@@ -36,7 +36,7 @@ enum SQLiteFile {
         } catch { throw startError(error, path) }
     }
 
-    /// For administration beside a server, in a process of its own, and for ``Checkpointer``.
+    /// A single connection: for a command while no server is running, and for ``Checkpointer``.
     static func openQueue(_ path: String) throws(ServerStartError) -> DatabaseQueue {
         do {
             try check(path, isThorough: false)
