@@ -46,7 +46,7 @@ final class Checkpointer: Sendable {
 
     /// The pages in the log for which a pass begins: a page that is written several times meanwhile is
     /// moved once.
-    private static let passPagesMin = 2_000
+    private static let passPagesMin = 4_000
     /// The pages that the writer moves itself. More are left to another pass.
     private static let restPagesMax = 250
     /// After so many passes, the writer moves the rest, however much it is, because the disk is

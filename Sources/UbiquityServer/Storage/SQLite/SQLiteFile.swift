@@ -11,9 +11,6 @@ internal import GRDB
 enum SQLiteFile {
     static let busySecondsMax: TimeInterval = 5
     static let readersMax = 4
-    /// Holds the inner pages of a database with a million accounts, so that only the leaves are read
-    /// for a push.
-    private static let writerCacheBytesMax = 32 << 20
     /// Larger files are not read through at the start, because that would take long. Damage in them
     /// is found when it is encountered.
     static let checkedBytesMax = 256 << 20
@@ -26,11 +23,7 @@ enum SQLiteFile {
             let pool = try DatabasePool(path: path, configuration: configuration)
             try pool.writeWithoutTransaction { db in
                 try prepare(db, path)
-                try db.execute(
-                    sql: """
-                        PRAGMA cache_size = -\(writerCacheBytesMax >> 10);
-                        PRAGMA wal_autocheckpoint = 0
-                        """)
+                try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
             }
             return pool
         } catch { throw startError(error, path) }
