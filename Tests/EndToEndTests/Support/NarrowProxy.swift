@@ -55,6 +55,8 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
     /// What waits to be sent to this end.
     private var waiting = ByteBuffer()
     private var isSending = false
+    /// When it was last sent something.
+    private var lastSent = NIODeadline.now()
     private var hasEnded = false
     private var isStream = false
 
@@ -109,7 +111,7 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
             if hasEnded { context.close(promise: nil) }
             return
         }
-        let count = bytesPerSecond.map { max(1, $0 / 50) } ?? waiting.readableBytes
+        let count = bytesPerSecond.map(due) ?? waiting.readableBytes
         guard let part = waiting.readSlice(length: min(count, waiting.readableBytes)) else {
             return
         }
@@ -124,6 +126,15 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
             end.value.isSending = false
             end.value.send()
         }
+    }
+
+    /// What the line carries in the time since the last, a second at most: one tick's on an event loop
+    /// that has nothing else to do.
+    private func due(_ bytesPerSecond: Int) -> Int {
+        let now = NIODeadline.now()
+        let passed = min(max(now - lastSent, Self.tick), .seconds(1))
+        lastSent = now
+        return max(1, bytesPerSecond * Int(passed.nanoseconds / 1_000_000) / 1_000)
     }
 
     private func setReading(_ isReading: Bool) {
