@@ -63,7 +63,8 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     init(
         _ edge: Edge, peer: IPAddress?, on loop: any EventLoop, heads: RequestHeadHandler,
-        limits: RequestLimitHandler, others: [any RemovableChannelHandler], respond: @escaping Responder
+        limits: RequestLimitHandler, others: [any RemovableChannelHandler],
+        respond: @escaping Responder
     ) {
         self.edge = edge
         self.heads = heads

@@ -41,7 +41,8 @@ struct Listener: Service {
             .childChannelInitializer { [channel] in channel.setup($0) }
         let listening =
             switch address {
-            case .hostname(let host, let port): try await bootstrap.bind(host: host, port: port).get()
+            case .hostname(let host, let port):
+                try await bootstrap.bind(host: host, port: port).get()
             case .socket(let path): try await bootstrap.bind(unixDomainSocketPath: path).get()
             }
         await onReady(listening.localAddress?.port ?? 0)

@@ -59,7 +59,8 @@ final class OutboundByteHandler: ChannelDuplexHandler {
     /// Answers a client that uses HTTP on a TLS port, usually a person with a wrong address.
     private func refusePlain(_ context: ChannelHandlerContext) {
         edge.note(.handshake)
-        context.writeAndFlush(NIOAny(IOData.byteBuffer(edge.lastAnswer(Self.plainAnswer))), promise: nil)
+        context.writeAndFlush(
+            NIOAny(IOData.byteBuffer(edge.lastAnswer(Self.plainAnswer))), promise: nil)
         context.close(mode: .all, promise: nil)
     }
 

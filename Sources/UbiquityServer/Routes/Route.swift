@@ -130,7 +130,8 @@ extension Parameters {
 extension StoreIdentifier {
     /// - Throws: ``Problem``.
     fileprivate init(inPath text: Substring) throws(Problem) {
-        let decoded = text.utf8.contains(UInt8(ascii: "%")) ? text.removingPercentEncoding : String(text)
+        let decoded =
+            text.utf8.contains(UInt8(ascii: "%")) ? text.removingPercentEncoding : String(text)
         guard let decoded else { throw .notFound }
         do { self = try StoreIdentifier(decoded) } catch { throw .malformed("\(error).") }
     }

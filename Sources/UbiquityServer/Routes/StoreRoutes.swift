@@ -116,7 +116,9 @@ struct StoreReader: Sendable {
                 if draft == nil { draft = try begin(storage.read(store, since: since)) }
                 return try draft?.encodeSlice()
             }
-        } then: { then($0) }
+        } then: {
+            then($0)
+        }
     }
 
     /// - Throws: ``Problem`` if the cursor is no longer valid.

@@ -26,7 +26,9 @@ struct TaskResponder: Sendable {
         context.origin = exchange.origin
         Task { [context] in
             let result: Result<Response, any Error>
-            do { result = .success(try await responder.respond(to: request, context: context)) } catch {
+            do {
+                result = .success(try await responder.respond(to: request, context: context))
+            } catch {
                 result = .failure(error)
             }
             let route = context.endpointPath ?? "none"
@@ -35,7 +37,8 @@ struct TaskResponder: Sendable {
                 let writer = AnswerWriter(
                     exchange: bound, loop: loop, route: route, head: response.head)
                 do {
-                    try await request.method != .head ? response.body.write(writer) : writer.finish(nil)
+                    try await request.method != .head
+                        ? response.body.write(writer) : writer.finish(nil)
                 } catch { loop.execute { bound.value.connection.abort() } }
             case .failure(let error):
                 loop.execute {

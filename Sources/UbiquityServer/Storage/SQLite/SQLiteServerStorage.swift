@@ -31,7 +31,6 @@ final class SQLiteServerStorage: Sendable {
         var quietSince: Int64?
     }
 
-
     init(
         _ database: any DatabaseWriter, running: Int64 = 0, reserve: DiskReserve? = nil,
         checkpointer: Checkpointer? = nil
