@@ -165,7 +165,7 @@ benchmark:
 		--product ubiquity-benchmarks
 	@folder="$$($(SWIFT) build $(BUILD_FLAGS) -c release --show-bin-path)"; \
 		scripts/benchmark --program "$$folder/ubiquity" --client "$$folder/ubiquity-benchmarks" \
-			--folder .build --docs docs --command "make benchmark" $(if $(QUICK),--quick) \
+			--folder .build --results .build/benchmark.json --docs docs --command "make benchmark" $(if $(QUICK),--quick) \
 			$(BENCHMARK_FLAGS)
 
 # Each goes on where the one before has failed; NIGHTLY="torture fuzz" runs some of them.

@@ -145,7 +145,7 @@ let package = Package(
             name: "UbiquityDefaultsTests",
             dependencies: [
                 "ClientTestSupport", "Ubiquity", "UbiquityCore", "UbiquityDefaults",
-                "UbiquityServer",
+                "UbiquityServer", "UbiquityWire",
                 .product(name: "Logging", package: "swift-log"),
             ]),
         .testTarget(

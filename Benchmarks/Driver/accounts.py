@@ -6,7 +6,7 @@ import contextlib, hashlib, os, sqlite3, time
 from load import wrk
 from machine import counted, memory
 from plot import Linear, Logarithmic, line_chart
-from run import Picture, Row, Section, note, number, spread, table
+from run import Picture, Row, Section, note, table
 from servers import Ubiquity
 
 KEYS, CONNECTIONS = 10, 64
@@ -101,19 +101,14 @@ def report(run):
         Row.at_most(f"{many}: p99 of pushes, to {few}", 2, run.ratio(many, few, "p99")),
     ]
 
-    def line(count):
-        name = f"{count:,} accounts"
-        if name not in run.results: return [f"{count:,}", run.failures.get(name, "not measured")] + [""] * 7
-        return [f"{count:,}", spread(run.median(name, "rate"))] + [
-            number(run.median(name, field).median) for field in (
-                "p50", "p99", "cpu", "per_flush", "size", "memory", "start")]
-
     throughput = [
         (count, figure.median, figure.least, figure.greatest) for count in numbers(run)
         if (figure := run.median(f"{count:,} accounts", "rate"))]
     picture = Picture("accounts", "Pushes by accounts", line_chart(
         f"Durable pushes a second, {CONNECTIONS} connections", "accounts with 10 keys each", "a second",
         {"Ubiquity": throughput}, lambda values: Logarithmic(values, numbers(run)), Linear))
+    fields = "rate", "p50", "p99", "cpu", "per_flush", "size", "memory", "start"
     return Section("Many accounts", rows, table(
         ["Accounts", "pushes/s", "p50, ms", "p99, ms", "CPU, µs", "pushes a flush", "database, MB",
-         "memory, MB", "start, ms"], [line(count) for count in numbers(run)]), [picture])
+         "memory, MB", "start, ms"],
+        [run.line(f"{count:,} accounts", f"{count:,}", fields) for count in numbers(run)]), [picture])

@@ -4,7 +4,7 @@
 import base64, gc, os, socket, time
 
 from plot import Logarithmic, Percentiles, line_chart
-from run import Picture, Row, Section, distribution, number, spread, table
+from run import Picture, Row, Section, distribution
 from servers import Etcd, Trouble, Ubiquity
 
 SECONDS_MAX = 10
@@ -70,7 +70,8 @@ class PutToWatch:
 
     def __init__(self, server):
         self.writer, self.reader = Connection(server.port), Connection(server.port)
-        self.reader.send(request("POST", "/v3/watch", [], '{"create_request":{"key":"a2V5","range_end":"a2V6"}}'))
+        watch = '{"create_request":{"key":"a2V5","range_end":"a2V6"}}'
+        self.reader.send(request("POST", "/v3/watch", [], watch))
         self.reader.receive(b'"created":true')
         self.done = b'"revision"'
 
@@ -159,8 +160,10 @@ def report(run):
         rows.append(Row.at_most(
             f"Push to event, {title}: p50, to etcd's put to watch", 1, run.ratio(
                 f"event, {title}", f"watch, {title}", "p50")))
-        rows.append(Row.at_most(
-            f"Push to event, {title}: p99", 1.5, run.median(f"event, {title}", "p99"), " ms"))
+        p99 = f"Push to event, {title}: p99", run.median(f"event, {title}", "p99")
+        rows.append(
+            Row.without_goal(*p99, " ms") if SPACINGS[title]
+            else Row.at_most(p99[0], 1.5, p99[1], " ms"))
     names = [(f"{kind}, {title}", f"{word}, {title}") for title in SPACINGS for kind, word in (
         ("event", "Ubiquity, push to event"), ("watch", "etcd, put to watch"),
         ("exchange", "yardstick: `GET /v1/config`"))]

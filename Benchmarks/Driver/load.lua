@@ -6,7 +6,7 @@
 --
 -- KIND is `push` (to Ubiquity), `put` (to etcd) or `get`. FILE has a line for each account, a credential
 -- and a path. Each thread takes accounts of its own, in turn. WRITES is the number of writes in a push.
--- Each account has eight groups of keys, so that no key is written again before the last write of it
+-- Each account has several groups of keys, so that no key is written again before the last write of it
 -- was answered. Prints one line of JSON.
 
 local ffi = require("ffi")
@@ -61,14 +61,20 @@ end
 
 local function with(body) return #body .. "\r\n\r\n" .. body end
 
+-- How many groups of keys an account has: 2,048 requests later, a key's turn comes again. A store has
+-- room for 1,024 keys.
+local function groups(size, writes)
+    return math.floor(math.min(math.max(8, 2048 / size), 1000 / writes))
+end
+
 local makers = {}
 
 function makers.push(file, writes)
     local head, size = heads(file, "POST", json)
-    local keys, list = {}, {}
-    for key = 1, 8 * writes do keys[key] = '{"key":"key-' .. key .. '","value":{"string":"value ' end
+    local own, keys, list = groups(size, writes), {}, {}
+    for key = 1, own * writes do keys[key] = '{"key":"key-' .. key .. '","value":{"string":"value ' end
     request = function()
-        local group = math.floor(count / size) % 8 * writes
+        local group = math.floor(count / size) % own * writes
         local rest = 10000000 + count .. '"},"milliseconds":"' .. milliseconds() .. '","counter":'
             .. count % 65536 .. "}"
         for index = 1, writes do list[index] = keys[group + index] .. rest end
@@ -87,8 +93,9 @@ end
 -- Keys and values of the same sizes; digits are base64 already.
 function makers.put(file)
     local head, size = heads(file, "POST", json)
+    local own = groups(size, 1)
     request = function()
-        local group = math.floor(count / size) % 8
+        local group = math.floor(count / size) % own
         local body = string.format(
             '{"key":"%04d%04d","value":"%020d"}', count % size * threadCount + number, group, count)
         count = count + 1

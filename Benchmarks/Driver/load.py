@@ -45,10 +45,10 @@ def wrk(kind, port, targets, connections, seconds, **options):
 
 
 def redis_benchmark(port, connections, requests):
-    """SET of 1,024 keys, without pipelining."""
+    """SET of 4,096 keys, without pipelining."""
     output = run([
         "redis-benchmark", "-p", str(port), "-c", str(connections), "-n", str(requests), "-t", "set",
-        "-d", "15", "-r", "512", "-P", "1", "--csv"], 60)
+        "-d", "15", "-r", "4096", "-P", "1", "--csv"], 60)
     row = list(csv.DictReader(output.strip().splitlines()))[-1]
     return {
         "requests": requests, "rate": float(row["rps"]), "p50": float(row["p50_latency_ms"]),

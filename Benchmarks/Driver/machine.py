@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counters of the machine and of processes, read from /proc, and rounds that nothing disturbed."""
 
-import os, re, time
+import os, re
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STEAL_MAX = 0.02

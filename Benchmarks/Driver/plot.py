@@ -77,16 +77,17 @@ def line_chart(title, x_title, y_title, series, x_axis, y_axis):
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="DejaVu Sans,Helvetica,Arial,sans-serif" font-size="12" fill="{TEXT}">',
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="DejaVu Sans,Helvetica,Arial,sans-serif" '
+        f'font-size="12" fill="{TEXT}">',
         '<rect width="100%" height="100%" fill="#ffffff"/>',
         f'<text x="{LEFT}" y="24" font-size="15" font-weight="bold">{escape(title)}</text>']
     for value, text in across.ticks:
         parts.append(
-            f'<line x1="{x(value):.1f}" y1="{TOP}" x2="{x(value):.1f}" y2="{HEIGHT - BOTTOM}" stroke="{GRID}"/>'
+            f'<path d="M{x(value):.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="{GRID}"/>'
             f'<text x="{x(value):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{text}</text>')
     for value, text in up.ticks:
         parts.append(
-            f'<line x1="{LEFT}" y1="{y(value):.1f}" x2="{WIDTH - RIGHT}" y2="{y(value):.1f}" stroke="{GRID}"/>'
+            f'<path d="M{LEFT} {y(value):.1f}H{WIDTH - RIGHT}" stroke="{GRID}"/>'
             f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{text}</text>')
     middle = TOP + inner_height / 2
     parts.append(
@@ -97,7 +98,7 @@ def line_chart(title, x_title, y_title, series, x_axis, y_axis):
         width = 24 + 7 * len(name)
         if legend + width > WIDTH - RIGHT: legend, row = LEFT, row + 20
         parts.append(
-            f'<line x1="{legend}" y1="{row}" x2="{legend + 18}" y2="{row}" stroke="{colour}" stroke-width="3"/>'
+            f'<path d="M{legend} {row}h18" stroke="{colour}" stroke-width="3"/>'
             f'<text x="{legend + 24}" y="{row + 4}">{escape(name)}</text>')
         legend += width + 22
         parts.append(
@@ -108,6 +109,5 @@ def line_chart(title, x_title, y_title, series, x_axis, y_axis):
             parts.append(f'<circle cx="{x(point[0]):.1f}" cy="{y(point[1]):.1f}" r="3.5" fill="{colour}"/>')
             if len(point) == 4:
                 parts.append(
-                    f'<line x1="{x(point[0]):.1f}" y1="{y(point[2]):.1f}" x2="{x(point[0]):.1f}" '
-                    f'y2="{y(point[3]):.1f}" stroke="{colour}"/>')
+                    f'<path d="M{x(point[0]):.1f} {y(point[2]):.1f}V{y(point[3]):.1f}" stroke="{colour}"/>')
     return "\n".join(parts + ["</svg>", ""])

@@ -3,7 +3,7 @@
 
 from load import wrk
 from machine import counted
-from run import Row, Section, number, spread, table
+from run import Row, Section, table
 from servers import Ubiquity
 
 ACCOUNTS, FULL = 64, 16
@@ -49,19 +49,19 @@ def measure(run):
 
 
 def report(run):
-    rows = [Row.at_least("Unchanged store, `GET ?since=`, 64 connections", 40_000, run.median("unchanged", "rate"), "/s")]
+    rows = [Row.at_least(
+        "Unchanged store, `GET ?since=`, 64 connections", 40_000, run.median("unchanged", "rate"), "/s")]
     rows += [
-        Row.at_least(f"Whole store of 1,024 keys and 1 MiB, {form}", GOALS[form],
-                     run.median(f"whole, {form}", "megabytes"), " MB/s")
+        Row.at_least(
+            f"Whole store of 1,024 keys and 1 MiB, {form}", GOALS[form],
+            run.median(f"whole, {form}", "megabytes"), " MB/s")
         for form in FORMS]
-
-    def line(name, title):
-        if name not in run.results: return [title, run.failures.get(name, "not measured")] + [""] * 5
-        return [title, spread(run.median(name, "rate")), spread(run.median(name, "megabytes"))] + [
-            number(run.median(name, field).median) for field in ("p50", "p99", "cpu", "switches")]
-
+    names = {
+        "unchanged": "unchanged store, 64 connections", "health": "`/health/live`, 64 connections",
+        "424 keys": "whole store of 424 keys in JSON, 64 connections"}
+    for form in FORMS:
+        names[f"whole, {form}"] = f"whole store of 1,024 keys in {form}, {FULL} connections"
+    fields = "rate", "megabytes", "p50", "p99", "cpu", "switches"
     return Section("Reading", rows, table(
         ["Request", "requests/s", "MB/s", "p50, ms", "p99, ms", "CPU, µs", "switches"],
-        [line("unchanged", "unchanged store, 64 connections"), line("health", "`/health/live`, 64 connections"),
-         line("424 keys", "whole store of 424 keys in JSON, 64 connections")]
-        + [line(f"whole, {form}", f"whole store of 1,024 keys in {form}, {FULL} connections") for form in FORMS]))
+        [run.line(name, title, fields, 2) for name, title in names.items()]))

@@ -39,7 +39,7 @@ def machine(program, load):
 def goals(sections):
     lines = ["| Goal | | Measured | |", "| --- | --- | --- | --- |"]
     lines += [
-        f"| {row.what} | {row.goal} | {row.measured} | {row.verdict if row.goal else ''} |"
+        f"| {row.what} | {row.goal} | {row.measured} | {row.verdict} |"
         for section in sections for row in section.rows]
     return "\n".join(lines)
 
@@ -48,15 +48,18 @@ def text(run, sections, facts, command, minutes):
     quiet = run.quiet
     parts = [
         facts,
-        f"Command: `{command}`; {minutes:.0f} minutes, {len(run.rounds)} rounds of each. Time that the host took "
-        f"away (steal): at most {max(quiet.steal, default=0):.1%} of a round. {quiet.repeated} rounds were repeated "
-        f"because of more than {STEAL_MAX:.0%}, and {quiet.kept} kept although each repetition had more.",
+        f"Command: `{command}`. It took {minutes:.0f} min, with {len(run.rounds)} rounds of each. Time that "
+        f"the host took away (steal): at most {max(quiet.steal, default=0):.1%} of a round. Rounds repeated "
+        f"because of more than {STEAL_MAX:.0%}: {quiet.repeated}; kept, because each repetition had more: "
+        f"{quiet.kept}.",
         "A figure is the median of the rounds, with the least and the greatest in parentheses. A ratio "
         "is that of two rounds measured one after the other.",
         goals(sections)]
     for section in sections:
         parts.append(f"### {section.title}")
-        parts += [f"![{picture.title}](pictures/benchmark-{picture.name}.svg)" for picture in section.pictures if picture.svg]
+        parts += [
+            f"![{picture.title}](pictures/benchmark-{picture.name}.svg)"
+            for picture in section.pictures if picture.svg]
         parts.append(section.text)
     if run.failures:
         parts.append("### Not measured")

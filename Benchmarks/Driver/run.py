@@ -24,7 +24,6 @@ class Run:
         self.seconds = options.seconds or (1 if options.quick else 4)
         self.quiet = Rounds()
         self.results, self.failures = {}, {}
-        self.stack = contextlib.ExitStack()
 
     def measure(self, name, function):
         if name in self.failures: return None
@@ -78,11 +77,19 @@ class Run:
 
     def durations(self, names):
         """A table of durations in milliseconds."""
-        def line(name, title):
-            if name not in self.results: return [title, self.failures.get(name, "not measured")] + [""] * 4
-            return [title] + [
-                spread(self.median(name, field)) for field in ("least", "p50", "p90", "p99", "most")]
-        return table(["ms", "min", "p50", "p90", "p99", "max"], [line(*name) for name in names])
+        fields = "least", "p50", "p90", "p99", "most"
+        return table(
+            ["ms", "min", "p50", "p90", "p99", "max"],
+            [self.line(name, title, fields, len(fields)) for name, title in names])
+
+    def line(self, name, title, fields, ranges=1):
+        """A line of a table: of the first fields with their ranges, of the others the median."""
+        if name not in self.results:
+            return [title, self.failures.get(name, "not measured")] + [""] * (len(fields) - 1)
+        figures = [self.median(name, field) for field in fields]
+        return [title] + [
+            spread(figure) if index < ranges else number(figure and figure.median)
+            for index, figure in enumerate(figures)]
 
 
 class Absent:
@@ -141,17 +148,22 @@ class Row:
     is_met: bool | None
 
     @classmethod
-    def at_least(cls, what, goal, figure, unit="", failure="not measured"):
-        if figure is None: return cls(what, f"≥ {number(goal, unit)}", failure, None)
+    def at_least(cls, what, goal, figure, unit=""):
+        if figure is None: return cls(what, f"≥ {number(goal, unit)}", "", None)
         return cls(what, f"≥ {number(goal, unit)}", spread(figure, unit), figure.median >= goal)
 
     @classmethod
-    def at_most(cls, what, goal, figure, unit="", failure="not measured"):
-        if figure is None: return cls(what, f"≤ {number(goal, unit)}", failure, None)
+    def at_most(cls, what, goal, figure, unit=""):
+        if figure is None: return cls(what, f"≤ {number(goal, unit)}", "", None)
         return cls(what, f"≤ {number(goal, unit)}", spread(figure, unit), figure.median <= goal)
+
+    @classmethod
+    def without_goal(cls, what, figure, unit=""):
+        return cls(what, "", spread(figure, unit), None)
 
     @property
     def verdict(self):
+        if not self.goal: return ""
         return {True: "met", False: "**missed**", None: "**not measured**"}[self.is_met]
 
 

@@ -3,10 +3,10 @@
 
 import os, resource, select, socket, ssl, subprocess, time
 
-from latency import Connection, PushToEvent, request
+from latency import PushToEvent, request
 from machine import Process, kernel_memory, memory
 from plot import Linear, line_chart
-from run import Picture, Row, Section, distribution, number, spread, table
+from run import Picture, Row, Section, distribution, table
 from servers import Nats, Redis, Trouble, Ubiquity
 
 SECONDS_MAX = 120
@@ -195,34 +195,37 @@ def measure(run):
 
 
 def report(run):
-    rows = []
-    for kind, goal in ("plain", 8_000), ("TLS", 24_000):
-        rows.append(Row.at_most(
+    rows = [
+        Row.at_most(
             f"An idle event stream, {kind}: the server's memory", goal,
-            run.median(f"idle, {kind}", "bytes"), " bytes"))
-    number_of_all = run.results["idle, plain"][0]["number"] if "idle, plain" in run.results else STREAMS
+            run.median(f"idle, {kind}", "bytes"), " bytes")
+        for kind, goal in (("plain", 8_000), ("TLS", 24_000))]
+    count = run.results["idle, plain"][0]["number"] if "idle, plain" in run.results else STREAMS
     rows += [
-        Row.at_most(f"Opening of {number_of_all:,} event streams", 10 * number_of_all / STREAMS, run.median("idle, plain", "seconds"), " s"),
-        Row.at_most("The server's CPU time with them, without keep-alives", 1, run.median("idle, plain", "idle"), " % of a core"),
-        Row.at_most(f"One write to {LISTENERS:,} listeners of one store: p99 of the last", 30, run.median("one to many", "p99"), " ms"),
+        Row.at_most(
+            f"Opening of {count:,} event streams", 10 * count / STREAMS,
+            run.median("idle, plain", "seconds"), " s"),
+        Row.at_most(
+            "The server's CPU time with them, without keep-alives", 1,
+            run.median("idle, plain", "idle"), " % of a core"),
+        Row.at_most(
+            f"One write to {LISTENERS:,} listeners of one store: p99 of the last", 30,
+            run.median("one to many", "p99"), " ms"),
     ]
-
-    def line(kind, title):
-        name = f"idle, {kind}"
-        if name not in run.results: return [title, run.failures.get(name, "not measured")] + [""] * 4
-        return [title, f"{run.results[name][0]['number']:,}"] + [
-            number(run.median(name, field).median) for field in ("bytes", "kernel", "seconds", "idle")]
-
     kinds = {
-        "plain": "Ubiquity", "TLS": "Ubiquity, TLS", "Redis": "Redis, subscribers", "NATS": "NATS, subscribers"}
+        "plain": "Ubiquity", "TLS": "Ubiquity, TLS", "Redis": "Redis, subscribers",
+        "NATS": "NATS, subscribers"}
     sizes = {
         title: [(0, 0)] + [
-            (count, size * count / 1e6) for count, size in run.results[f"idle, {kind}"][0]["sizes"].items()]
+            (number, size * number / 1e6)
+            for number, size in run.results[f"idle, {kind}"][0]["sizes"].items()]
         for kind, title in kinds.items() if f"idle, {kind}" in run.results}
     picture = Picture("listeners", "Memory by idle listeners", line_chart(
         "Memory of the server", "idle listeners", "MB", sizes, Linear, Linear))
+    fields = "number", "bytes", "kernel", "seconds", "idle"
     return Section("Idle listeners", rows, table(
-        ["Listeners", "number", "memory each, bytes", "kernel, both ends, bytes", "opened in, s", "idle, % of a core"],
-        [line("plain", "Ubiquity, event streams"), line("TLS", "Ubiquity, event streams with TLS"),
-         line("Redis", "Redis, subscribers"), line("NATS", "NATS, subscribers")])
-        + "\n\n" + run.durations([("one to many", f"One write until the last of {LISTENERS:,} listeners has it")]), [picture])
+        ["Listeners", "number", "memory each, bytes", "kernel, both ends, bytes", "opened in, s",
+         "idle, % of a core"],
+        [run.line(f"idle, {kind}", title, fields) for kind, title in kinds.items()])
+        + "\n\n" + run.durations([
+            ("one to many", f"One write until the last of {LISTENERS:,} listeners has it")]), [picture])

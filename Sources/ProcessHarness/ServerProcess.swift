@@ -16,7 +16,7 @@ package final class ServerProcess: Sendable {
         var port: Int
     }
 
-    private let stage: Stage
+    package let stage: Stage
     private let options: [String]
     package let data: String
     private let state: Mutex<State>

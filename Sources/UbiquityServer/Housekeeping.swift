@@ -5,11 +5,10 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UbiquityCore
 
-/// The periodic work of a server. Four times a second it applies the changes of other processes
-/// (revocations, erasures, registrations), compacts tombstones, and scrubs erased data. Once a
-/// second it sends keep-alives, ends streams with expired credentials, and stores when devices were
-/// last seen. When the server is to stop, it ends the streams, which would otherwise keep the
-/// server running.
+/// The periodic work of a server. Four times a second it compacts tombstones and scrubs erased
+/// data, so that each slice of this work is short. Once a second it sends keep-alives, ends streams
+/// with expired credentials, and stores when devices were last seen. When the server is to stop, it
+/// ends the streams, which would otherwise keep the server running.
 ///
 /// State: `state`, guarded by its lock, though only one tick runs at a time.
 final class Housekeeping: Service {
@@ -50,7 +49,6 @@ final class Housekeeping: Service {
     /// The time per tick for erased data.
     private static let erasingMilliseconds: Int64 = 200
     private static let surplusPerTickMax = 256
-    /// A stream must end within a second of a revocation, wherever that was made.
     private static let ticksPerSecond = 4
 
     init(_ server: Server) { self.server = server }
@@ -98,7 +96,6 @@ final class Housekeeping: Service {
             }
             try await server.writer.run { [self] in
                 noteFullness()
-                try followOthers()
                 if part == 0 { try keepHouse() }
                 if mustTidy { try removeExpired() }
                 try trimAudit()
@@ -133,15 +130,6 @@ final class Housekeeping: Service {
     }
 
     /// Runs on the writer's thread, like the following.
-    private func followOthers() throws {
-        guard try storage.hasForeignWrites() else { return }
-        server.authenticator.invalidateAll()
-        try server.apps.reload()
-        let rule = server.apps.rule
-        let live = try storage.live(among: server.hub.devices())
-        server.hub.end { !live.contains($0.device) || !rule.admits($0.store.identifier) }
-    }
-
     private func keepHouse() throws {
         if storage.findRoom() { logger.notice("The disk has room again.") }
         let seen = server.lastSeen.take()

@@ -24,7 +24,10 @@ package func runServer(
     try settings.identity?.checkFile()
     let folder = DataFolder(path: settings.dataFolder)
     try folder.make()
-    let lock = try FolderLock(folder)
+    let lock = try await FolderLock.take(folder) {
+        logger.notice("Waiting for another program that is working on the data folder.")
+    }
+    guard let lock else { throw ServerStartError.folderInUse(path: folder.path) }
     folder.removeDrafts()
     try folder.makeDatabaseFile()
     let storage = try SQLiteServerStorage.openForServer(
@@ -88,9 +91,22 @@ extension Server {
         onMetricsReady: @escaping @Sendable (Int) async -> Void = { _ in }
     ) async throws {
         try await readers.run { [apps] in try apps.reload() }
+        let (bound, isBound) = AsyncStream.makeStream(of: Void.self)
+        let socket = try FolderSocket(.server, in: DataFolder(path: settings.dataFolder))
         // Services end in reverse order: first the housekeeping, which ends the streams that the
         // application waits for.
-        var services: [any Service] = [listener(onReady: onReady)]
+        var services: [any Service] = [
+            FolderService(server: self, socket: socket) { isBound.yield() },
+            Listener(
+                address: .hostname(settings.host, port: settings.port),
+                connectionsMax: acceptedMax,
+                channel: EdgeChannel(edge: edge, respond: routes.responder(logger: logger)),
+                onReady: { port in
+                    guard await bound.first(where: { true }) != nil else { return }
+                    logStart(port: port)
+                    await onReady(port)
+                }, logger: logger),
+        ]
         if let port = settings.metricsPort {
             services.append(metrics(port: port, onReady: onMetricsReady))
         }
@@ -110,17 +126,6 @@ extension Server {
             }
         } catch { throw startError(error) }
         logger.notice("The server has stopped.")
-    }
-
-    private func listener(onReady: @escaping @Sendable (Int) async -> Void) -> Listener {
-        Listener(
-            host: settings.host, port: settings.port, connectionsMax: acceptedMax,
-            channel: EdgeChannel(edge: edge, respond: routes.responder(logger: logger)),
-            onReady: { port in
-                logStart(port: port)
-                await onReady(port)
-            },
-            logger: logger)
     }
 
     /// Accepts some more connections than may stay, to tell them that they may not. Others wait in

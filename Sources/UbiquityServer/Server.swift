@@ -71,12 +71,12 @@ struct Server: Sendable {
                 shares: AccountShares(
                     of: edge.bodies, placesMax: PushRoute.placesMax,
                     bytesMin: settings.limits.pushBytesMax),
-                answers: answers, settings: settings),
+                answers: answers, limits: settings.limits),
             stream: StreamRoute(
                 reader: reader, hub: hub, gate: gate, settings: settings),
             exports: ExportRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate, settings: settings),
-            health: HealthRoutes(readiness: readiness), edge: edge,
+            health: HealthRoutes(readiness: readiness),
             requests: RateLimiter(
                 .requestsPerAddress, settings.requestAllowance, clock: settings.clock))
     }

@@ -7,13 +7,15 @@ package struct NeverHappened: Error, CustomStringConvertible {
     package var description: String
 }
 
-/// Checks every few milliseconds, for five minutes at most. The limit guards against hanging, and
-/// does not test speed.
+/// Checks again and again, after a pause that grows to a fiftieth of a second, for five minutes at
+/// most. The limit guards against hanging, and does not test speed.
 package func until(_ what: String, _ condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(300)
+    var pause = Duration.milliseconds(5)
     while try await !condition() {
         guard .now < deadline else { throw NeverHappened(description: "\(what) never came") }
-        try await Task.sleep(for: .milliseconds(5))
+        try await Task.sleep(for: pause)
+        pause = min(pause * 5 / 4, .milliseconds(20))
     }
 }
 

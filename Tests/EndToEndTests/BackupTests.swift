@@ -11,9 +11,9 @@ extension EndToEndTests {
         @Test func `after a restore the devices notice, and nothing is lost`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.signIn("a", isFirst: true))
-                let b = try Device(home: await server.signIn("b"))
-                let homeC = try await server.signIn("c")
+                let a = try Device(home: await server.newHome("a", isFirst: true))
+                let b = try Device(home: await server.newHome("b"))
+                let homeC = try await server.newHome("c")
                 defer {
                     a.close()
                     b.close()
@@ -52,8 +52,8 @@ extension EndToEndTests {
         @Test func `what one account exports another imports`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let ada = try await server.signIn("ada", isFirst: true)
-                let bob = try await server.signIn("bob", isFirst: true, account: "bob")
+                let ada = try await server.newHome("ada", isFirst: true)
+                let bob = try await server.newHome("bob", isFirst: true, account: "bob")
                 for store in ["TEAM.one", "TEAM.two"] {
                     try await stage.succeed(
                         "set", "greeting", "hello from \(store)", "--store", store, "--home", ada)
@@ -89,7 +89,7 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 try await stage.succeed("set", "a", "1", "--store", "TEAM.one", "--home", home)
                 let device = try await stage.run("doctor", "--home", home)
                 #expect(device.status == 0, "\(device.output)")

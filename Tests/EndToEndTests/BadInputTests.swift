@@ -66,7 +66,7 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 let options = ["--home", home] + Self.store
                 #expect(try await stage.run(["set", "a", "1"] + options).status == 0)
                 let account = try #require(try DeviceHome(path: home).load().signedIn)
@@ -142,10 +142,13 @@ extension EndToEndTests {
             try await onStage { stage in
                 let home = stage.path("home")
                 let options = ["--home", home] + Self.store
+                let app = try Device(home: home)
                 for number in 1...20 {
                     let text = String(repeating: "text ", count: 2_000)
-                    _ = try await stage.run(["set", "key \(number)", text] + options)
+                    app.store.set(text, forKey: "key \(number)")
                 }
+                #expect(app.store.synchronize())
+                app.close()
                 let device = try DeviceHome(path: home)
                 let file = device.storePath(
                     for: Device.identifier, folder: try device.load().folder)
@@ -190,7 +193,7 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 let options = ["--home", home] + Self.store
                 #expect(try await stage.run(["set", "a", "1"] + options).status == 0)
                 let account = try #require(try DeviceHome(path: home).load().signedIn)

@@ -30,11 +30,11 @@ extension EndToEndTests {
             ]
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let a = try Device(home: try await server.signIn("a", isFirst: true))
+                let a = try Device(home: try await server.newHome("a", isFirst: true))
                 try a.store.write(values.mapValues(Content.value))
                 try await a.store.synchronizeNow()
                 a.close()
-                let b = try Device(home: try await server.signIn("b"))
+                let b = try Device(home: try await server.newHome("b"))
                 try await agreement(b) { $0 == values }
                 b.close()
                 let store = ["--store", Device.identifier, "--local"]

@@ -16,8 +16,8 @@ extension EndToEndTests {
         @Test func `an example is a device that somebody is signed in on`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let a = try await server.signIn("a", isFirst: true)
-                let b = try await server.signIn("b")
+                let a = try await server.newHome("a", isFirst: true)
+                let b = try await server.newHome("b")
                 try await stage.succeed(
                     "set", "background", "--string", "green", "--store", "EXAMPLES.syncme",
                     "--home", a)

@@ -72,7 +72,7 @@ extension EndToEndTests {
                         "--slow-seconds-max", "2", "--answer-bytes-per-second-min", "131072",
                         "--metrics-port", "0",
                     ])
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 let device = try Device(home: home)
                 defer { device.close() }
                 device.store.set(String(repeating: "x", count: 1_000_000), forKey: "a")

@@ -98,7 +98,7 @@ extension EndToEndTests {
                 event("changes", WireFormat.json.encode(WireChanges(changes([], isWhole: true))))
                 + event("ready", WireFormat.json.encode(ready))
             var flood: [UInt8] = []
-            for number in 0..<40 {
+            for number in 0..<20 {
                 let record = Record(
                     key: try Key("\(number)"),
                     content: .value(.string(String(repeating: "x", count: Self.mebibyte))),

@@ -17,8 +17,8 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage, options: Self.manyPushes)
-                let a = try Device(home: await server.signIn("a", isFirst: true))
-                let b = try Device(home: await server.signIn("b"))
+                let a = try Device(home: await server.newHome("a", isFirst: true))
+                let b = try Device(home: await server.newHome("b"))
                 let (writesA, writesB) = (Writer(a, "a"), Writer(b, "b"))
                 let writing = [Task { await writesA.run() }, Task { await writesB.run() }]
                 defer { for task in writing { task.cancel() } }
@@ -58,8 +58,8 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.signIn("a", isFirst: true))
-                let homeB = try await server.signIn("b")
+                let a = try Device(home: await server.newHome("a", isFirst: true))
+                let homeB = try await server.newHome("b")
                 for number in Int64(1)...20 { a.store.set(number, forKey: "key \(number)") }
                 try await a.store.synchronizeNow()
                 try await server.kill()

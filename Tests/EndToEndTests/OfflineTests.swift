@@ -13,8 +13,8 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.signIn("a", isFirst: true))
-                let b = try Device(home: await server.signIn("b"))
+                let a = try Device(home: await server.newHome("a", isFirst: true))
+                let b = try Device(home: await server.newHome("b"))
                 defer {
                     a.close()
                     b.close()

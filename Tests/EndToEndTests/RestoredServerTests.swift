@@ -11,9 +11,9 @@ extension EndToEndTests {
         @Test func `a server restored from an older copy heals from its devices`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.signIn("a", isFirst: true))
-                let b = try Device(home: await server.signIn("b"))
-                let homeC = try await server.signIn("c")
+                let a = try Device(home: await server.newHome("a", isFirst: true))
+                let b = try Device(home: await server.newHome("b"))
+                let homeC = try await server.newHome("c")
                 defer {
                     a.close()
                     b.close()

@@ -19,7 +19,7 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 let app = try await WorkerProcess.ready(stage, home: home)
                 let helper = try await WorkerProcess.ready(stage, home: home)
                 let watch = try await Self.watch(home, stage)
@@ -50,7 +50,7 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 let workers = [
                     try await WorkerProcess.ready(stage, home: home),
                     try await WorkerProcess.ready(stage, home: home),
@@ -107,8 +107,8 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
-                let b = try Device(home: await server.signIn("b"))
+                let home = try await server.newHome("a", isFirst: true)
+                let b = try Device(home: await server.newHome("b"))
                 defer { b.close() }
                 var workers: [WorkerProcess] = []
                 for _ in 1...4 {
@@ -141,8 +141,8 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
-                let b = try Device(home: await server.signIn("b"))
+                let home = try await server.newHome("a", isFirst: true)
+                let b = try Device(home: await server.newHome("b"))
                 defer { b.close() }
                 let leader = try await WorkerProcess.ready(stage, home: home)
                 try await until("its connection") { try await leader.status().isConnected }

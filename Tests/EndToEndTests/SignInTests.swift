@@ -40,7 +40,7 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 let account = try UbiquityAccount.current(home: home)
                 let code = try await server.newCode(isFirst: false)
                 func sentence(_ body: () async throws -> Void) async -> String {
@@ -92,7 +92,7 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 let account = try UbiquityAccount.current(home: home)
                 func code(of attempt: String) async -> UbiquityError.Code? {
                     let error = await #expect(throws: UbiquityError.self) {
@@ -113,8 +113,8 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.signIn("a", isFirst: true))
-                let b = try Device(home: await server.signIn("b"))
+                let a = try Device(home: await server.newHome("a", isFirst: true))
+                let b = try Device(home: await server.newHome("b"))
                 defer {
                     a.close()
                     b.close()
@@ -140,8 +140,8 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.signIn("a", isFirst: true))
-                let b = try Device(home: await server.signIn("b"))
+                let a = try Device(home: await server.newHome("a", isFirst: true))
+                let b = try Device(home: await server.newHome("b"))
                 defer {
                     a.close()
                     b.close()

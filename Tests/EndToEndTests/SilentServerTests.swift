@@ -8,7 +8,7 @@ extension EndToEndTests {
         @Test func `a command saves the value and says that it was not sent`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 try await server.stop()
                 let silent = try SilentServer(port: server.port)
                 defer { withExtendedLifetime(silent) {} }

@@ -47,7 +47,7 @@ extension EndToEndTests {
         @Test func `sync ends when nothing of what it sent waits for agreement`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = ["--home", try await server.signIn("a", isFirst: true)]
+                let home = ["--home", try await server.newHome("a", isFirst: true)]
                 for round in 1...5 {
                     for key in 1...3 {
                         try await stage.run(
@@ -114,7 +114,7 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 for arguments in [
                     ["account", "delete", "ada", "--yes", "--server", "https://prod.example"],
                     ["account", "delete", "--yes", "--data", server.data, "--home", home],

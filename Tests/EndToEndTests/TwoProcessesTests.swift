@@ -11,7 +11,7 @@ extension EndToEndTests {
         @Test func `a watching process prints what another one of the device sets`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
+                let home = try await server.newHome("a", isFirst: true)
                 let watch = try await Self.watch(home, stage)
                 for value in ["one", "two", "three"] {
                     let run = try await stage.run(
@@ -32,8 +32,8 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
-                let b = try Device(home: await server.signIn("b"))
+                let home = try await server.newHome("a", isFirst: true)
+                let b = try Device(home: await server.newHome("b"))
                 defer { b.close() }
                 let watch = try await Self.watch(home, stage)
                 defer { watch.kill() }
@@ -50,8 +50,8 @@ extension EndToEndTests {
         @Test func `when the connected process is killed, another takes over`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let home = try await server.signIn("a", isFirst: true)
-                let b = try Device(home: await server.signIn("b"))
+                let home = try await server.newHome("a", isFirst: true)
+                let b = try Device(home: await server.newHome("b"))
                 defer { b.close() }
                 let first = try await Self.watch(home, stage)
                 let second = try await Self.watch(home, stage)

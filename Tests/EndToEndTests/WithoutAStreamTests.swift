@@ -15,10 +15,10 @@ extension EndToEndTests {
             try await onStage { stage in
                 let server = try await ServerProcess.started(
                     stage, options: ["--listeners-max", "1"])
-                let a = try Device(home: await server.signIn("a", isFirst: true))
+                let a = try Device(home: await server.newHome("a", isFirst: true))
                 defer { a.close() }
                 try await until("the stream") { a.isConnected }
-                let b = try Device(home: await server.signIn("b"))
+                let b = try Device(home: await server.newHome("b"))
                 defer { b.close() }
                 b.store.set("from b", forKey: "b")
                 try await until("b's value at a") { a.store.string(forKey: "b") == "from b" }
@@ -42,10 +42,10 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.signIn("a", isFirst: true))
+                let a = try Device(home: await server.newHome("a", isFirst: true))
                 defer { a.close() }
                 let proxy = try await NarrowProxy(to: server.port, keepsStreams: true)
-                let b = try Device(home: await server.signIn("b", through: proxy.url))
+                let b = try Device(home: await server.newHome("b", through: proxy.url))
                 defer { b.close() }
                 a.store.set("from a", forKey: "a")
                 b.store.set("from b", forKey: "b")
@@ -60,24 +60,48 @@ extension EndToEndTests {
             }
         }
 
+        private static let slow = 30_000
+
+        private func setMegabyte(_ device: Device) {
+            for number in 0..<4 {
+                device.store.set(
+                    Data(repeating: UInt8(number), count: 256 << 10), forKey: "\(number)")
+            }
+            #expect(device.store.synchronize())
+        }
+
         /// A megabyte takes longer than the half minute that a connection may be silent.
-        @Test func `a first sync of a megabyte ends on a slow line`() async throws {
+        @Test func `a first sync that sends a megabyte ends on a slow line`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.signIn("a", isFirst: true))
+                let a = try Device(home: await server.newHome("a", isFirst: true))
                 defer { a.close() }
-                let proxy = try await NarrowProxy(to: server.port, bytesPerSecond: 30_000)
-                let home = stage.path("home-b")
-                let b = try Device(home: home)
+                let proxy = try await NarrowProxy(
+                    to: server.port, bytesPerSecond: (up: Self.slow, down: nil))
+                let b = try Device(home: stage.path("home-b"))
                 defer { b.close() }
-                for number in 0..<4 {
-                    b.store.set(
-                        Data(repeating: UInt8(number), count: 256 << 10), forKey: "\(number)")
-                }
-                #expect(b.store.synchronize())
-                _ = try await server.signIn("b", through: proxy.url)
+                setMegabyte(b)
+                _ = try await server.newHome("b", through: proxy.url)
                 try await until("the end of b's first sync") { b.isSettled }
-                try await until("the values at a") { a.store.dictionaryRepresentation.count == 4 }
+                try await until("the values at a") { a.store.values.count == 4 }
+                try await proxy.close()
+                try await server.stop()
+            }
+        }
+
+        @Test func `a first sync that receives a megabyte ends on a slow line`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let a = try Device(home: await server.newHome("a", isFirst: true))
+                defer { a.close() }
+                setMegabyte(a)
+                try await a.store.synchronizeNow()
+                let proxy = try await NarrowProxy(
+                    to: server.port, bytesPerSecond: (up: nil, down: Self.slow))
+                let b = try Device(home: await server.newHome("b", through: proxy.url))
+                defer { b.close() }
+                try await b.store.initialSync()
+                #expect(b.store.values == a.store.values)
                 try await proxy.close()
                 try await server.stop()
             }

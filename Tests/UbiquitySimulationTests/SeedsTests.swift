@@ -6,7 +6,7 @@ import UbiquitySimulation
 /// Runs that a change must pass; `make simulate` runs as many as one has patience for.
 struct SeedsTests {
     /// In parts, so that they run side by side.
-    @Test(arguments: stride(from: 1, through: 181, by: 20).map { UInt64($0)...UInt64($0 + 19) })
+    @Test(arguments: stride(from: 1, through: 51, by: 10).map { UInt64($0)...UInt64($0 + 9) })
     func `all promises are kept under the faults of a fixed set of seeds`(
         seeds: ClosedRange<UInt64>
     ) {
@@ -17,7 +17,7 @@ struct SeedsTests {
     }
 
     @Test func `a run without faults keeps all promises`() {
-        for seed: UInt64 in 1...10 {
+        for seed: UInt64 in 1...5 {
             #expect(Simulation(seed: seed, steps: 500).run(Scenario()).violation == nil)
         }
     }

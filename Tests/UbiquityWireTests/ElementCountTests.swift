@@ -29,11 +29,19 @@ struct ElementCountTests {
         return Dictionary(uniqueKeysWithValues: WireFormat.allCases.map { ($0, $0.encode(wire)) })
     }
 
-    /// The values that need the most space for their size: a megabyte of each.
+    /// The bounds of a store are sums of its parts: what is true of a sixteenth of a full store, against
+    /// a sixteenth of its bounds, is true of the whole.
+    private static let share = 16
+    private static let bytes = StoreLimits().storeBytesMax / share
+    private static let bounds: MessageBounds = {
+        let whole = IntakeLimits(StoreLimits()).message
+        return MessageBounds(bytes: whole.bytes / share, elements: whole.elements / share)
+    }()
+
+    /// The values that need the most space for their size.
     private static let stores: [[PropertyListValue]] = {
-        let bytes = 1 << 20
         let wide = Dictionary(
-            uniqueKeysWithValues: (0..<65_536).map {
+            uniqueKeysWithValues: (0..<bytes / 16).map {
                 (ExactString(String($0, radix: 36)), PropertyListValue.boolean(true))
             })
         let deep = (0..<400).reduce(PropertyListValue.array([])) { value, _ in .array([value]) }
@@ -43,10 +51,11 @@ struct ElementCountTests {
             [.array(Array(repeating: .dictionary([:]), count: bytes / 8))],
             [.array(Array(repeating: .real(-1.234567890123456e-300), count: bytes / 16))],
             [.array(Array(repeating: .dictionary(["": .string("")]), count: bytes / 16))],
-            [.dictionary(wide)], Array(repeating: deep, count: 300),
+            [.dictionary(wide)], Array(repeating: deep, count: 300 / share),
             [.string(String(repeating: "\u{1}", count: bytes))],
             [.data(Array(repeating: 1, count: bytes))],
-            Array(repeating: .string(String(repeating: "\u{1}", count: 1_024)), count: 1_024),
+            Array(
+                repeating: .string(String(repeating: "\u{1}", count: 1_024)), count: bytes / 1_024),
         ]
     }()
 
@@ -54,22 +63,20 @@ struct ElementCountTests {
     func `a store that is full of anything is within the bounds of one`(_ number: Int) throws {
         let values = Self.stores[number]
         let used = values.reduce(0) { $0 + $1.quotaBytes }
-        #expect(used <= 1 << 20)
-        let bounds = IntakeLimits(StoreLimits()).message
+        #expect(used <= Self.bytes)
         for (format, bytes) in try changes(values) {
             // Leaves the same again for parts and tombstones.
-            #expect(bytes.count < bounds.bytes / 2)
-            #expect(fits(bytes, format, .changes, max: bounds.elements * 3 / 4))
+            #expect(bytes.count < Self.bounds.bytes / 2)
+            #expect(fits(bytes, format, .changes, max: Self.bounds.elements * 3 / 4))
         }
     }
 
     @Test func `parts and tombstones of a full store are within its bounds`() throws {
-        let bounds = IntakeLimits(StoreLimits()).message
         let stamp = Stamp(
             HybridTimestamp(milliseconds: 1_800_000_000_000, counter: 65_535), device,
             digest: .max)
         let key = try Key(String(repeating: "é", count: 32))
-        let records = (0..<32_768).map { number in
+        let records = (0..<32_768 / Self.share).map { number in
             Record(
                 key: key.part(PartID("c\(String(number, radix: 16))0123456789abcdef")!),
                 content: number % 2 == 0
@@ -80,7 +87,7 @@ struct ElementCountTests {
                 records: records, cursor: Cursor("c")!, serverMilliseconds: 1, isWhole: false))
         for format in WireFormat.allCases {
             _ = try format.decode(
-                WireChanges.self, .changes, from: format.encode(wire), within: bounds)
+                WireChanges.self, .changes, from: format.encode(wire), within: Self.bounds)
         }
     }
 

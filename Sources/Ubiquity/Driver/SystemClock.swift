@@ -14,7 +14,8 @@ package enum SystemClock {
 
     /// Identifies the boot; read once per process. Where the system has no such name, a random
     /// number is used: too many names do no harm, but the same name for two boots would.
-    private static let boot: UInt64 = bootName.map(hash) ?? .random(in: 1 ... .max)
+    private static let boot: UInt64 =
+        bootName.map { StableHash($0).value } ?? .random(in: 1 ... .max)
 
     /// The clock that also counts while the machine sleeps. `CLOCK_MONOTONIC` does not on Linux,
     /// but does on Apple's systems.
@@ -40,10 +41,5 @@ package enum SystemClock {
         // The size of a kernel file is unknown before it is read.
         return try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         #endif
-    }
-
-    /// FNV-1a, which is the same in every process, unlike Swift's own hashes.
-    private static func hash(_ text: String) -> UInt64 {
-        text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
     }
 }

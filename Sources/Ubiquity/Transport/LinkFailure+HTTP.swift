@@ -19,6 +19,7 @@ extension LinkFailure {
             ? "the server at \(address) answered \(status.code) \(status.reasonPhrase)"
             : Self.withoutPoint(problem.detail)
         self.init(Self.kind(of: status.code, headers, problem), detail)
+        code = ProblemCode(rawValue: problem.code)?.rawValue
     }
 
     private static func kind(

@@ -3,7 +3,8 @@
 internal import Foundation
 package import UbiquityCore
 
-/// A server's address: `http://` or `https://`, a host, optionally a port and a path before `/v1`.
+/// A server's address: `http://` or `https://`, a host, optionally a port and a path before `/v1`; or
+/// a socket on this machine.
 package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
     /// Without a trailing slash.
     package let text: String
@@ -12,6 +13,7 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
     /// Whether nobody on the way can read what is sent: it is encrypted, or does not leave the
     /// machine.
     package let isPrivate: Bool
+    package let description: String
 
     /// - Throws: ``LinkFailure`` of the kind `refused` for anything else, including an address with
     ///   a user, a query or a fragment, which would be ignored or exposed.
@@ -29,9 +31,16 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         }
         var text = text
         while text.hasSuffix("/") { text.removeLast() }
-        self.text = text
+        (self.text, description) = (text, text)
         self.certificates = certificates
         isPrivate = scheme == "https" || PlainHTTPRule.isLoopback(url.encodedHost ?? "")
+    }
+
+    /// A server's Unix domain socket.
+    /// - Parameter displayPath: The path in messages for people.
+    package init(socket path: String, displayPath: String) {
+        text = "http+unix://" + Self.escape(path)
+        (certificates, isPrivate, description) = (nil, true, displayPath)
     }
 
     /// - Throws: ``LinkFailure`` of the kind `refused`, also for plain HTTP to another machine
@@ -48,6 +57,8 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         if let certificates { _ = try TrustedCertificates.configuration(pem: certificates) }
     }
 
+    var isSocket: Bool { text.hasPrefix("http+unix:") }
+
     /// The endpoint for TLS; nil for plain HTTP.
     var endpoint: (host: String, port: Int)? {
         guard let url = URLComponents(string: text), url.scheme?.lowercased() == "https",
@@ -56,8 +67,6 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         return (host, url.port ?? 443)
     }
-
-    package var description: String { text }
 
     /// A URL below the server's address. The segments and the query's value may contain any
     /// characters.

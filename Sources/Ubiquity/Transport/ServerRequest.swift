@@ -150,6 +150,10 @@ package struct ServerRequest: Sendable {
     private func prepared() throws(LinkFailure) -> HTTPClient.Request {
         var headers: HTTPHeaders = ["accept": accept]
         if isNamed { headers.add(name: "user-agent", value: Self.userAgent) }
+        // HTTP requires a host. The path of a closed socket may later be that of another one.
+        if address.isSocket {
+            headers.add(contentsOf: [("host", "localhost"), ("connection", "close")])
+        }
         if let credential { headers.add(name: "authorization", value: "Bearer \(credential)") }
         if body != nil { headers.add(name: "content-type", value: WireFormat.protobuf.rawValue) }
         do {

@@ -7,30 +7,32 @@ import UbiquityCore
 /// Manages devices, as a person or as the operator.
 enum DeviceManager {
     case person(OwnAccount)
-    case `operator`(OperatorAuthority, account: String)
+    case `operator`(OperatorClient, account: String)
 
     /// The oldest first.
     func devices() async throws -> [ServerDevice] {
         switch self {
-        case .person(let own): try await AccountClient.devices(own.account)
-        case .operator(let authority, let account):
-            try await authority.devices(of: account)
+        case .person(let own): return try await AccountClient.devices(own.account)
+        case .operator(let client, let account):
+            do { return try await client.devices(accountName: account) } catch {
+                throw Failure(error, about: .account(account))
+            }
         }
     }
 
     func rename(_ device: DeviceID, to name: String) async throws -> ServerDevice {
         switch self {
         case .person(let own): try await own.rename(device: device, to: name)
-        case .operator(let authority, let account):
-            try await authority.rename(device: device, of: account, to: name)
+        case .operator(let client, let account):
+            try await client.rename(device: device, accountName: account, to: name)
         }
     }
 
     func revoke(_ device: DeviceID) async throws {
         switch self {
         case .person(let own): try await own.revoke(device: device)
-        case .operator(let authority, let account):
-            try await authority.revoke(device: device, of: account)
+        case .operator(let client, let account):
+            try await client.revoke(device: device, accountName: account)
         }
     }
 
@@ -80,8 +82,12 @@ struct DeviceOptions: ParsableArguments {
         try operation.requireCredentialForServer()
     }
 
-    func manager() throws -> DeviceManager {
-        guard let account else { return .person(try OwnAccount(home)) }
-        return .operator(try operation.authority(), account: account)
+    func withManager<Result>(
+        _ body: (DeviceManager) async throws -> Result
+    ) async throws -> Result {
+        guard let account else { return try await body(.person(OwnAccount(home))) }
+        return try await operation.withClient(about: .device(account: account)) { client in
+            try await body(.operator(client, account: account))
+        }
     }
 }

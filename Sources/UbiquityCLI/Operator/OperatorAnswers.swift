@@ -4,8 +4,7 @@ import Ubiquity
 import UbiquityCore
 import UbiquityWire
 
-// The operator's view of a server, as it reports it and as its data folder has it. Times are the
-// server's milliseconds since 1970.
+// The operator's view of a server, as it reports it. Times are the server's milliseconds since 1970.
 
 /// A code with which one device can sign in once.
 struct DeviceCode: Hashable {
@@ -29,8 +28,7 @@ struct ServerApps: Hashable {
         var registered: Int64
     }
 
-    /// False if all apps are; nil if unknown, because a data folder does not tell how its server is
-    /// started.
+    /// False if all apps are; nil if unknown, because no server is running on the data folder.
     var isRegisteredOnly: Bool?
     var apps: [App]
 }

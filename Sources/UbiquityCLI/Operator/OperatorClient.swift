@@ -2,12 +2,16 @@
 
 import Ubiquity
 import UbiquityCore
+import UbiquityServer
 import UbiquityWire
 
-/// The operator's requests, with the operator's credential. All throw ``LinkFailure``.
+/// The operator's requests, with the operator's credential or through a data folder. All throw
+/// ``LinkFailure``.
 struct OperatorClient: Sendable {
     private let address: ServerAddress
-    private let credential: String
+    /// Nil in a data folder, which is authority enough.
+    private let credential: String?
+    private let folder: FolderServer?
 
     private static let accountsMax = 10_000_000
 
@@ -15,14 +19,23 @@ struct OperatorClient: Sendable {
         server: String, credential: String, security: ConnectionSecurity = ConnectionSecurity()
     ) throws(LinkFailure) {
         address = try ServerAddress(server, security)
-        self.credential = credential
+        (self.credential, folder) = (credential, nil)
+    }
+
+    init(_ folder: FolderServer) {
+        address = ServerAddress(socket: folder.path, displayPath: folder.displayPath)
+        (credential, self.folder) = (nil, folder)
     }
 
     // MARK: Accounts
 
-    func createAccount(name: String) async throws(LinkFailure) -> DeviceCode {
+    /// - Parameter codeSeconds: How long the code is valid; nil means as long as the server says.
+    func createAccount(
+        name: String, codeSeconds: Int64? = nil
+    ) async throws(LinkFailure) -> DeviceCode {
         var body = WireNewAccount()
         body.name = name
+        body.codeSeconds = UInt64(clamping: codeSeconds ?? 0)
         return try await request(.post, ["accounts"], body: WireFormat.protobuf.encode(body))
             .answer(WireNewAccountAnswer.self) { DeviceCode($0) }
     }
@@ -31,12 +44,15 @@ struct OperatorClient: Sendable {
     /// - Parameters:
     ///   - stores: The stores to which the device is confined; empty if it is not.
     ///   - credentialSeconds: How long its credential is valid; nil means until it is revoked.
+    ///   - codeSeconds: How long the code is valid; nil means as long as the server says.
     func newCode(
-        accountName: String, stores: [String] = [], credentialSeconds: Int64? = nil
+        accountName: String, stores: [String] = [], credentialSeconds: Int64? = nil,
+        codeSeconds: Int64? = nil
     ) async throws(LinkFailure) -> DeviceCode {
         var body = WireNewCode()
         body.stores = stores
         body.credentialSeconds = UInt64(clamping: credentialSeconds ?? 0)
+        body.codeSeconds = UInt64(clamping: codeSeconds ?? 0)
         return try await request(
             .post, ["accounts", accountName, "codes"], body: WireFormat.protobuf.encode(body)
         ).answer(WireNewAccountAnswer.self) { DeviceCode($0) }
@@ -60,17 +76,15 @@ struct OperatorClient: Sendable {
         return accounts
     }
 
-    func rename(
-        accountName: String, to name: String
-    ) async throws(LinkFailure) -> ServerAccount {
-        let body = Self.rename(to: name)
-        return try await request(.patch, ["accounts", accountName], body: body)
-            .answer(WireAccount.self) { ServerAccount($0) }
+    func rename(accountName: String, to name: String) async throws(LinkFailure) {
+        try await request(.patch, ["accounts", accountName], body: Self.rename(to: name)).done()
     }
 
     /// Removes the account and everything that belongs to it from the server.
-    func erase(accountName: String) async throws(LinkFailure) {
+    /// - Returns: False if no server is running, and its data in the files is left to the next one.
+    func erase(accountName: String) async throws(LinkFailure) -> Bool {
         try await request(.delete, ["accounts", accountName]).done()
+        return await folder?.scrub() ?? true
     }
 
     /// The same as ``AccountClient/export(of:take:)``, for any account.
@@ -88,29 +102,33 @@ struct OperatorClient: Sendable {
     }
 
     func rename(
-        device: String, accountName: String, to name: String
+        device: DeviceID, accountName: String, to name: String
     ) async throws(LinkFailure) -> ServerDevice {
-        let body = Self.rename(to: name)
-        return try await request(.patch, ["accounts", accountName, "devices", device], body: body)
-            .answer(WireDevice.self) { ServerDevice($0) }
+        try await request(
+            .patch, ["accounts", accountName, "devices", device.description],
+            body: Self.rename(to: name)
+        ).answer(WireDevice.self) { ServerDevice($0) }
     }
 
-    func revoke(device: String, accountName: String) async throws(LinkFailure) {
-        try await request(.delete, ["accounts", accountName, "devices", device]).done()
+    func revoke(device: DeviceID, accountName: String) async throws(LinkFailure) {
+        try await request(.delete, ["accounts", accountName, "devices", device.description]).done()
     }
 
     // MARK: Apps
 
     func apps() async throws(LinkFailure) -> ServerApps {
-        try await list(["apps"]).answer(WireAppList.self, .list) { ServerApps($0) }
+        var apps = try await list(["apps"]).answer(WireAppList.self, .list) { ServerApps($0) }
+        // How the next server is started is unknown.
+        if folder?.isRunning == false { apps.isRegisteredOnly = nil }
+        return apps
     }
 
-    func register(app: String) async throws(LinkFailure) {
-        try await request(.put, ["apps", app]).done()
+    func register(_ app: StoreIdentifier) async throws(LinkFailure) {
+        try await request(.put, ["apps", app.string]).done()
     }
 
-    func remove(app: String) async throws(LinkFailure) {
-        try await request(.delete, ["apps", app]).done()
+    func remove(_ app: StoreIdentifier) async throws(LinkFailure) {
+        try await request(.delete, ["apps", app.string]).done()
     }
 
     // MARK: Audit
@@ -151,5 +169,36 @@ struct OperatorClient: Sendable {
         _ method: ServerRequest.Method, _ path: [String], body: [UInt8]? = nil
     ) -> ServerRequest {
         ServerRequest(method, path, at: address, credential: credential, body: body)
+    }
+}
+
+/// The subject of an operator's command, for the sentence about a refusal.
+enum OperatorSubject {
+    case server
+    case account(String, newName: String? = nil)
+    case device(account: String)
+    case app(StoreIdentifier)
+}
+
+extension Failure {
+    init(_ failure: LinkFailure, about subject: OperatorSubject) {
+        switch (failure.code.flatMap(ProblemCode.init), subject) {
+        case (.accountExists, .account(let name, let newName)):
+            self.init(
+                .no,
+                "the account \"\(newName ?? name)\" already exists; create another code to sign in a "
+                    + "device")
+        case (.notFound, .account(let name, _)):
+            self.init(.no, "there is no account \"\(name)\"")
+        case (.notFound, .device(let account)):
+            self.init(
+                .no,
+                "the account \"\(account)\" has no such device; `ubiquity device list --account "
+                    + "\(account)` shows its devices")
+        case (.notFound, .app(let app)): self.init(.no, "the app \(app) is not registered")
+        case (.malformed, _): self.init(.badInput, failure.detail)
+        case (.tooMany, _), (.storageFull, _): self.init(.inputOutput, failure.detail)
+        default: self.init(UbiquityError(failure))
+        }
     }
 }

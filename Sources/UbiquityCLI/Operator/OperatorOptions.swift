@@ -6,7 +6,7 @@ import Ubiquity
 import UbiquityCore
 import UbiquityServer
 
-/// The authority of an operator's command: the data folder, or the operator's credential.
+/// The way of an operator's command to the server: the data folder, or the operator's credential.
 struct OperatorOptions: ParsableArguments {
     @OptionGroup var data: DataOptions
 
@@ -70,20 +70,49 @@ struct OperatorOptions: ParsableArguments {
             + connection.given
     }
 
-    /// - Parameter codeMinutes: How long codes made in the data folder are valid.
-    func authority(codeMinutes: Int? = nil) throws -> OperatorAuthority {
-        if let server, operatorCredential == nil { try Failure.checkAddress(server) }
-        guard let server, let operatorCredential else {
-            return .folder(
-                try Administration(
-                    dataFolder: data.enter(), codeSeconds: codeMinutes.map { Int64($0) * 60 }))
+    /// Calls `body` with the operator's requests, to the server with the credential or to that of the
+    /// data folder.
+    /// - Throws: ``Failure``, ``ServerStartError``, and the errors of `body`.
+    func withClient<Result>(
+        about subject: OperatorSubject = .server, _ body: (OperatorClient) async throws -> Result
+    ) async throws -> Result {
+        if case .account(let name, let newName) = subject {
+            for name in [name, newName].compactMap(\.self) where AccountName(name) == nil {
+                throw Failure(.badInput, AccountName.rule)
+            }
         }
-        let security = try connection.security()
-        try Failure.checkAddress(server, security)
-        let text = String(decoding: try InputFile.readSecret(operatorCredential), as: UTF8.self)
-        let credential = text.trimmingCharacters(in: .whitespacesAndNewlines)
-        return .credential(
-            try OperatorClient(server: server, credential: credential, security: security))
+        do {
+            guard let server, let operatorCredential else { return try await inFolder(body) }
+            let security = try connection.security()
+            try Failure.checkAddress(server, security)
+            let text = String(decoding: try InputFile.readSecret(operatorCredential), as: UTF8.self)
+            let credential = text.trimmingCharacters(in: .whitespacesAndNewlines)
+            return try await body(
+                OperatorClient(server: server, credential: credential, security: security))
+        } catch let failure as LinkFailure { throw Failure(failure, about: subject) }
+    }
+
+    private func inFolder<Result>(
+        _ body: (OperatorClient) async throws -> Result
+    ) async throws -> Result {
+        if let server { try Failure.checkAddress(server) }
+        let folder = try data.enter()
+        return try await FolderServer.with(
+            dataFolder: folder,
+            onWaiting: {
+                Output.note(
+                    "Waiting for another program that is working on \(folder). If it is a server of "
+                        + "version 0.1, restart it with this version.")
+            }
+        ) { server in
+            do { return try await body(OperatorClient(server)) } catch let failure as LinkFailure {
+                guard [.unreachable, .timedOut].contains(failure.kind) else { throw failure }
+                throw Failure(
+                    .unavailable,
+                    "the server that is running on \(folder) does not answer (\(failure.detail)); "
+                        + "try again, and restart it if that does not help")
+            }
+        }
     }
 }
 
@@ -100,10 +129,11 @@ extension OperatorCommand {
 struct CodeOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Minutes for which the code is valid. (default: 10)",
-            discussion: "With --operator-credential, the server's own setting applies.",
+            "Minutes for which the code is valid. Default: as the server is set, 10 unless changed.",
             valueName: "number"))
     var codeMinutes: Int?
+
+    var seconds: Int64? { codeMinutes.map { Int64($0) * 60 } }
 
     func validate() throws {
         guard codeMinutes.map({ (1...Self.minutesMax).contains($0) }) ?? true else {
@@ -112,12 +142,4 @@ struct CodeOptions: ParsableArguments {
     }
 
     private static let minutesMax = 1_000_000
-
-    /// - Throws: `ValidationError` if the option would have no effect.
-    func check(_ operation: OperatorOptions) throws {
-        guard operation.operatorCredential != nil else { return }
-        try refuse(
-            given(("--code-minutes", codeMinutes != nil)),
-            "with --operator-credential: the server's own setting applies.")
-    }
 }

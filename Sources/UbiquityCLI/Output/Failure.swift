@@ -41,7 +41,6 @@ extension Failure {
         case is ExitCode, is CleanExit, is ValidationError: return nil
         case let error as UbiquityError: self.init(error)
         case let failure as LinkFailure: self.init(UbiquityError(failure))
-        case let error as AdministrationError: self.init(Status(error), error.description)
         case let error as LimitViolation: self.init(.badInput, error.description)
         case let error as KeyError: self.init(.badInput, error.description)
         case let error as LocalStorageError: self.init(.inputOutput, error.description)
@@ -102,7 +101,7 @@ extension Failure.Status {
     init(_ error: ServerStartError) {
         self =
             switch error {
-            case .portTaken, .addressUnusable, .folderInUse: .unavailable
+            case .portTaken, .addressUnusable, .folderInUse, .folderBusy: .unavailable
             case .folderUnusable: .cannotCreate
             case .noServerData: .noInput
             case .notPermitted: .noPermission
@@ -118,15 +117,6 @@ extension Failure.Status {
             case .notBackup: .badInput
             case .hasData, .noRoom, .notMade, .inUse: .cannotCreate
             case .databaseUnreadable: .inputOutput
-            }
-    }
-
-    init(_ error: AdministrationError) {
-        self =
-            switch error {
-            case .nameInvalid: .badInput
-            case .accountExists, .noSuchAccount, .noSuchDevice, .noSuchApp: .no
-            case .storage: .inputOutput
             }
     }
 

@@ -35,11 +35,6 @@ package enum StoreFileName {
 
     private static func short(_ identifier: String) -> String {
         String(decoding: identifier.utf8.prefix(beginningBytes), as: UTF8.self)
-            + String(separator) + DeviceID.hexadecimal(hash(identifier))
-    }
-
-    /// FNV-1a. Must not change: files are found by it.
-    private static func hash(_ text: String) -> UInt64 {
-        text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
+            + String(separator) + DeviceID.hexadecimal(StableHash(identifier).value)
     }
 }

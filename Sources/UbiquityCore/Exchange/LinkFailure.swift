@@ -28,6 +28,8 @@ package struct LinkFailure: Error, Hashable, Sendable {
     package var detail: String
     /// The keys of a round trip whose writes the server refused.
     package var refusedKeys: Set<Key>
+    /// The server's code of the problem; nil if it reported none that is known.
+    package var code: String?
 
     /// The maximum length of a server's message, in Unicode scalars.
     static let detailMax = 1_000

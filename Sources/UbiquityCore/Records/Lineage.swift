@@ -31,12 +31,9 @@ package struct Position: Hashable, Sendable {
     }
 
     /// The epoch of one store in one run of the server, so that no cursor of one store is valid in
-    /// another: the FNV-1a hash of the store's name, seeded with the run's number.
+    /// another: the hash of the store's name, seeded with the run's number.
     package static func epoch(ofRun run: UInt64, store name: String) -> UInt64 {
-        let hash = name.utf8.reduce(run ^ 0xCBF2_9CE4_8422_2325) { hash, byte in
-            (hash ^ UInt64(byte)) &* 0x100_0000_01B3
-        }
-        return max(1, hash)
+        max(1, StableHash(name, seed: run).value)
     }
 
     /// Fails for a cursor that no server of this kind issued.

@@ -6,7 +6,7 @@ internal import UbiquityCore
 /// Finds the owner of a credential.
 ///
 /// State: `known`, a cache of the storage, guarded by its lock, so that a push needs no look-up. A
-/// revocation removes an entry at once; ``Housekeeping`` notices revocations by other processes.
+/// revocation removes an entry at once.
 final class Authenticator: Sendable {
     private let known = Mutex<[SecretHash: DeviceRights]>([:])
     /// Counts removals. A look-up that began before one must not put its result into a cache.
@@ -89,10 +89,5 @@ final class Authenticator: Sendable {
             known = known.filter { !isGone($0.value) }
             removals.add(1, ordering: .releasing)
         }
-    }
-
-    /// Empties the cache.
-    func invalidateAll() {
-        invalidate { _ in true }
     }
 }

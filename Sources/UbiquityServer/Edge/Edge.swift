@@ -4,7 +4,7 @@ internal import Foundation
 internal import HTTPTypes
 internal import Logging
 internal import NIOCore
-internal import NIOHTTPTypes
+internal import NIOHTTP1
 internal import Synchronization
 internal import UbiquityCore
 internal import UbiquityWire
@@ -110,9 +110,9 @@ final class Edge: Sendable {
     /// sent the request. Caches do not store the answer to a POST by default, and browsers do not
     /// have a credential. So the frequent requests of devices get shorter answers.
     /// - Parameter request: Nil if the request was not read far enough to be known.
-    func addHeaders(to fields: inout HTTPFields, for request: HTTPRequest? = nil) {
-        let hasCredential = request?.headerFields.contains(.authorization) ?? false
-        if request?.method != .post || !hasCredential { fields[.cacheControl] = "no-store" }
+    func addHeaders(to fields: inout HTTPFields, for request: HTTPRequestHead? = nil) {
+        let hasCredential = request?.headers.contains(name: "authorization") ?? false
+        if request?.method != .POST || !hasCredential { fields[.cacheControl] = "no-store" }
         guard !hasCredential else { return }
         fields[.xContentTypeOptions] = "nosniff"
         fields[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
@@ -121,14 +121,14 @@ final class Edge: Sendable {
     }
 
     /// The origin of a request, behind trusted proxies; nil if unknown.
-    func origin(of request: HTTPRequest, from peer: IPAddress?) -> IPAddress? {
+    func origin(of request: HTTPRequestHead, from peer: IPAddress?) -> IPAddress? {
         guard let peer, proxies.contains(peer) else { return peer }
-        return proxies.origin(peer: peer, forwarded: request.headerFields[values: .forwardedFor])
+        return proxies.origin(peer: peer, forwarded: request.headers["x-forwarded-for"])
     }
 
     /// Records the outcome of a request in the metrics and in the log.
     func record(
-        _ request: HTTPRequest, route: String, _ status: HTTPResponse.Status,
+        _ request: HTTPRequestHead, route: String, _ status: HTTPResponse.Status,
         _ origin: IPAddress?, seconds: Double
     ) {
         // Unknown paths and methods are text chosen by the client.
@@ -145,18 +145,20 @@ final class Edge: Sendable {
             ])
     }
 
-    private static let methods: [HTTPRequest.Method] = [
-        .get, .head, .post, .put, .patch, .delete, .options,
+    private static let methods: [HTTPMethod] = [
+        .GET, .HEAD, .POST, .PUT, .PATCH, .DELETE, .OPTIONS,
     ]
 
     /// The answer to a request that ends its connection.
-    func lastAnswer(_ problem: Problem) -> [HTTPResponsePart] {
-        var head = HTTPResponse(status: problem.status, headerFields: problem.headers)
+    func lastAnswer(_ problem: Problem) -> ByteBuffer {
+        var headers = problem.headers
         let body = problem.body
-        head.headerFields[.connection] = "close"
-        head.headerFields[.contentLength] = "\(body.readableBytes)"
-        addHeaders(to: &head.headerFields)
-        return [.head(head), .body(body), .end(nil)]
+        headers[.connection] = "close"
+        headers[.contentLength] = "\(body.readableBytes)"
+        addHeaders(to: &headers)
+        var bytes = AnswerText.head(problem.status, headers, version: .http1_1)
+        bytes.writeImmutableBuffer(body)
+        return bytes
     }
 }
 
@@ -186,7 +188,6 @@ final class DateHeader: Sendable {
 }
 
 extension HTTPField.Name {
-    fileprivate static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
     fileprivate static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
 }
 

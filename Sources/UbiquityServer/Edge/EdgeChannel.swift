@@ -3,7 +3,6 @@
 internal import Logging
 internal import NIOCore
 internal import NIOHTTP1
-internal import NIOHTTPTypesHTTP1
 internal import NIOSSL
 internal import UbiquityCore
 
@@ -42,14 +41,13 @@ struct EdgeChannel: Sendable {
         let decoder = HTTPRequestDecoder(
             leftOverBytesStrategy: .dropBytes, limitConfiguration: edge.settings.decoderLimits)
         let http: [any RemovableChannelHandler] = [
-            InboundByteHandler(requests), HTTPResponseEncoder(), ByteToMessageHandler(decoder),
-            heads, HTTP1ToHTTPServerCodec(secure: false), requests,
+            InboundByteHandler(requests), ByteToMessageHandler(decoder), heads, requests,
         ]
         for handler in http { try pipeline.addHandler(handler) }
         try pipeline.addHandler(
             HTTPConnection(
-                edge, peer: address, on: channel.eventLoop, heads: heads, others: http,
-                respond: responder(for: entry)))
+                edge, peer: address, on: channel.eventLoop, heads: heads, limits: requests,
+                others: http, respond: responder(for: entry)))
     }
 
     private func responder(for entry: ConnectionCounter.Entry) -> HTTPConnection.Responder {

@@ -2,7 +2,7 @@
 
 internal import HTTPTypes
 internal import NIOCore
-internal import NIOHTTPTypes
+internal import NIOHTTP1
 internal import UbiquityCore
 
 /// One request on a connection, and the answer to it. The request may still be arriving when it is
@@ -10,7 +10,7 @@ internal import UbiquityCore
 ///
 /// State: confined to the connection's event loop.
 final class Exchange {
-    let request: HTTPRequest
+    let request: HTTPRequestHead
     let connection: HTTPConnection
     /// The origin of the request, behind trusted proxies; nil if unknown.
     let origin: IPAddress?
@@ -42,7 +42,7 @@ final class Exchange {
         case ended
     }
 
-    init(_ request: HTTPRequest, on connection: HTTPConnection, origin: IPAddress?) {
+    init(_ request: HTTPRequestHead, on connection: HTTPConnection, origin: IPAddress?) {
         self.request = request
         self.connection = connection
         self.origin = origin
@@ -67,7 +67,7 @@ final class Exchange {
         bytesMax: Int, permit: AccountShares.Permit? = nil,
         then: @escaping (Result<ByteBuffer, Problem>) -> Void
     ) {
-        if let length = request.headerFields[.contentLength].flatMap({ Int($0) }),
+        if let length = request.headers.first(name: "content-length").flatMap({ Int($0) }),
             length > bytesMax
         {
             return then(.failure(Problem.bodyTooLarge(max: bytesMax)))
@@ -84,7 +84,7 @@ final class Exchange {
     }
 
     /// - Returns: False if the part has to wait.
-    func take(_ part: HTTPRequestPart) -> Bool {
+    func take(_ part: HTTPServerRequestPart) -> Bool {
         switch (input, part) {
         case (.ended, _), (.waiting, .body), (_, .head): return false
         case (.waiting, .end), (.discarding, .end): input = .ended
@@ -118,9 +118,12 @@ final class Exchange {
 
     /// Does nothing if the request was already answered.
     func answer(_ answer: Answer) {
-        guard begin(HTTPResponse(status: answer.status, headerFields: answer.headers), answer.bytes)
-        else { return }
-        connection.send(request.method == .head ? Answer() : answer)
+        var headers = answer.headers
+        if answer.status != .noContent, headers[.contentLength] == nil {
+            headers[.contentLength] = "\(answer.bytes)"
+        }
+        guard begin(answer.status, headers) else { return }
+        connection.send(hasBody ? answer : Answer())
     }
 
     func refuse(_ problem: Problem) {
@@ -131,33 +134,36 @@ final class Exchange {
     /// Answers that the connection may not stay. Not recorded as a request, because it says
     /// nothing about the request.
     func refuseConnection(_ problem: Problem, _ limit: EdgeLimit) {
-        connection.edge.note(limit)
-        connection.edge.metrics.refused(problem.code)
-        output = .begun
-        if !hasEnded { input = .discarding }
-        for part in connection.edge.lastAnswer(problem) { connection.write(part) }
-        connection.answerEnded()
+        beginOutput()
+        connection.refuse(problem, limit)
     }
 
-    /// Sends the head of the answer.
-    /// - Parameter length: Nil if the body's length is not known.
-    /// - Returns: False if there is a head already.
-    func begin(_ head: HTTPResponse, _ length: Int?) -> Bool {
-        guard case .none = output else { return false }
-        output = .begun
-        if case .waiting = input { input = .discarding }
-        if case .reading = input { input = .discarding }
-        var head = head
-        if let length, head.headerFields[.contentLength] == nil, head.status != .noContent {
-            head.headerFields[.contentLength] = "\(length)"
-        }
-        head.headerFields[.date] = connection.edge.date.text
+    /// Whether an answer has a body.
+    var hasBody: Bool { request.method != .HEAD }
+
+    /// Begins an answer.
+    /// - Parameter headers: With the body's length, unless that is not known.
+    /// - Returns: False if the request was already answered.
+    func begin(_ status: HTTPResponse.Status, _ headers: HTTPFields) -> Bool {
+        guard !isAnswered else { return false }
+        beginOutput()
+        let edge = connection.edge
         let elapsed = NIODeadline.now() - start
-        connection.edge.record(
-            request, route: route, head.status, origin, seconds: Double(elapsed.nanoseconds) / 1e9)
-        connection.edge.addHeaders(to: &head.headerFields, for: request)
-        connection.write(.head(head))
+        edge.record(
+            request, route: route, status, origin, seconds: Double(elapsed.nanoseconds) / 1e9)
+        var headers = headers
+        headers[.date] = edge.date.text
+        edge.addHeaders(to: &headers, for: request)
+        connection.begin(status, headers, hasBody: hasBody)
         return true
+    }
+
+    private func beginOutput() {
+        output = .begun
+        switch input {
+        case .waiting, .reading: input = .discarding
+        case .discarding, .ended: break
+        }
     }
 
     /// The connection has sent the whole answer.
@@ -170,6 +176,6 @@ final class Exchange {
     }
 }
 
-extension HTTPRequest {
-    var awaitsContinue: Bool { headerFields[.expect]?.lowercased() == "100-continue" }
+extension HTTPRequestHead {
+    var awaitsContinue: Bool { headers.first(name: "expect")?.lowercased() == "100-continue" }
 }

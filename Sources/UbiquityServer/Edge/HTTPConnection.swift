@@ -4,16 +4,15 @@ internal import HTTPTypes
 internal import NIOCore
 internal import NIOExtras
 internal import NIOHTTP1
-internal import NIOHTTPTypes
 internal import UbiquityCore
 
 /// Takes a connection's requests one after the other, and sends their answers.
 ///
 /// The innermost handler. State: confined to the connection's event loop.
 final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
-    typealias InboundIn = HTTPRequestPart
-    typealias OutboundIn = HTTPResponsePart
-    typealias OutboundOut = HTTPResponsePart
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundIn = Never
+    typealias OutboundOut = ByteBuffer
 
     /// Answers a request, or begins to: no later request is taken before.
     typealias Responder = @Sendable (Exchange) -> Void
@@ -24,6 +23,7 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
     var client: Client?
     private let respond: Responder
     private let heads: RequestHeadHandler
+    private let limits: RequestLimitHandler
     /// The other handlers of HTTP, which end with this one.
     private let others: [any RemovableChannelHandler]
     /// The other side; nil if it has no address.
@@ -31,10 +31,16 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     /// The request that is being read or answered.
     private var exchange: Exchange?
+    /// The number of answers that have begun.
+    private var answers = 0
+    /// Bytes that are written together with what follows.
+    private var begun = ByteBuffer()
+    /// Whether the body of the answer is sent in chunks.
+    private(set) var isChunked = false
     /// The rest of an answer that the other side has not read yet.
     private var rest: Answer?
     /// Parts that wait for the exchange before them, or for somebody to read them.
-    private var inbox = CircularBuffer<HTTPRequestPart>()
+    private var inbox = CircularBuffer<HTTPServerRequestPart>()
     private var isProcessing = false
     /// Whether more is to be read from the other side when the inbox is empty.
     private var isReadWanted = false
@@ -57,10 +63,11 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     init(
         _ edge: Edge, peer: IPAddress?, on loop: any EventLoop, heads: RequestHeadHandler,
-        others: [any RemovableChannelHandler], respond: @escaping Responder
+        limits: RequestLimitHandler, others: [any RemovableChannelHandler], respond: @escaping Responder
     ) {
         self.edge = edge
         self.heads = heads
+        self.limits = limits
         self.others = others
         self.peer = peer
         self.loop = loop
@@ -102,7 +109,7 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    private func take(_ part: HTTPRequestPart) -> Bool {
+    private func take(_ part: HTTPServerRequestPart) -> Bool {
         if let exchange {
             guard exchange.hasEnded == false else { return false }
             // Reading may end the connection, and empties the inbox then.
@@ -130,49 +137,111 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: - Answers
 
-    func writeContinue() {
-        write(.head(HTTPResponse(status: .continue)))
-        context?.flush()
+    func writeContinue() { put(AnswerText.proceed, flush: true) }
+
+    private func put(_ bytes: ByteBuffer, flush: Bool = false) {
+        guard let context, !limits.isEnding else { return }
+        context.write(wrapOutboundOut(bytes), promise: nil)
+        if flush { context.flush() }
     }
 
-    func write(_ part: HTTPResponsePart) { context?.write(wrapOutboundOut(part), promise: nil) }
+    /// Begins an answer. Nothing is sent before the body or the end.
+    /// - Parameters:
+    ///   - headers: With the body's length, unless that is not known.
+    ///   - hasBody: False for an answer without one, of whatever length.
+    func begin(_ status: HTTPResponse.Status, _ headers: HTTPFields, hasBody: Bool) {
+        limits.answerBegan()
+        answers += 1
+        var headers = headers
+        let isLast = answers == heads.last
+        if isLast { headers[.connection] = "close" }
+        let version = isLast ? heads.lastVersion : .http1_1
+        // Without a length, the end of the answer is the end of the connection: HTTP/1.0 has no
+        // chunks.
+        let isEndless = headers[.contentLength] == nil && status != .noContent
+        if isEndless, version == .http1_1 { headers[.transferEncoding] = "chunked" }
+        isChunked = isEndless && version == .http1_1 && hasBody
+        begun = AnswerText.head(status, headers, version: version)
+    }
 
     /// Writes part of a body.
     /// - Returns: Succeeds when the other side has read enough for more; fails when it is gone.
     func write(_ body: ByteBuffer) -> EventLoopFuture<Void> {
-        guard let context else {
+        guard let context, !limits.isEnding else {
             return loop.makeFailedFuture(ChannelError.ioOnClosedChannel)
         }
-        return context.writeAndFlush(wrapOutboundOut(.body(body)))
+        writeBegun()
+        if isChunked { put(ByteBuffer(string: AnswerText.chunkBegin(body.readableBytes))) }
+        let written = context.write(wrapOutboundOut(body))
+        if isChunked { put(ByteBuffer(string: AnswerText.chunkEnd)) }
+        context.flush()
+        return written
     }
 
-    /// Sends the body of an answer, as fast as the other side reads it, and its end.
+    private func writeBegun() {
+        guard begun.readableBytes > 0 else { return }
+        put(begun)
+        begun = ByteBuffer()
+    }
+
+    /// Sends the body of an answer of known length, as fast as the other side reads it, and its
+    /// end.
     func send(_ answer: Answer) {
         rest = answer
         sendRest()
-        context?.flush()
     }
 
     private func sendRest() {
         guard let context, rest != nil else { return }
         while context.channel.isWritable {
             guard let piece = rest?.next() else { return endAnswer() }
-            write(.body(piece))
-            if rest?.pieces.isEmpty == false { context.flush() }
+            if begun.readableBytes > 0, piece.readableBytes <= Self.joinedBytesMax {
+                begun.writeImmutableBuffer(piece)
+            } else {
+                writeBegun()
+                put(piece, flush: true)
+            }
         }
     }
 
-    func endAnswer() {
-        write(.end(nil))
-        answerEnded()
-    }
+    /// A body of at most so many bytes is copied, and sent together with the head.
+    private static let joinedBytesMax = 4 << 10
 
-    /// Call after writing the end of an answer.
-    func answerEnded() {
+    func endAnswer() {
+        if isChunked { begun.writeString(AnswerText.lastChunk) }
+        writeBegun()
+        isChunked = false
         rest = nil
         context?.flush()
         exchange?.answered()
+        limits.answerEnded()
+        if answers == heads.last { endOutput() }
         process()
+    }
+
+    /// The other side sees the end of the last answer, and may take a while to close too.
+    private func endOutput() {
+        guard let context else { return }
+        let sent = loop.makePromise(of: Void.self)
+        sent.futureResult.assumeIsolated().whenComplete { [weak self] _ in
+            self?.context?.close(mode: .output, promise: nil)
+        }
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: sent)
+        _ = context.after(Self.lingerMilliseconds) { [weak self] in
+            self?.context?.close(promise: nil)
+        }
+    }
+
+    private static let lingerMilliseconds: Int64 = 2_000
+
+    /// Answers that the connection may not stay, which is no answer to the request.
+    func refuse(_ problem: Problem, _ limit: EdgeLimit) {
+        edge.note(limit)
+        edge.metrics.refused(problem.code)
+        limits.answerBegan()
+        answers += 1
+        begun = edge.lastAnswer(problem)
+        endAnswer()
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -182,13 +251,11 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: - Other protocols
 
-    /// Whether a body of unknown length is sent in chunks: HTTP/1.0 does not have them.
-    var hasChunks: Bool { heads.lastVersion == .http1_1 }
-
     /// Leaves the connection to a handler that sends the rest of an answer, in bytes.
     /// - Returns: False if the connection is gone.
     func handOver(to handler: any ChannelHandler) -> Bool {
         guard let context, context.channel.isActive else { return false }
+        writeBegun()
         context.flush()
         if isReadWanted { context.read() }
         let pipeline = context.pipeline.syncOperations

@@ -9,8 +9,13 @@ internal import ServiceLifecycle
 
 /// Accepts connections until the server is to stop, and then waits until the last one has ended.
 struct Listener: Service {
-    let host: String
-    let port: Int
+    enum Address: Sendable {
+        case hostname(String, port: Int)
+        /// A Unix domain socket.
+        case socket(path: String)
+    }
+
+    let address: Address
     let connectionsMax: Int
     let channel: EdgeChannel
     let onReady: @Sendable (_ port: Int) async -> Void
@@ -20,7 +25,7 @@ struct Listener: Service {
     func run() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
         let quiescing = ServerQuiescingHelper(group: group)
-        let listening = try await ServerBootstrap(group: group)
+        let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 256)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { [connectionsMax, logger] channel in
@@ -34,8 +39,12 @@ struct Listener: Service {
             }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { [channel] in channel.setup($0) }
-            .bind(host: host, port: port).get()
-        await onReady(listening.localAddress?.port ?? port)
+        let listening =
+            switch address {
+            case .hostname(let host, let port): try await bootstrap.bind(host: host, port: port).get()
+            case .socket(let path): try await bootstrap.bind(unixDomainSocketPath: path).get()
+            }
+        await onReady(listening.localAddress?.port ?? 0)
         try? await gracefulShutdown()
         let ended = listening.eventLoop.makePromise(of: Void.self)
         quiescing.initiateShutdown(promise: ended)

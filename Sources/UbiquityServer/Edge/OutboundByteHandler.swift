@@ -59,22 +59,14 @@ final class OutboundByteHandler: ChannelDuplexHandler {
     /// Answers a client that uses HTTP on a TLS port, usually a person with a wrong address.
     private func refusePlain(_ context: ChannelHandlerContext) {
         edge.note(.handshake)
-        context.writeAndFlush(NIOAny(IOData.byteBuffer(Self.plainAnswer)), promise: nil)
+        context.writeAndFlush(NIOAny(IOData.byteBuffer(edge.lastAnswer(Self.plainAnswer))), promise: nil)
         context.close(mode: .all, promise: nil)
     }
 
     private static let handshakeRecord: UInt8 = 0x16
 
-    /// Written by hand, because there is no HTTP handler here.
-    private static let plainAnswer: ByteBuffer = {
-        let problem = Problem.malformed("This port uses TLS. The address must begin with https.")
-        var answer = ByteBuffer(string: "HTTP/1.1 \(problem.status)\r\nConnection: close\r\n")
-        answer.writeString("Content-Length: \(problem.body.readableBytes)\r\n")
-        for field in problem.headers { answer.writeString("\(field.name): \(field.value)\r\n") }
-        answer.writeString("\r\n")
-        answer.writeImmutableBuffer(problem.body)
-        return answer
-    }()
+    private static let plainAnswer = Problem.malformed(
+        "This port uses TLS. The address must begin with https.")
 
     private func look(_ context: ChannelHandlerContext) {
         let waiting = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0

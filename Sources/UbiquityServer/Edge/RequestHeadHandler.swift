@@ -9,11 +9,9 @@ internal import UbiquityCore
 /// the connection.
 ///
 /// Placed next to the HTTP decoder. State: confined to the connection's event loop.
-final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
+final class RequestHeadHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
-    typealias OutboundIn = HTTPServerResponsePart
-    typealias OutboundOut = HTTPServerResponsePart
 
     enum HostError: Error {
         /// The header `Host` is missing or repeated.
@@ -25,16 +23,13 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// The name of the server in the last request, which was admitted.
     private var host: String?
     private var heads = 0
-    private var answers = 0
     /// The number, from 1, of the request after whose answer the connection ends; nil if there is
     /// none yet.
-    private var last: Int?
+    private(set) var last: Int?
+    /// The version of that request, 1.0 or 1.1.
     private(set) var lastVersion = HTTPVersion.http1_1
     /// Whether further input is no longer part of a request.
     private var isOver = false
-
-    /// How long the other side may take to close the connection too.
-    private static let lingerMilliseconds: Int64 = 2_000
 
     /// - Parameter isRefusal: Whether the first request is the last.
     init(_ hosts: HostRule, isRefusal: Bool) {
@@ -76,26 +71,5 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Input after the last request is neither a request nor an error: the answer is still due.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard isOver, error is HTTPParserError else { return context.fireErrorCaught(error) }
-    }
-
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        switch unwrapOutboundIn(data) {
-        case .head(var head) where head.status.code >= 200:
-            answers += 1
-            guard answers == last else { return context.write(data, promise: promise) }
-            head.headers.replaceOrAdd(name: "connection", value: "close")
-            // Without a length, the end of the answer is the end of the connection: HTTP/1.0 has no
-            // chunks.
-            head.version = lastVersion
-            context.write(wrapOutboundOut(.head(head)), promise: promise)
-        case .end where answers == last:
-            let sent = promise ?? context.eventLoop.makePromise()
-            sent.futureResult.assumeIsolated().whenComplete { _ in
-                context.close(mode: .output, promise: nil)
-                _ = context.after(Self.lingerMilliseconds) { context.close(promise: nil) }
-            }
-            context.write(data, promise: sent)
-        default: context.write(data, promise: promise)
-        }
     }
 }

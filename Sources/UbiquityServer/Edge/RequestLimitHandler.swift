@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
-internal import Hummingbird
 internal import NIOCore
 internal import NIOHTTP1
-internal import NIOHTTPTypes
 internal import NIOSSL
 
 /// Ends requests that are too slow, too large or not HTTP, with an answer where one is still
 /// possible.
 ///
-/// Placed between the HTTP decoder and the routes. State: confined to the connection's event loop.
-final class RequestLimitHandler: ChannelDuplexHandler, RemovableChannelHandler {
-    typealias InboundIn = HTTPRequestPart
-    typealias InboundOut = HTTPRequestPart
-    typealias OutboundIn = HTTPResponsePart
-    typealias OutboundOut = HTTPResponsePart
+/// Placed between the HTTP decoder and the ``HTTPConnection``. State: confined to the connection's event loop.
+final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundOut = ByteBuffer
 
     private let edge: Edge
     private var phase: RequestPhase
@@ -28,7 +24,7 @@ final class RequestLimitHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var headBytes = 0
     private var hasBytes = false
     /// Whether all further data is ignored, in either direction.
-    private var isEnding = false
+    private(set) var isEnding = false
     private var context: ChannelHandlerContext?
 
     /// How long the last answer of a connection may take to be read.
@@ -91,23 +87,16 @@ final class RequestLimitHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: - Answers
 
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        guard !isEnding else {
-            promise?.fail(ChannelError.ioOnClosedChannel)
-            return
-        }
-        switch unwrapOutboundIn(data) {
-        case .head(let head):
-            isAnswering = head.status.kind != .informational
-            context.write(data, promise: promise)
-        case .body: context.write(data, promise: promise)
-        case .end:
-            context.write(data, promise: promise)
-            isAnswering = false
-            phase.answerEnded(now: context.eventLoop.milliseconds)
-            linger(context)
-            check(context)
-        }
+    /// Call when the head of an answer is written.
+    func answerBegan() { isAnswering = true }
+
+    /// Call when the end of an answer is written.
+    func answerEnded() {
+        guard let context else { return }
+        isAnswering = false
+        phase.answerEnded(now: context.eventLoop.milliseconds)
+        linger(context)
+        check(context)
     }
 
     /// Gives a request that was answered before its end a moment to end.
@@ -164,10 +153,7 @@ final class RequestLimitHandler: ChannelDuplexHandler, RemovableChannelHandler {
         isEnding = true
         guard isSpeakable else { return context.close(promise: nil) }
         edge.metrics.refused(problem.code)
-        for part in edge.lastAnswer(problem) {
-            context.write(wrapOutboundOut(part), promise: nil)
-        }
-        context.flush()
+        context.writeAndFlush(wrapOutboundOut(edge.lastAnswer(problem)), promise: nil)
         context.close(mode: .output, promise: nil)
         _ = context.after(Self.lingerMilliseconds) { context.close(promise: nil) }
     }

@@ -14,6 +14,7 @@ struct DataFolder: Sendable {
     var operatorCredentialPath: String { file("operator-credential") }
     var lockPath: String { file("lock") }
     var reservePath: String { file("reserve") }
+    var socketsPath: String { file("sockets") }
 
     private func file(_ name: String) -> String { (path as NSString).appendingPathComponent(name) }
 

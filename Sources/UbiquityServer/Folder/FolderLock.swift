@@ -2,12 +2,41 @@
 
 internal import Foundation
 
-/// Keeps a second server off a data folder. The kernel releases the lock when the process ends,
-/// however it ends. The file is empty and stays.
+/// Makes sure that one process at a time writes to a data folder's database: a server, or a command
+/// while no server is running. The kernel releases the lock when the process ends, however it ends.
+/// The file is empty and stays.
 final class FolderLock: Sendable {
     private let file: Int32
 
-    /// - Throws: ``ServerStartError/folderInUse(path:)`` while another server holds the lock.
+    /// Takes the lock, and waits for it as long as it is held by a command, or by a server that is
+    /// starting or ending.
+    /// - Parameter onWaiting: Called once, after a second.
+    /// - Returns: Nil if a server is running on the folder.
+    /// - Throws: ``ServerStartError/folderBusy(path:)`` if that takes too long.
+    static func take(
+        _ folder: DataFolder, within patience: Duration = .seconds(300), onWaiting: () -> Void
+    ) async throws(ServerStartError) -> FolderLock? {
+        let server = try FolderSocket(.server, in: folder)
+        let start = ContinuousClock.now
+        var isNoted = false
+        while true {
+            do throws(ServerStartError) { return try FolderLock(folder) } catch {
+                guard error == .folderInUse(path: folder.path) else { throw error }
+            }
+            if server.isServed { return nil }
+            let waited = ContinuousClock.now - start
+            if !isNoted, waited > .seconds(1) {
+                onWaiting()
+                isNoted = true
+            }
+            guard waited < patience, !Task.isCancelled else {
+                throw .folderBusy(path: folder.path)
+            }
+            try? await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    /// - Throws: ``ServerStartError/folderInUse(path:)`` while another process holds the lock.
     init(_ folder: DataFolder) throws(ServerStartError) {
         file = open(folder.lockPath, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else {

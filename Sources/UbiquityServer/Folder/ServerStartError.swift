@@ -3,12 +3,14 @@
 internal import Foundation
 internal import NIOCore
 
-/// The reason a server or an administration cannot start, as a sentence for people.
+/// The reason a server, or a command in its data folder, cannot start, as a sentence for people.
 package enum ServerStartError: Error, Equatable, Sendable {
     case portTaken(host: String, port: Int)
     case addressUnusable(host: String, port: Int, reason: String)
     case folderUnusable(path: String, reason: String)
     case folderInUse(path: String)
+    /// Another process holds the lock, but no server answers.
+    case folderBusy(path: String)
     case noServerData(path: String)
     /// - Parameter owner: The user with the permission; nil if unknown.
     case notPermitted(path: String, owner: String?)
@@ -33,7 +35,7 @@ extension ServerStartError {
         }
     }
 
-    private static func reason(_ error: any Error) -> String {
+    static func reason(_ error: any Error) -> String {
         (error as? IOError).map { DataFolder.systemReason($0.errnoCode) } ?? "\(error)"
     }
 }
@@ -49,6 +51,9 @@ extension ServerStartError: CustomStringConvertible {
             "the data folder \(path) cannot be used: \(reason)"
         case .folderInUse(let path):
             "another server is running on the data folder \(path)"
+        case .folderBusy(let path):
+            "another program is working on the data folder \(path), and no server answers there; "
+                + "try again when it has ended"
         case .noServerData(let path):
             "\(path) has no server data; start a server on it with `ubiquity serve`"
         case .notPermitted(let path, "root"):

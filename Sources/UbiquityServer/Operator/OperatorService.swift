@@ -2,40 +2,44 @@
 
 internal import UbiquityCore
 
-/// The operator service: everything that an operator may do, in the server's data folder or by a
-/// request. Accounts are identified by name. Blocks.
+/// The operator service: everything that an operator may do. Accounts are identified by name.
+/// Blocks.
 ///
 /// Every call that names an account may throw ``StorageError/noSuchAccount``.
 struct OperatorService: Sendable {
     let storage: any ServerStorage
     let settings: ServerSettings
-    let actor: AuditActor
+    /// The operator, with the credential or through the data folder.
+    var actor: AuditActor
 
     private var now: Int64 { settings.clock.now() }
 
     // MARK: Accounts
 
     /// - Throws: ``StorageError/accountExists``, ``StorageError/tooMany(_:)``.
-    func createAccount(_ name: AccountName) throws(StorageError) -> Invitation {
+    func createAccount(
+        _ name: AccountName, codeSeconds: Int64? = nil
+    ) throws(StorageError) -> Invitation {
         let account = Account(id: .random(), name: name, createdMilliseconds: now)
         try storage.createAccount(account, accountsMax: settings.accountsMax, by: actor)
-        return try invite(to: account, CredentialTerms())
+        return try invite(to: account, CredentialTerms(), codeSeconds)
     }
 
+    /// - Parameter codeSeconds: How long the code is valid; nil means as long as the settings say.
     func newCode(
-        _ name: AccountName, _ terms: CredentialTerms
+        _ name: AccountName, _ terms: CredentialTerms, codeSeconds: Int64? = nil
     ) throws(StorageError) -> Invitation {
-        try invite(to: account(name), terms)
+        try invite(to: account(name), terms, codeSeconds)
     }
 
     private func invite(
-        to account: Account, _ terms: CredentialTerms
+        to account: Account, _ terms: CredentialTerms, _ codeSeconds: Int64?
     ) throws(StorageError) -> Invitation {
         let code = SignInCode.random()
-        let now = now
+        let (now, seconds) = (now, codeSeconds ?? settings.signInCodeSeconds)
         let new = NewCode(
-            hash: code.hash, account: account.id,
-            expiresMilliseconds: now + settings.signInCodeSeconds * 1_000, terms: terms)
+            hash: code.hash, account: account.id, expiresMilliseconds: now + seconds * 1_000,
+            terms: terms)
         try storage.addCode(new, now: now, by: actor)
         return Invitation(
             account: account, code: code.text, expiresMilliseconds: new.expiresMilliseconds)
@@ -58,13 +62,6 @@ struct OperatorService: Sendable {
         var account = try account(name)
         try storage.rename(account.id, to: newName, now: now, by: actor)
         account.name = newName
-        return account
-    }
-
-    func exportable(_ name: AccountName) throws(StorageError) -> Account {
-        let account = try account(name)
-        let event = AuditEvent(.accountExported, of: account.id, by: actor)
-        try storage.record([AuditEntry(event, at: now)])
         return account
     }
 
@@ -127,10 +124,10 @@ struct OperatorService: Sendable {
 }
 
 /// The information that a person needs to sign in on a new device.
-package struct Invitation: Hashable, Sendable {
-    package var account: Account
+struct Invitation: Hashable, Sendable {
+    var account: Account
     /// The code to type on the device. Valid once, and not stored anywhere.
-    package var code: String
+    var code: String
     /// Milliseconds since 1970.
-    package var expiresMilliseconds: Int64
+    var expiresMilliseconds: Int64
 }

@@ -107,8 +107,6 @@ final class PushHub: Sendable {
 
     func noteOverflow() { edge?.note(.listenerOverflow) }
 
-    func devices() -> Set<DeviceReference> { Set(all().map(\.device)) }
-
     func end(where isOver: (Subscriber) -> Bool) { end(all().filter(isOver)) }
 
     /// Ends all subscribers, and refuses new ones.

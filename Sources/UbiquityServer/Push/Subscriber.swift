@@ -204,7 +204,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
         _ = context.after(end.lingerMilliseconds) { context.close(promise: nil) }
     }
 
-    private static let lastChunk = ByteBuffer(string: "0\r\n\r\n")
+    private static let lastChunk = ByteBuffer(string: AnswerText.lastChunk)
 
     /// Ends the subscription. Call if the stream was never opened, too.
     func leave() {
@@ -232,10 +232,10 @@ struct EventBytes: Sendable {
         readableBytes = payload.readableBytes
         var chunk = ByteBuffer()
         chunk.reserveCapacity(payload.readableBytes + 16)
-        chunk.writeString(String(payload.readableBytes, radix: 16) + "\r\n")
+        chunk.writeString(AnswerText.chunkBegin(payload.readableBytes))
         payloadIndex = chunk.writerIndex
         chunk.writeImmutableBuffer(payload)
-        chunk.writeString("\r\n")
+        chunk.writeString(AnswerText.chunkEnd)
         self.chunk = chunk
     }
 

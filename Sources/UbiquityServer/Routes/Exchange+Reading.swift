@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
 internal import Hummingbird
 internal import HummingbirdCore
 internal import NIOCore
+internal import NIOHTTP1
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -19,7 +19,8 @@ extension Exchange {
     /// Finds the caller, at once if the connection's last request had the same credential not long
     /// ago and nothing was revoked since.
     func findCaller(by gate: Gate, then: @escaping (Caller) throws -> Void) {
-        let field = request.headerFields[.authorization]
+        guard !gate.isInFolder else { return attempt { try then(.operator) } }
+        let field = request.headers.first(name: "authorization")
         let revocations = gate.authenticator.revocations
         let now = gate.clock.uptime()
         if let known = connection.client, known.authorization == field,
@@ -28,7 +29,7 @@ extension Exchange {
             return attempt { try then(known.caller) }
         }
         gate.authenticator.caller(
-            request.bearer,
+            request.headers.bearer,
             then: callback { [connection] caller in
                 connection.client = HTTPConnection.Client(
                     authorization: field, caller: caller, revocations: revocations,
@@ -54,30 +55,12 @@ extension Exchange {
     }
 }
 
-extension HTTPRequest {
-    /// Nil if there is none.
-    var bearer: String? { headerFields.bearer }
-
-    /// The first format that the request accepts; JSON if it states none.
-    var answerFormat: WireFormat {
-        get throws(Problem) {
-            guard let format = headerFields.answerFormat else { throw .notAcceptable }
-            return format
-        }
-    }
-
-    var bodyFormat: WireFormat {
-        get throws(Problem) {
-            guard let format = headerFields.bodyFormat else { throw .unsupportedMediaType }
-            return format
-        }
-    }
-
+extension HTTPRequestHead {
     /// Nil if the whole store is requested. The header takes precedence, because browsers send it
     /// when they reconnect.
     func position(orLastEvent: Bool) throws(Problem) -> Position? {
-        let last = orLastEvent ? headerFields[.lastEventID] : nil
-        guard let text = last ?? URI(path ?? "").queryParameters["since"].map({ String($0) })
+        let last = orLastEvent ? headers.first(name: "last-event-id") : nil
+        guard let text = last ?? URI(uri).queryParameters["since"].map({ String($0) })
         else { return nil }
         guard let cursor = Cursor(text), let position = Position(cursor) else {
             throw .malformed("This cursor was not issued by this server.")
@@ -87,8 +70,7 @@ extension HTTPRequest {
 
     /// The path, not decoded and without the query.
     var plainPath: Substring {
-        let path = path ?? ""
-        guard path.utf8.first == UInt8(ascii: "/") else { return URI(path).path[...] }
-        return path[..<(path.utf8.firstIndex(of: UInt8(ascii: "?")) ?? path.endIndex)]
+        guard uri.utf8.first == UInt8(ascii: "/") else { return URI(uri).path[...] }
+        return uri[..<(uri.utf8.firstIndex(of: UInt8(ascii: "?")) ?? uri.endIndex)]
     }
 }

@@ -13,7 +13,7 @@ struct ExportRoutes: Sendable {
     let storage: any ServerStorage
     let writer: BlockingThreads
     let readers: BlockingThreads
-    let gate: Gate
+    var gate: Gate
     let settings: ServerSettings
     private let permits = ExportPermits()
 
@@ -41,7 +41,8 @@ struct ExportRoutes: Sendable {
         guard let name = AccountName(try context.parameters.text("name")) else {
             throw StorageError.noSuchAccount
         }
-        return try await answer(request, .exportAccount, by: .operatorByCredential) { [storage] in
+        let actor = gate.isInFolder ? AuditActor.operatorLocally : .operatorByCredential
+        return try await answer(request, .exportAccount, by: actor) { [storage] in
             try storage.account(named: name)
         }
     }
@@ -50,7 +51,7 @@ struct ExportRoutes: Sendable {
         _ request: Request, _ operation: ServerOperation, by actor: AuditActor,
         find: @escaping @Sendable () throws -> Account?
     ) async throws -> Response {
-        guard request.headers.accepts(Self.mediaType) else {
+        guard request.accepts(Self.mediaType) else {
             throw Problem(.notAcceptable, "The answer is available only as application/x-tar.")
         }
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }

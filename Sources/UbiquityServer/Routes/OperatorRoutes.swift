@@ -7,7 +7,7 @@ internal import UbiquityWire
 
 /// The operator's requests.
 struct OperatorRoutes: Sendable {
-    let service: OperatorService
+    var service: OperatorService
     let writer: BlockingThreads
     let readers: BlockingThreads
     let revocation: Revocation
@@ -18,6 +18,8 @@ struct OperatorRoutes: Sendable {
     private static let auditEntriesPerAnswer = 100
     /// The maximum for a credential: about 100 years.
     private static let credentialSecondsMax: UInt64 = 100 * 366 * 86_400
+    /// A million minutes.
+    private static let codeSecondsMax: UInt64 = 60_000_000
 
     // MARK: Accounts
 
@@ -37,9 +39,11 @@ struct OperatorRoutes: Sendable {
 
     @Sendable func create(_ request: Request, _ context: ServerContext) async throws -> Response {
         let format = try request.answerFormat
-        let name = try await request.readMessage(WireNewAccount.self).name
-        let accountName = try Self.accountName(name)
-        let invitation = try await writer.run { [service] in try service.createAccount(accountName)
+        let message = try await request.readMessage(WireNewAccount.self)
+        let accountName = try Self.accountName(message.name)
+        let seconds = try Self.codeSeconds(message.codeSeconds)
+        let invitation = try await writer.run { [service] in
+            try service.createAccount(accountName, codeSeconds: seconds)
         }
         return Response(WireNewAccountAnswer(invitation), format)
     }
@@ -63,9 +67,21 @@ struct OperatorRoutes: Sendable {
     @Sendable func newCode(_ request: Request, _ context: ServerContext) async throws -> Response {
         let format = try request.answerFormat
         let name = try Self.account(context)
-        let terms = try Self.terms(try await request.readMessage(orNone: WireNewCode.self))
-        let invitation = try await writer.run { [service] in try service.newCode(name, terms) }
+        let message = try await request.readMessage(orNone: WireNewCode.self)
+        let (terms, seconds) = (try Self.terms(message), try Self.codeSeconds(message.codeSeconds))
+        let invitation = try await writer.run { [service] in
+            try service.newCode(name, terms, codeSeconds: seconds)
+        }
         return Response(WireNewAccountAnswer(invitation), format)
+    }
+
+    /// Nil if the message does not say.
+    private static func codeSeconds(_ seconds: UInt64) throws(Problem) -> Int64? {
+        guard seconds <= codeSecondsMax else {
+            throw .malformed(
+                "\"codeSeconds\": a code can be valid for at most \(codeSecondsMax) seconds.")
+        }
+        return seconds == 0 ? nil : Int64(seconds)
     }
 
     private static func terms(_ message: WireNewCode) throws -> CredentialTerms {

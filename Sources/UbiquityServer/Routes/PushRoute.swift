@@ -1,19 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NIOCore
+internal import NIOHTTP1
 internal import UbiquityCore
 internal import UbiquityWire
 
 /// Receives pushes. A small push needs no thread but its connection's and the writer.
-struct PushRoute: Sendable {
-    let commits: CommitQueue
-    let gate: Gate
-    let threads: BlockingThreads
-    let allowance: PushAllowance
-    let shares: AccountShares
-    /// The budget for answers, see ``StoreReader/shares``.
-    let answers: AccountShares
-    let settings: ServerSettings
+final class PushRoute: Sendable {
+    private let commits: CommitQueue
+    private let gate: Gate
+    private let threads: BlockingThreads
+    private let allowance: PushAllowance
+    private let shares: AccountShares
+    private let answers: AccountShares
+    private let bounds: MessageBounds
+
+    /// - Parameters:
+    ///   - shares: The budget for bodies.
+    ///   - answers: The budget for answers, see ``StoreReader/shares``.
+    init(
+        commits: CommitQueue, gate: Gate, threads: BlockingThreads, allowance: PushAllowance,
+        shares: AccountShares, answers: AccountShares, limits: StoreLimits
+    ) {
+        self.commits = commits
+        self.gate = gate
+        self.threads = threads
+        self.allowance = allowance
+        self.shares = shares
+        self.answers = answers
+        bounds = MessageBounds(ofPushWithin: limits)
+    }
 
     /// A value in so few bytes cannot nest deeply enough to need a thread with a deep stack, and is
     /// decoded in so little time that other connections can wait.
@@ -23,7 +39,7 @@ struct PushRoute: Sendable {
     static let placesMax = 64
 
     /// One push on its way.
-    private struct Arrival {
+    private final class Arrival {
         let exchange: Exchange
         let rights: DeviceRights
         let store: StoreReference
@@ -32,22 +48,30 @@ struct PushRoute: Sendable {
         /// Of the body, until the push is committed.
         let permit: AccountShares.Permit
         let answerPermit: AccountShares.Permit
+
+        init(
+            _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference,
+            permit: AccountShares.Permit, answerPermit: AccountShares.Permit
+        ) throws {
+            self.exchange = exchange
+            self.rights = rights
+            self.store = store
+            self.permit = permit
+            self.answerPermit = answerPermit
+            bodyFormat = try exchange.request.headers.neededBodyFormat
+            answerFormat = try exchange.request.headers.neededAnswerFormat
+        }
     }
 
-    func commit(
+    @Sendable func commit(
         _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
     ) throws {
         try allowance.take(rights.reference)
         let answerPermit = try answers.take(rights)
         guard !answerPermit.isFull else { throw Problem.answersInMemory }
-        let arrival = Arrival(
-            exchange: exchange, rights: rights, store: store,
-            bodyFormat: try exchange.request.bodyFormat,
-            answerFormat: try exchange.request.answerFormat, permit: try shares.take(rights),
-            answerPermit: answerPermit)
-        exchange.readBody(
-            bytesMax: MessageBounds(ofPushWithin: settings.limits).bytes, permit: arrival.permit
-        ) { body in
+        let arrival = try Arrival(
+            exchange, rights, store, permit: try shares.take(rights), answerPermit: answerPermit)
+        exchange.readBody(bytesMax: bounds.bytes, permit: arrival.permit) { [self] body in
             exchange.attempt { decode(try body.get().bytes, arrival) }
         }
     }
@@ -55,9 +79,8 @@ struct PushRoute: Sendable {
     private func decode(_ body: [UInt8], _ arrival: Arrival) {
         let author = arrival.rights.reference
         allowance.charge(bytes: body.count, author)
-        let bounds = MessageBounds(ofPushWithin: settings.limits)
         let format = arrival.bodyFormat
-        onFittingThread(isShallow: body.count <= Self.shallowBytesMax, arrival) {
+        onFittingThread(isShallow: body.count <= Self.shallowBytesMax, arrival) { [bounds] in
             guard format.hasAtMost(bounds.elements, in: body, .push) else {
                 throw Problem(
                     .bodyTooLarge,
@@ -65,7 +88,7 @@ struct PushRoute: Sendable {
                     at: .bodyTooLarge)
             }
             return try Push(format.decode(WirePush.self, from: body), author: author.id)
-        } then: { push in
+        } then: { [self] push in
             let counted = max(body.count, push.bytes)
             allowance.charge(bytes: counted - body.count, author)
             guard counted <= bounds.bytes else {
@@ -80,7 +103,7 @@ struct PushRoute: Sendable {
 
     /// Receiving the body may have taken two minutes.
     private func checkAgain(_ push: Push, bytes: Int, _ arrival: Arrival) {
-        arrival.exchange.findCaller(by: gate) { caller in
+        arrival.exchange.findCaller(by: gate) { [self] caller in
             try gate.check(caller, .pushToStore(arrival.store.identifier))
             try commit(push, bytes: bytes, arrival)
         }
@@ -90,7 +113,7 @@ struct PushRoute: Sendable {
         let waiting = PendingPush(store: arrival.store, push: push, rights: arrival.rights)
         try commits.commit(
             waiting, bytes: bytes, on: arrival.exchange.loop,
-            then: arrival.exchange.callback { answer($0.answer, arrival) })
+            then: arrival.exchange.callback { [self] in answer($0.answer, arrival) })
     }
 
     private func answer(_ answer: PushAnswer, _ arrival: Arrival) {

@@ -3,20 +3,22 @@
 internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
+internal import NIOHTTP1
+internal import NIOHTTPTypesHTTP1
 internal import UbiquityCore
 
 /// The addresses of the protocol and their handlers.
 struct Routes: Sendable {
-    let gate: Gate
+    var gate: Gate
     let accounts: AccountRoutes
-    let operations: OperatorRoutes
+    var operations: OperatorRoutes
     let stores: StoreRoutes
     let push: PushRoute
     let stream: StreamRoute
-    let exports: ExportRoutes
+    var exports: ExportRoutes
     let health: HealthRoutes
-    let edge: Edge
-    let requests: RateLimiter<IPAddress?>
+    /// Nil for any rate.
+    var requests: RateLimiter<IPAddress?>?
 
     /// All methods that a client may try.
     private static let methods: [HTTPRequest.Method] = [
@@ -71,22 +73,21 @@ struct Routes: Sendable {
     func responder(logger: Logger) -> HTTPConnection.Responder {
         let others = TaskResponder(responder: router().buildResponder(), logger: logger)
         let all = all.filter { $0.path == Self.changesPath }
-        let methods = Dictionary(uniqueKeysWithValues: all.map { ($0.method, $0) })
+        let (get, post) = (all.first { $0.method == .get }, all.first { $0.method == .post })
         let allow = Self.allow(all)
         return { [requests, gate] exchange in
             exchange.attempt {
-                try requests.take(exchange.origin?.neighbourhood)
+                try requests?.take(exchange.origin?.neighbourhood)
                 let path = exchange.request.plainPath
                 guard let store = Self.storeText(in: path) else { return others.answer(exchange) }
                 exchange.route = Self.changesPath
-                let method = exchange.request.method
-                if let route = methods[method == .head ? .get : method] {
-                    route.answer(exchange, storeText: store, gate)
-                } else if method == .options {
-                    exchange.answer(Answer(.noContent, headers: [.allow: allow]))
-                } else {
-                    throw Self.methods.contains(method)
-                        ? Problem.methodNotAllowed(allow) : Problem.notFound
+                switch exchange.request.method {
+                case .GET, .HEAD: get?.answer(exchange, storeText: store, gate)
+                case .POST: post?.answer(exchange, storeText: store, gate)
+                case .OPTIONS: exchange.answer(Answer(.noContent, headers: [.allow: allow]))
+                case let method:
+                    let isKnown = (try? HTTPRequest.Method(method)).map(Self.methods.contains)
+                    throw isKnown ?? false ? Problem.methodNotAllowed(allow) : Problem.notFound
                 }
             }
         }
@@ -109,7 +110,7 @@ struct Routes: Sendable {
     @Sendable private func changes(
         _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
     ) throws {
-        exchange.request.headerFields.acceptsEventStream
+        exchange.request.headers.acceptsEventStream
             ? try stream.open(exchange, rights, store)
             : try stores.changes(exchange, rights, store)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Hummingbird
+internal import NIOHTTP1
 internal import Synchronization
 internal import UbiquityCore
 internal import UbiquityWire
@@ -29,7 +30,7 @@ struct StoreRoutes: Sendable {
     func changes(
         _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
     ) throws {
-        let format = try exchange.request.answerFormat
+        let format = try exchange.request.headers.neededAnswerFormat
         let since = try exchange.request.position(orLastEvent: false)
         try reader.answer(
             .message(format), of: store, since: since, for: rights,
@@ -85,7 +86,7 @@ struct StoreReader: Sendable {
         try await threads.run(for: account) { [storage] in try storage.stores(of: account) }
     }
 
-    /// Calls back on another thread, with ``Problem`` if the cursor is no longer valid or too much
+    /// Calls back, at once if nothing has changed, or on another thread, with ``Problem`` if the cursor is no longer valid or too much
     /// waits to be sent, or ``StorageError``.
     /// - Parameter since: Nil for the whole store.
     /// - Throws: ``Busy``.
@@ -95,29 +96,41 @@ struct StoreReader: Sendable {
         then: @escaping @Sendable (Result<StoreAnswer, any Error>) -> Void
     ) throws(Busy) {
         let permit = try shares.take(rights)
+        let begin: @Sendable (StoreRead) throws -> StoreAnswer.Draft = { [self] read in
+            // Checked here, and not before, because others may have waited for the thread too.
+            guard !permit.isFull else { throw Problem.answersInMemory }
+            let changes = try changes(read, of: store, since, for: rights.reference)
+            return StoreAnswer.Draft(form, changes.head, changes.records, permit)
+        }
+        if let since, let read = storage.unchanged(store, since: since) {
+            return then(
+                Result {
+                    var draft = try begin(read)
+                    guard let answer = try draft.encodeSlice() else { throw Problem.answerTooLarge }
+                    return answer
+                })
+        }
         let draft = Shared<StoreAnswer.Draft?>(nil)
-        threads.run(slicesFor: rights.account) { [self] in
+        threads.run(slicesFor: rights.account) { [storage] in
             try draft.value.withLock { draft in
-                if draft == nil { draft = try begin(form, store, since, rights.reference, permit) }
+                if draft == nil { draft = try begin(storage.read(store, since: since)) }
                 return try draft?.encodeSlice()
             }
         } then: { then($0) }
     }
 
-    private func begin(
-        _ form: StoreAnswer.Form, _ store: StoreReference, _ since: Position?,
-        _ device: DeviceReference,
-        _ permit: AccountShares.Permit
-    ) throws -> StoreAnswer.Draft {
-        // Checked here, and not before, because others may have waited for the thread too.
-        guard !permit.isFull else { throw Problem.answersInMemory }
-        switch try storage.read(store, since: since) {
+    /// - Throws: ``Problem`` if the cursor is no longer valid.
+    private func changes(
+        _ read: StoreRead, of store: StoreReference, _ since: Position?,
+        for device: DeviceReference
+    ) throws(Problem) -> (head: ChangeSet, records: [StoredRecord]) {
+        switch read {
         case .changes(let records, let position, let isWhole, let horizon):
             lastSeen.pass(since?.revision ?? position.revision, of: store, by: device)
             let head = ChangeSet(
                 records: [], cursor: position.cursor, serverMilliseconds: clock.now(),
                 isWhole: isWhole, horizon: horizon)
-            return StoreAnswer.Draft(form, head, records, permit)
+            return (head, records)
         case .otherHistory:
             throw Problem(
                 .cursorOtherHistory,

@@ -2,6 +2,7 @@
 
 internal import HTTPTypes
 internal import NIOCore
+internal import NIOHTTP1
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -14,12 +15,13 @@ struct StreamRoute: Sendable {
 
     func open(_ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference) throws {
         let since = try exchange.request.position(orLastEvent: true)
-        guard exchange.request.method != .head else {
-            return exchange.answer(Answer(headers: Self.headers))
+        guard exchange.hasBody else {
+            if exchange.begin(.ok, Self.headers) { exchange.connection.endAnswer() }
+            return
         }
         // First the subscription, then the read: see StreamStart.
         let subscriber = try hub.subscribe(
-            rights, to: store, takesBinary: exchange.request.headerFields.acceptsBinaryEvents,
+            rights, to: store, takesBinary: exchange.request.headers.acceptsBinaryEvents,
             on: exchange.loop)
         let subscription = Subscription(subscriber)
         // A device that was revoked just before it subscribed could not be ended then.
@@ -32,15 +34,13 @@ struct StreamRoute: Sendable {
     }
 
     private func start(_ exchange: Exchange, _ answer: StoreAnswer, _ subscription: Subscription) {
-        guard exchange.begin(HTTPResponse(status: .ok, headerFields: Self.headers), nil) else {
-            return
-        }
+        guard exchange.begin(.ok, Self.headers) else { return }
         // The answer already contains the changes.
         let start = StreamStart(answer.head, isResumed: true, ServerConfig(settings))
         var bytes = answer.answer
         for message in start.messages { bytes.append(ServerSentEvent.bytes(of: message)) }
         subscription.subscriber.begin(
-            with: bytes, start, isChunked: exchange.connection.hasChunks)
+            with: bytes, start, isChunked: exchange.connection.isChunked)
         subscription.hasConnection = exchange.connection.handOver(to: subscription.subscriber)
     }
 

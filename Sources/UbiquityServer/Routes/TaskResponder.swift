@@ -4,6 +4,8 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
 internal import NIOCore
+internal import NIOHTTP1
+internal import NIOHTTPTypesHTTP1
 internal import UbiquityCore
 
 /// Answers requests in a task each, by Hummingbird's router.
@@ -13,10 +15,12 @@ struct TaskResponder: Sendable {
 
     func answer(_ exchange: Exchange) {
         guard let channel = exchange.connection.channel else { return }
+        guard let head = try? HTTPRequest(exchange.request, secure: false, splitCookie: false)
+        else { return exchange.refuse(Problem.notHTTP) }
         let loop = exchange.loop
         let bound = NIOLoopBound(exchange, eventLoop: loop)
         let request = Request(
-            head: exchange.request, body: RequestBody(asyncSequence: SmallBody(exchange: bound)))
+            head: head, body: RequestBody(asyncSequence: SmallBody(exchange: bound)))
         var context = ServerContext(
             source: ApplicationRequestContextSource(channel: channel, logger: logger))
         context.origin = exchange.origin
@@ -28,11 +32,10 @@ struct TaskResponder: Sendable {
             let route = context.endpointPath ?? "none"
             switch result {
             case .success(let response):
-                let hasBody = request.method != .head
                 let writer = AnswerWriter(
                     exchange: bound, loop: loop, route: route, head: response.head)
                 do {
-                    try await hasBody ? response.body.write(writer) : writer.finish(nil)
+                    try await request.method != .head ? response.body.write(writer) : writer.finish(nil)
                 } catch { loop.execute { bound.value.connection.abort() } }
             case .failure(let error):
                 loop.execute {
@@ -115,7 +118,7 @@ private struct AnswerWriter: ResponseBodyWriter {
         try await loop.flatSubmit { [exchange, route, head] in
             let exchange = exchange.value
             exchange.route = route
-            if isFirst { _ = exchange.begin(head, nil) }
+            if isFirst { _ = exchange.begin(head.status, head.headerFields) }
             return exchange.connection.write(piece)
         }.get()
     }

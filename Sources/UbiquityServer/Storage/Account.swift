@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-package import UbiquityCore
+internal import UbiquityCore
 
-package struct Account: Hashable, Sendable {
-    package var id: AccountID
-    package var name: AccountName
+struct Account: Hashable, Sendable {
+    var id: AccountID
+    var name: AccountName
     /// The server's milliseconds since 1970.
-    package var createdMilliseconds: Int64
+    var createdMilliseconds: Int64
 }
 
 /// The name of an account, unique on a server: 1 to 128 bytes without control characters, and
@@ -15,7 +15,7 @@ package struct Account: Hashable, Sendable {
 package struct AccountName: Hashable, Sendable, CustomStringConvertible {
     package let string: String
     package static let bytesMax = 128
-    static let rule =
+    package static let rule =
         "an account name has 1 to \(bytesMax) bytes, no control characters, and no spaces at "
         + "either end"
 
@@ -32,7 +32,7 @@ package struct AccountName: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// An account with its devices, the oldest first.
-package struct AccountSummary: Hashable, Sendable {
-    package var account: Account
-    package var devices: [Device]
+struct AccountSummary: Hashable, Sendable {
+    var account: Account
+    var devices: [Device]
 }

@@ -7,7 +7,7 @@ internal import UbiquityCore
 ///
 /// Each store is read at one moment, later than the store before it. Values are as an app without
 /// merge rules of its own sees them, made of all of a key's parts.
-package struct AccountExport: Sendable {
+struct AccountExport: Sendable {
     private let storage: any ServerStorage
     private let account: AccountID
     private var writer: ArchiveWriter
@@ -27,7 +27,7 @@ package struct AccountExport: Sendable {
     /// The next piece of the archive; nil after the last one. Blocks for the disk.
     /// - Throws: ``StorageError/noSuchAccount`` if the account was removed meanwhile. The pieces so
     ///   far are not a valid archive then.
-    package mutating func next() throws(StorageError) -> [UInt8]? {
+    mutating func next() throws(StorageError) -> [UInt8]? {
         guard !isEnded else { return nil }
         if let identifier = stores.popFirst() {
             return writer.store(identifier, try values(of: identifier))

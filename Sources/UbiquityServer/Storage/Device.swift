@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-package import UbiquityCore
+internal import UbiquityCore
 
 /// A signed-in device.
-package struct Device: Hashable, Sendable {
-    package var rights: DeviceRights
+struct Device: Hashable, Sendable {
+    var rights: DeviceRights
     /// The name that its owner gave it.
-    package var displayName: String
+    var displayName: String
     /// The server's milliseconds since 1970.
-    package var createdMilliseconds: Int64
+    var createdMilliseconds: Int64
     /// When it was last seen, in milliseconds since 1970 by the server's clock, to about a minute.
-    package var seenMilliseconds: Int64
+    var seenMilliseconds: Int64
 
-    package var reference: DeviceReference { rights.reference }
+    var reference: DeviceReference { rights.reference }
 }
 
 /// A device to be signed in. The storage draws its ID.

@@ -8,9 +8,8 @@ internal import UbiquityCore
 /// * Each call takes effect entirely or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it.
 /// * ``commit(_:rules:)``, ``addRunningTime(_:)``, ``compact(_:in:now:)`` and
-///   ``compactFolded(_:in:)`` are only called by the server, one at a time. Other calls may also be
-///   made by another process at the same time. The server's own erasing and scrubbing is done by
-///   that same caller.
+///   ``compactFolded(_:in:)`` are called one at a time, and so are erasing and scrubbing. No other
+///   process writes.
 /// * A read sees one moment: all of a push or nothing.
 /// * An action on accounts, devices or apps is in the audit log, or did not happen.
 /// * Every call may throw ``StorageError/full`` or ``StorageError/failed(_:)``. The backend works
@@ -31,9 +30,8 @@ protocol ServerStorage: Sendable {
     ) throws(StorageError)
     func account(named name: AccountName) throws(StorageError) -> Account?
     func account(_ id: AccountID) throws(StorageError) -> Account?
-    /// In the byte order of their names.
-    func accounts() throws(StorageError) -> [Account]
-    /// The accounts with names after this one (nil for all), in that order, and at most `max`.
+    /// The accounts with names after this one (nil for all), in the byte order of their names, and
+    /// at most `max`.
     func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account]
     /// An unchanged name is not a change.
     /// - Throws: ``StorageError/accountExists``, ``StorageError/noSuchAccount``.
@@ -101,8 +99,6 @@ protocol ServerStorage: Sendable {
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool
-    /// The devices among these that are signed in and not revoked.
-    func live(among devices: Set<DeviceReference>) throws(StorageError) -> Set<DeviceReference>
     /// Ignores devices and stores that do not exist.
     func note(_ lastSeen: LastSeenUpdate) throws(StorageError)
     /// Removes devices whose credential had expired by then.
@@ -147,6 +143,10 @@ protocol ServerStorage: Sendable {
     /// tombstones. A store without pushes is empty, and is not created.
     func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead
 
+    /// The answer to ``read(_:since:)`` if it is known from memory that nothing has changed; nil if
+    /// that, or the position, must be looked up. Does not block.
+    func unchanged(_ store: StoreReference, since position: Position) -> StoreRead?
+
     /// Decides the pushes in order and stores their changes in one commit.
     /// - Returns: One result for each push, in order.
     func commit(
@@ -181,9 +181,6 @@ protocol ServerStorage: Sendable {
     func compactFolded(
         _ rule: CompactionRule, in store: StoreReference
     ) throws(StorageError) -> Int
-
-    /// Whether another process has written since the last call.
-    func hasForeignWrites() throws(StorageError) -> Bool
 
     /// No other call may follow.
     func close() throws(StorageError)

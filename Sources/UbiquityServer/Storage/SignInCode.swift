@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import UbiquityCore
+internal import UbiquityCore
 
 /// A code to type when signing in on a new device: twelve letters and digits, `7KQ2-M9XD-4TRW`.
 ///
@@ -52,11 +52,11 @@ struct NewCode: Hashable, Sendable {
 /// The rights of a device that signs in with a code.
 package struct CredentialTerms: Hashable, Sendable {
     /// As ``DeviceRights/stores``.
-    package var stores: Set<StoreIdentifier>?
+    var stores: Set<StoreIdentifier>?
     /// How long the device's credential is valid after the sign-in; nil means until it is revoked.
-    package var milliseconds: Int64?
+    var milliseconds: Int64?
 
-    package init(stores: Set<StoreIdentifier>? = nil, milliseconds: Int64? = nil) {
+    init(stores: Set<StoreIdentifier>? = nil, milliseconds: Int64? = nil) {
         self.stores = stores
         self.milliseconds = milliseconds
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-package import UbiquityCore
+internal import UbiquityCore
 internal import UbiquityWire
 
 /// An account and a store identifier, which is unique within its account only.
@@ -58,8 +58,8 @@ extension StoredRecord {
 }
 
 /// A registered app: an identifier that a server restricted to registered apps accepts.
-package struct RegisteredApp: Hashable, Sendable {
-    package var identifier: StoreIdentifier
+struct RegisteredApp: Hashable, Sendable {
+    var identifier: StoreIdentifier
     /// The server's milliseconds since 1970.
-    package var registered: Int64
+    var registered: Int64
 }

@@ -2,16 +2,16 @@
 
 import UbiquityCore
 
-/// A hash (FNV-1a) that two runs only share if the same happened in both, in the same order.
+/// A hash that two runs only share if the same happened in both, in the same order.
 package struct Digest: Hashable, Sendable, CustomStringConvertible {
-    private var state: UInt64 = 0xCBF2_9CE4_8422_2325
+    private var hash = StableHash()
 
     package init() {}
 
-    package var description: String { String(state, radix: 16) }
+    package var description: String { String(hash.value, radix: 16) }
 
     mutating func combine(_ number: Int64) {
-        state = (state ^ UInt64(bitPattern: number)) &* 0x100_0000_01B3
+        hash.combine(UInt64(bitPattern: number))
     }
 
     mutating func combine(_ observation: Observation, at now: Int64) {

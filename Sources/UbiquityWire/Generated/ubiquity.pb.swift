@@ -596,6 +596,9 @@ package nonisolated struct WireNewAccount: Sendable {
 
   package var name: String = String()
 
+  /// How long the code is good, at most 60,000,000; 0: as long as the server is set to.
+  package var codeSeconds: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -612,6 +615,9 @@ package nonisolated struct WireNewCode: Sendable {
 
   /// How long the credential is good, from the sign-in on; 0: until it is revoked.
   package var credentialSeconds: UInt64 = 0
+
+  /// How long the code is good, at most 60,000,000; 0: as long as the server is set to.
+  package var codeSeconds: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1872,7 +1878,7 @@ nonisolated extension WireStoreList.Store: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireNewAccount: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".NewAccount"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{3}code_seconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1881,6 +1887,7 @@ nonisolated extension WireNewAccount: SwiftProtobuf.Message, SwiftProtobuf._Mess
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.codeSeconds) }()
       default: break
       }
     }
@@ -1890,11 +1897,15 @@ nonisolated extension WireNewAccount: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.name.isEmpty {
       try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
     }
+    if self.codeSeconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.codeSeconds, fieldNumber: 2)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireNewAccount, rhs: WireNewAccount) -> Bool {
     if lhs.name != rhs.name {return false}
+    if lhs.codeSeconds != rhs.codeSeconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1902,7 +1913,7 @@ nonisolated extension WireNewAccount: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireNewCode: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".NewCode"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}stores\0\u{3}credential_seconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}stores\0\u{3}credential_seconds\0\u{3}code_seconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1912,6 +1923,7 @@ nonisolated extension WireNewCode: SwiftProtobuf.Message, SwiftProtobuf._Message
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedStringField(value: &self.stores) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.credentialSeconds) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.codeSeconds) }()
       default: break
       }
     }
@@ -1924,12 +1936,16 @@ nonisolated extension WireNewCode: SwiftProtobuf.Message, SwiftProtobuf._Message
     if self.credentialSeconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.credentialSeconds, fieldNumber: 2)
     }
+    if self.codeSeconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.codeSeconds, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireNewCode, rhs: WireNewCode) -> Bool {
     if lhs.stores != rhs.stores {return false}
     if lhs.credentialSeconds != rhs.credentialSeconds {return false}
+    if lhs.codeSeconds != rhs.codeSeconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -17,10 +17,10 @@ extension EndToEndTests.ContractTests {
             // After its first push, a device has to wait: what it writes then stays unsynced.
             let server = try await ServerProcess.started(
                 stage, options: ["--push-burst", "1", "--pushes-per-second", "0.001"])
-            let adas = try Device(home: await server.signIn("ada", isFirst: true))
+            let adas = try Device(home: await server.newHome("ada", isFirst: true))
             let bobs = try Device(
-                home: await server.signIn("bob", isFirst: true, account: "bob"))
-            let shared = try Device(home: await server.signIn("shared"))
+                home: await server.newHome("bob", isFirst: true, account: "bob"))
+            let shared = try Device(home: await server.newHome("shared"))
             defer { for device in [adas, bobs, shared] { device.close() } }
             bobs.store.set("bob's", forKey: "same key")
             shared.store.set("ada's", forKey: "same key")
@@ -52,7 +52,7 @@ extension EndToEndTests.ContractTests {
                 try await helper.values() == adas.texts && shared.texts == adas.texts
             }
             #expect(bobs.texts == ["same key": "bob's", "new": "of bob, from here"])
-            let account = try Device(home: await server.signIn("bob 2", account: "bob"))
+            let account = try Device(home: await server.newHome("bob 2", account: "bob"))
             defer { account.close() }
             try await account.store.synchronizeNow()
             #expect(account.texts == bobs.texts)
@@ -78,7 +78,7 @@ extension EndToEndTests.ContractTests {
     @Test func `signed out, writes survive a restart and go up on sign-in`() async throws {
         try await onStage { stage in
             let server = try await ServerProcess.started(stage)
-            let b = try Device(home: await server.signIn("b", isFirst: true))
+            let b = try Device(home: await server.newHome("b", isFirst: true))
             defer { b.close() }
             let home = stage.path("home-a")
             let app = try await WorkerProcess.ready(stage, home: home)
@@ -89,7 +89,7 @@ extension EndToEndTests.ContractTests {
 
             let again = try await WorkerProcess.ready(stage, home: home)
             #expect(try await again.values() == ["a": "written"])
-            _ = try await server.signIn("a")
+            _ = try await server.newHome("a")
             try await until("the write elsewhere") { b.texts == ["a": "written"] }
             try await again.end()
         }

@@ -23,9 +23,9 @@ extension EndToEndTests.ContractTests {
     ) async throws {
         try await onStage { stage in
             let server = try await ServerProcess.started(stage)
-            let a = try Device(home: await server.signIn("a", isFirst: true))
+            let a = try Device(home: await server.newHome("a", isFirst: true))
             defer { a.close() }
-            let homeB = try await server.signIn("b")
+            let homeB = try await server.newHome("b")
             if hasSyncedBefore {
                 let b = try Device(home: homeB) { $0.firstSync = firstSync }
                 try await b.store.synchronizeNow()

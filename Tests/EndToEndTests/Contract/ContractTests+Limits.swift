@@ -89,7 +89,7 @@ extension EndToEndTests.ContractTests {
             let key = String(repeating: "k", count: 65)
             a.store.set("value", forKey: key)
             a.store.set("fits", forKey: "k")
-            _ = try await server.signIn("a", isFirst: true)
+            _ = try await server.newHome("a", isFirst: true)
             try await until("the refusal") { !observer.all.isEmpty }
             #expect(
                 observer.all == [.init(NSUbiquitousKeyValueStoreQuotaViolationChange, [key], [:])])

@@ -56,7 +56,7 @@ extension EndToEndTests.ContractTests {
     {
         try await onStage { stage in
             let server = try await ServerProcess.started(stage)
-            let a = try Device(home: await server.signIn("a", isFirst: true))
+            let a = try Device(home: await server.newHome("a", isFirst: true))
             let b = try Device(home: stage.path("home-b"))
             defer {
                 a.close()
@@ -69,7 +69,7 @@ extension EndToEndTests.ContractTests {
             b.store.set(Int64(2), forKey: "b")
             let (observerA, observerB) = (Observer(a.store), Observer(b.store))
             #expect(!b.store.status.isInitialSyncComplete)
-            _ = try await server.signIn("b")
+            _ = try await server.newHome("b")
             try await b.store.initialSync()
             try await agreement(a, b) { $0.count == 3 }
             #expect([b.integer("a"), b.integer("b"), b.integer("c")] == [13, 2, 3])

@@ -16,7 +16,7 @@ extension EndToEndTests.ContractTests {
     {
         try await onStage { stage in
             let server = try await ServerProcess.started(stage)
-            let home = try await server.signIn("a", isFirst: true)
+            let home = try await server.newHome("a", isFirst: true)
             try await server.stop()
             let silent = try SilentServer(port: server.port)
             defer { withExtendedLifetime(silent) {} }
@@ -42,8 +42,8 @@ extension EndToEndTests.ContractTests {
     {
         try await onStage { stage in
             let server = try await ServerProcess.started(stage)
-            let home = try await server.signIn("a", isFirst: true)
-            let b = try Device(home: await server.signIn("b"))
+            let home = try await server.newHome("a", isFirst: true)
+            let b = try Device(home: await server.newHome("b"))
             defer { b.close() }
             try await server.stop()
             var expected: [String: String] = [:]

@@ -25,8 +25,8 @@ extension EndToEndTests {
         ) async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage, options: options)
-                let a = try Device(home: await server.signIn("a", isFirst: true))
-                let b = try Device(home: await server.signIn("b"))
+                let a = try Device(home: await server.newHome("a", isFirst: true))
+                let b = try Device(home: await server.newHome("b"))
                 defer {
                     a.close()
                     b.close()

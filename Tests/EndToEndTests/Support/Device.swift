@@ -3,6 +3,7 @@
 internal import ClientTestSupport
 internal import Foundation
 internal import Logging
+internal import ProcessHarness
 internal import Ubiquity
 internal import UbiquityCore
 
@@ -38,6 +39,26 @@ struct Device: Sendable {
 
     /// Ends the app.
     func close() { store.close() }
+}
+
+extension ServerProcess {
+    /// The home of a new device, which signs in as an app does, in this process. That is quicker than
+    /// the program; after a restart of the server it is the program's, for this process may still have
+    /// a connection to the server of before.
+    /// - Parameters:
+    ///   - isFirst: Whether the account is to be made.
+    ///   - address: The address by which the device knows the server; nil for its own.
+    @discardableResult
+    func newHome(
+        _ name: String, isFirst: Bool = false, account: String = "ada",
+        through address: String? = nil
+    ) async throws -> String {
+        let home = stage.path("home-\(name)")
+        let code = try await newCode(isFirst: isFirst, account: account)
+        try await UbiquityAccount.signIn(
+            server: address ?? url, code: code, deviceName: name, home: home)
+        return home
+    }
 }
 
 /// Waits until all have the same values, and nothing waits to be sent.

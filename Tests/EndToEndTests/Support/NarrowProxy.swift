@@ -9,9 +9,12 @@ final class NarrowProxy: Sendable {
     private let channel: any Channel
 
     /// - Parameters:
-    ///   - bytesPerSecond: In each direction of each connection; nil: as many as come.
+    ///   - bytesPerSecond: To the server and from it, of each connection; nil: as many as come.
     ///   - keepsStreams: Nothing of an event stream arrives.
-    init(to port: Int, bytesPerSecond: Int? = nil, keepsStreams: Bool = false) async throws {
+    init(
+        to port: Int, bytesPerSecond: (up: Int?, down: Int?) = (nil, nil),
+        keepsStreams: Bool = false
+    ) async throws {
         channel = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             // What the system has taken is not on its way yet.
             .childChannelOption(.socketOption(.so_rcvbuf), value: 32 << 10)
@@ -19,7 +22,9 @@ final class NarrowProxy: Sendable {
                 client.eventLoop.makeCompletedFuture {
                     try client.pipeline.syncOperations.addHandler(
                         NarrowProxyEnd(
-                            .client(server: port, keepsStreams: keepsStreams), bytesPerSecond))
+                            .client(
+                                server: port, keepsStreams: keepsStreams,
+                                bytesPerSecond: bytesPerSecond.up), bytesPerSecond.down))
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
@@ -38,17 +43,20 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
     typealias OutboundOut = ByteBuffer
 
     enum Side {
-        case client(server: Int, keepsStreams: Bool)
+        case client(server: Int, keepsStreams: Bool, bytesPerSecond: Int?)
         case server
     }
 
     private let side: Side
+    /// To this end.
     private let bytesPerSecond: Int?
     private var partner: NarrowProxyEnd?
     private var context: ChannelHandlerContext?
     /// What waits to be sent to this end.
     private var waiting = ByteBuffer()
     private var isSending = false
+    /// When it was last sent something.
+    private var lastSent = NIODeadline.now()
     private var hasEnded = false
     private var isStream = false
 
@@ -62,8 +70,8 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
     func channelActive(context: ChannelHandlerContext) {
-        guard case .client(let port, _) = side else { return }
-        let far = NarrowProxyEnd(.server, bytesPerSecond)
+        guard case .client(let port, _, let up) = side else { return }
+        let far = NarrowProxyEnd(.server, up)
         (partner, far.partner) = (far, self)
         let end = NIOLoopBound(far, eventLoop: context.eventLoop)
         let client = context.channel
@@ -82,7 +90,7 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
-        if case .client(_, true) = side {
+        if case .client(_, true, _) = side {
             isStream = isStream || String(buffer: bytes).contains("text/event-stream")
         }
         if case .server = side, partner?.isStream == true { return }
@@ -103,7 +111,7 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
             if hasEnded { context.close(promise: nil) }
             return
         }
-        let count = bytesPerSecond.map { max(1, $0 / 50) } ?? waiting.readableBytes
+        let count = bytesPerSecond.map(due) ?? waiting.readableBytes
         guard let part = waiting.readSlice(length: min(count, waiting.readableBytes)) else {
             return
         }
@@ -118,6 +126,15 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
             end.value.isSending = false
             end.value.send()
         }
+    }
+
+    /// What the line carries in the time since the last, a second at most: one tick's on an event loop
+    /// that has nothing else to do.
+    private func due(_ bytesPerSecond: Int) -> Int {
+        let now = NIODeadline.now()
+        let passed = min(max(now - lastSent, Self.tick), .seconds(1))
+        lastSent = now
+        return max(1, bytesPerSecond * Int(passed.nanoseconds / 1_000_000) / 1_000)
     }
 
     private func setReading(_ isReading: Bool) {

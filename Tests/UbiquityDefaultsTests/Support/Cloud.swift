@@ -6,6 +6,7 @@ import Logging
 import Ubiquity
 import UbiquityCore
 import UbiquityServer
+import UbiquityWire
 
 /// A server that runs in the tests' process.
 struct Cloud: Sendable {
@@ -55,14 +56,19 @@ struct Cloud: Sendable {
     }
 
     func signIn(_ device: Device, as account: String = "ann", isFirst: Bool = false) async throws {
-        let administration = try Administration(dataFolder: folder)
-        let invitation =
-            isFirst
-            ? try administration.createAccount(name: account)
-            : try administration.newCode(accountName: account)
+        let address = "http://127.0.0.1:\(port)"
+        let file = folder + "/operator-credential"
+        let credential = try String(contentsOfFile: file, encoding: .utf8)
+        var body = WireNewAccount()
+        body.name = account
+        let code = try await ServerRequest(
+            .post, isFirst ? ["accounts"] : ["accounts", account, "codes"],
+            at: ServerAddress(address),
+            credential: credential.trimmingCharacters(in: .whitespacesAndNewlines),
+            body: isFirst ? WireFormat.protobuf.encode(body) : nil
+        ).answer(WireNewAccountAnswer.self) { $0.code }
         try await UbiquityAccount.signIn(
-            server: "http://127.0.0.1:\(port)", code: invitation.code, deviceName: "test",
-            home: device.home)
+            server: address, code: code, deviceName: "test", home: device.home)
     }
 }
 

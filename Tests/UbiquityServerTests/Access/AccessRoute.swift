@@ -21,7 +21,7 @@ struct AccessRoute: CustomStringConvertible, Sendable {
         statuses = [
             .none: rest, .garbage: rest, .forged: rest, .revoked: rest, .expired: rest,
             .oldOperator: rest, .eve: eve, .elsewhere: elsewhere, .here: here, .own: own,
-            .operator: `operator`,
+            .operator: `operator`, .folder: `operator`,
         ]
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import Logging
 internal import Synchronization
@@ -21,6 +22,8 @@ enum AccessCaller: String, CaseIterable {
     case elsewhere, here
     case own
     case `operator`
+    /// Anybody who can enter the data folder.
+    case folder
 }
 
 /// A running server whose clock stands still, with ada's account, her devices and store, and
@@ -89,10 +92,13 @@ struct AccessStage {
     func send(
         _ caller: AccessCaller, _ route: AccessRoute, to path: String
     ) async throws -> TestServer.Answer {
-        try await server.send(
-            route.method, path, credential: credentials[caller],
-            body: route.body.map { Array($0.utf8) },
-            headers: route.body == nil ? [:] : ["Content-Type": "application/json"])
+        let body = route.body.map { Array($0.utf8) }
+        let headers = body == nil ? [:] : ["Content-Type": "application/json"]
+        guard caller != .folder else {
+            return try await server.sendInFolder(route.method, path, body: body, headers: headers)
+        }
+        return try await server.send(
+            route.method, path, credential: credentials[caller], body: body, headers: headers)
     }
 
     /// All that ada can see of hers, but when a device was last seen, which is noted later.

@@ -95,8 +95,9 @@ extension AccountSuites {
                         ).status == 200
                     }
                 }
-                let administration = try Administration(dataFolder: folder.file("data"))
-                _ = try administration.export(accountName: "ada")
+                try await until("an export") {
+                    try await server.sendInFolder("GET", "/v1/accounts/ada/export").status == 200
+                }
                 let exports = try await entries(server, of: "account-exported")
                 #expect(
                     exports.map(\.actor) == [

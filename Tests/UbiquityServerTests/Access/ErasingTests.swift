@@ -40,7 +40,7 @@ extension AccountSuites {
         /// The files of the folder that have the text in them.
         private func files(with text: String, in folder: TemporaryFolder) throws -> [String] {
             let data = folder.file("data")
-            return try FileManager.default.contentsOfDirectory(atPath: data).filter { name in
+            return try folder.dataFiles().filter { name in
                 let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(data)/\(name)"))
                 return bytes.range(of: Data(text.utf8)) != nil
             }
@@ -126,7 +126,7 @@ extension AccountSuites {
             }
         }
 
-        @Test func `an account erased by another process is gone for the running server`()
+        @Test func `an account erased through the data folder is gone for the running server`()
             async throws
         {
             let folder = try TemporaryFolder()
@@ -136,9 +136,9 @@ extension AccountSuites {
                 try await ada.set("key \(Self.secret)", Self.secret, store: Self.store)
                 var stream = try await server.listen(ada, store: Self.store)
                 _ = try await stream.nextEvent()
-                let administration = try Administration(dataFolder: folder.file("data"))
-                #expect(try administration.erase(accountName: Self.account))
-                // Until the server notices, the credential is good, and its account is not there.
+                let erasing = try await server.sendInFolder(
+                    "DELETE", "/v1/accounts/\(Self.accountInPath)")
+                #expect(erasing.status == 204)
                 let late = try await ada.push(
                     [.write("late \(Self.secret)", Self.secret)], store: Self.store)
                 #expect(late.status == 401)
@@ -159,11 +159,12 @@ extension AccountSuites {
                 let ada = try await makeAda(server)
                 try await ada.set("key \(Self.secret)", Self.secret, store: Self.store)
             }
-            let administration = try Administration(dataFolder: folder.file("data"))
-            #expect(try administration.erase(accountName: Self.account))
-            #expect(try files(with: Self.secret, in: folder).isEmpty)
-            #expect(throws: AdministrationError.noSuchAccount(Self.account)) {
-                try administration.erase(accountName: Self.account)
+            try await FolderServer.with(dataFolder: folder.file("data")) { server async throws in
+                let path = "/v1/accounts/\(Self.accountInPath)"
+                #expect(try await TestServer.send(to: server, "DELETE", path).status == 204)
+                #expect(await server.scrub())
+                #expect(try files(with: Self.secret, in: folder).isEmpty)
+                #expect(try await TestServer.send(to: server, "DELETE", path).status == 404)
             }
         }
     }

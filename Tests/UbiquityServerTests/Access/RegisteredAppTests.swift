@@ -60,20 +60,16 @@ extension AccountSuites {
             }
         }
 
-        @Test func `what another process registers and removes counts without a restart`()
+        @Test func `apps registered and removed through the data folder count at once`()
             async throws
         {
             try await withServerOfRegisteredApps { server in
                 let device = try await server.newDevice()
-                let administration = try Administration(dataFolder: server.folder.file("data"))
-                let app = try StoreIdentifier("notes")
-                #expect(try administration.register(app))
-                try await until("the registration") {
-                    try await device.push([.write("a", "1")]).status == 200
-                }
+                #expect(try await server.sendInFolder("PUT", "/v1/apps/notes").status == 204)
+                #expect(try await device.push([.write("a", "1")]).status == 200)
                 var stream = try await server.listen(device)
                 _ = try await stream.nextEvent()
-                try administration.removeApp(app)
+                #expect(try await server.sendInFolder("DELETE", "/v1/apps/notes").status == 204)
                 while try await stream.next() != nil {}
                 #expect(try await device.pull().status == 403)
             }

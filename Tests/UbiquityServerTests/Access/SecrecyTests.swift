@@ -92,7 +92,7 @@ extension AccountSuites {
 
         private func files(of folder: TemporaryFolder, with word: String) throws -> [String] {
             let data = folder.file("data")
-            return try FileManager.default.contentsOfDirectory(atPath: data).filter { name in
+            return try folder.dataFiles().filter { name in
                 let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(data)/\(name)"))
                 return bytes.range(of: Data(word.utf8)) != nil
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Testing
 internal import UbiquityCore
 
@@ -124,10 +125,8 @@ internal import UbiquityCore
         #expect(try !storage.erase(ada.id, now: 9, by: .operatorLocally))
         #expect(try storage.accounts() == [bob.account])
         #expect(try storage.device(credential: SecretHash(of: "credential")) == nil)
-        #expect(
-            try storage.live(among: [device.reference, bob.device.reference]) == [
-                bob.device.reference
-            ])
+        #expect(try storage.devices(of: ada.id).isEmpty)
+        #expect(try storage.devices(of: bob.account.id) == [bob.device])
         #expect(try storage.stores(of: ada.id).isEmpty)
         #expect(try storage.keys(since: nil) == [])
         #expect(throws: StorageError.codeInvalid) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import UbiquityCore
 
 @testable internal import UbiquityServer
@@ -64,6 +65,8 @@ enum Sample {
 }
 
 extension ServerStorage {
+    func accounts() throws(StorageError) -> [Account] { try accounts(after: nil, max: .max) }
+
     func makeSampleAccount() throws(StorageError) {
         try createAccount(Sample.account, accountsMax: 9, by: .operatorLocally)
     }

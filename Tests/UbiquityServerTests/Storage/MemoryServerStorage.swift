@@ -122,7 +122,6 @@ final class MemoryServerStorage: ServerStorage {
 
     func operatorHash() -> SecretHash? { state.withLock { $0.operatorHash } }
     func setOperatorHash(_ hash: SecretHash) { state.withLock { $0.operatorHash = hash } }
-    func hasForeignWrites() -> Bool { false }
     func close() {}
 
     func createAccount(
@@ -274,10 +273,6 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
-    func live(among devices: Set<DeviceReference>) -> Set<DeviceReference> {
-        state.withLock { state in devices.filter { state.devices[$0] != nil } }
-    }
-
     func apps() -> [RegisteredApp] {
         state.withLock { state in
             state.apps.values.sorted { Self.isLess($0.identifier.string, $1.identifier.string) }
@@ -366,6 +361,12 @@ final class MemoryServerStorage: ServerStorage {
                 $0.identifier.string.utf8.lexicographicallyPrecedes($1.identifier.string.utf8)
             }
         }
+    }
+
+    func unchanged(_ store: StoreReference, since position: Position) -> StoreRead? {
+        let read = read(store, since: position)
+        guard case .changes([], position: _, isWhole: _, horizon: _) = read else { return nil }
+        return read
     }
 
     func read(_ store: StoreReference, since: Position?) -> StoreRead {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import GRDB
 internal import Testing
@@ -110,20 +111,6 @@ struct SQLiteServerStorageTests {
             let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
             try db.execute(sql: "PRAGMA max_page_count = \(toPresent ? pages : 1_000_000)")
         }
-    }
-
-    @Test func `what another process writes is noticed, and own writes are not`() throws {
-        let folder = try TemporaryFolder()
-        let path = folder.file("test.sqlite")
-        let storage = try SQLiteServerStorage.openForServer(path)
-        try storage.makeSampleAccount()
-        _ = try storage.hasForeignWrites()
-        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
-        #expect(try !storage.hasForeignWrites())
-        let other = try SQLiteServerStorage.openForAdministration(path)
-        try other.addCode("code")
-        #expect(try storage.hasForeignWrites())
-        #expect(try !storage.hasForeignWrites())
     }
 
     /// Not a limit that a slow machine must keep; it prints what this one does.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Testing
 internal import UbiquityCore
 
@@ -108,6 +109,25 @@ internal import UbiquityCore
             try storage.read(Sample.store, since: Sample.position(2, run: 7)) == .otherHistory)
         #expect(
             try storage.read(Sample.store, since: Sample.position(3, run: 8)) == .otherHistory)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a position is unchanged until the next commit to its store`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let other = StoreReference(
+            account: Sample.account.id, identifier: try StoreIdentifier("other"))
+        let write = Sample.record("a", .integer(1), at: 500)
+        let first = try #require(try storage.commit(Sample.push(write))?.position)
+        try storage.commit(Sample.push(write, to: other))
+        let read = try storage.read(Sample.store, since: first)
+        #expect(storage.unchanged(Sample.store, since: first) == read)
+        #expect(storage.unchanged(other, since: first) == nil)
+        try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500)))
+        #expect(storage.unchanged(Sample.store, since: first) == nil)
+        #expect(try storage.keys(since: first) == ["b"])
+        #expect(try storage.erase(Sample.account.id, now: 2, by: .operatorLocally))
+        #expect(storage.unchanged(Sample.store, since: Sample.position(2)) == nil)
+        #expect(try storage.read(Sample.store, since: Sample.position(2)) == .otherHistory)
     }
 
     @Test(arguments: Backend.allCases)
@@ -220,11 +240,10 @@ internal import UbiquityCore
         let storage = try backend.open(in: folder)
         let device = try signIn(storage, now: 1_000).device
         #expect(try storage.device(credential: SecretHash(of: "credential")) == device)
-        #expect(try storage.live(among: [device.reference]) == [device.reference])
+        #expect(try storage.devices(of: Sample.account.id) == [device])
         #expect(try storage.revoke(device.reference, now: 1_001, by: .operatorLocally))
         #expect(try !storage.revoke(device.reference, now: 1_002, by: .operatorLocally))
         #expect(try storage.device(credential: SecretHash(of: "credential")) == nil)
-        #expect(try storage.live(among: [device.reference]).isEmpty)
         #expect(try storage.devices(of: Sample.account.id).isEmpty)
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import GRDB
 internal import Testing
@@ -41,12 +42,11 @@ struct StoreHeadTests {
                 accepted: VersionVector(times: times, floor: time()), horizon: time(),
                 folded: Int(count()),
                 foldsCompacted: FoldHorizon(timestamp: time(), revision: count()))
-            let rows = Int.random(in: 0...spans.count)
-            let value = Data(SQLiteHead.value(state, without: rows))
+            let value = Data(SQLiteHead.value(state, spanRows: 0))
             func read(_ value: Data) throws -> StoreState {
-                try SQLiteHead.state(
-                    of: value, newest: state.newest, revision: state.lineage.revision,
-                    after: Array(spans[..<rows]))
+                try SQLiteHead.head(
+                    value, newest: state.newest, revision: state.lineage.revision
+                ).state
             }
             #expect(try read(value) == state)
             #expect(throws: StorageError.unreadable) { try read(value.dropLast()) }
@@ -134,6 +134,115 @@ struct StoreHeadTests {
         #expect(results == [.failure(.noSuchAccount)])
         try other.close()
         try storage.close()
+    }
+
+    @Test func `what is known without the disk is what the disk has`() throws {
+        let storage = try open()
+        let disk = try SQLiteServerStorage.openForAdministration(path)
+        let names = ["one", "two"]
+        var positions: [Position] = []
+        var known = 0
+        for step in 1...600 {
+            let store = StoreReference(
+                account: Sample.account.id, identifier: try StoreIdentifier(names.randomElement()!))
+            let time = Int64(step)
+            let rule = CompactionRule(
+                retentionMilliseconds: 20, liveMilliseconds: 0, tombstonesMax: 100)
+            switch Int.random(in: 0..<40) {
+            case 0:
+                _ = try storage.erase(Sample.account.id, now: 1, by: .operatorLocally)
+                try storage.makeSampleAccount()
+            case 1...4:
+                try storage.addRunningTime(10)
+                _ = try storage.compact(rule, in: store, now: 9_000)
+            case 5...20: _ = try storage.read(store, since: positions.randomElement())
+            default:
+                let key = "key \(Int.random(in: 0..<5))"
+                let write = Sample.record(key, Bool.random() ? nil : .integer(1), at: time)
+                let results = try storage.commit(
+                    [Sample.push(write, to: store)], rules: Sample.rules(epoch: UInt64(step / 50)))
+                positions.append(try results[0].get().position)
+            }
+            for name in names {
+                let store = StoreReference(
+                    account: Sample.account.id, identifier: try StoreIdentifier(name))
+                for position in positions.suffix(5) {
+                    guard let read = storage.unchanged(store, since: position) else { continue }
+                    known += 1
+                    disk.positions.forgetAll()
+                    #expect(try disk.read(store, since: position) == read)
+                }
+            }
+        }
+        #expect(known > 100)
+        try disk.close()
+        try storage.close()
+    }
+
+    /// A reader that began before a commit ends after it.
+    @Test func `a reader does not bring back an older position`() throws {
+        let positions = KnownPositions()
+        func state(_ revision: Int64) -> StoreState {
+            var state = StoreState()
+            state.lineage = Lineage(
+                spans: [Lineage.Span(firstRevision: 1, epoch: 7)], revision: revision)
+            return state
+        }
+        func revision() -> Int64? { positions.head(of: Sample.store)?.position.revision }
+        let began = positions.generation
+        positions.note(state(2), of: Sample.store)
+        positions.note(state(1), of: Sample.store, since: began)
+        #expect(revision() == 2)
+        positions.note(state(3), of: Sample.store, since: began)
+        #expect(revision() == 3)
+        positions.forget(Sample.store)
+        positions.note(state(3), of: Sample.store, since: began)
+        #expect(revision() == nil)
+        positions.note(state(3), of: Sample.store, since: positions.generation)
+        #expect(revision() == 3)
+        positions.forgetAll()
+        #expect(revision() == nil)
+        // Nor where what a commit noted was forgotten for others.
+        let small = KnownPositions(bytesMax: 1_000)
+        let before = small.generation
+        small.note(state(2), of: Sample.store)
+        for number in 0..<100 {
+            let other = StoreReference(
+                account: AccountID("\(number)"), identifier: Sample.store.identifier)
+            small.note(state(1), of: other)
+        }
+        #expect(small.head(of: Sample.store) == nil)
+        small.note(state(1), of: Sample.store, since: before)
+        #expect(small.head(of: Sample.store) == nil)
+    }
+
+    @Test func `the log begins anew under load, and keeps nothing back`() throws {
+        let storage = try open()
+        let value = PropertyListValue.data([UInt8](repeating: 7, count: 100_000))
+        var written = 0
+        func logBytes() -> Int { FileStatus(path: path + "-wal")?.bytes ?? 0 }
+        // A file that only grew would have all that was written.
+        while written < 10_000_000 || logBytes() > written / 3 {
+            written += 100_000
+            try #require(written < 2_000_000_000)
+            let key = "key \(written / 100_000 % 8)"
+            let time = 500 + Int64(written / 100_000)
+            let push = Sample.push(Sample.record(key, value, at: time))
+            _ = try storage.commit([push], rules: Sample.rules(now: 60_000))[0].get()
+        }
+        #expect(try storage.keys(since: nil)?.count == 8)
+        // However much is in it, the log is empty some seconds later.
+        var uptime: Int64 = 10_000
+        while logBytes() > 0 {
+            try storage.emptyLog(pacedAt: uptime)
+            uptime += 250
+            try #require(uptime < 10_000_000)
+            Thread.sleep(forTimeInterval: 0.01)
+        }
+        try storage.close()
+        let next = try open()
+        #expect(try next.keys(since: nil)?.count == 8)
+        try next.close()
     }
 
     @Test func `a table forgets what was not used for long, and nothing sooner`() {

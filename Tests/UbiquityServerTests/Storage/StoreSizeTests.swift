@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import GRDB
 internal import Testing
@@ -8,28 +9,41 @@ internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
+/// The part of a full store that is made, and compared with the same part of its limits: everything
+/// grows with the number of bytes and records.
+private let share = 8
+
 /// The size of a store at its limits is a small multiple of them, whatever it contains. The figures
-/// are in docs/RELIABILITY.md, measured by `scripts/attack --sizes`.
+/// of full stores are in docs/RELIABILITY.md, measured by `scripts/attack --sizes`.
 struct StoreSizeTests {
+    fileprivate static let limit = StoreLimits().storeBytesMax / share
+
     enum Filling: CaseIterable {
         case string, controlCharacters, booleans, emptyStrings, reals, longKeys, parts, tombstones
         case folds
 
         var records: [UbiquityCore.Record] {
-            switch self {
-            case .string: [one(.string(text("x", 1 << 20)))]
-            case .controlCharacters: [one(.string(text("\u{1}", 1 << 20)))]
-            case .booleans: [one(.array(Array(repeating: .boolean(true), count: 116_508)))]
-            case .emptyStrings: [one(.array(Array(repeating: .string(""), count: 131_072)))]
+            let bytes = StoreSizeTests.limit
+            return switch self {
+            case .string: [one(.string(text("x", bytes)))]
+            case .controlCharacters: [one(.string(text("\u{1}", bytes)))]
+            case .booleans: [one(.array(Array(repeating: .boolean(true), count: bytes / 9)))]
+            case .emptyStrings: [one(.array(Array(repeating: .string(""), count: bytes / 8)))]
             case .reals:
-                [one(.array(Array(repeating: .real(-.leastNormalMagnitude), count: 65_536)))]
+                [one(.array(Array(repeating: .real(-.leastNormalMagnitude), count: bytes / 16)))]
             case .longKeys:
-                (0..<1_024).map { Sample.record(key($0), .string(text("x", 1_024)), at: 500) }
+                (0..<1_024 / share).map {
+                    Sample.record(key($0), .string(text("x", 1_024)), at: 500)
+                }
             case .parts:
-                (0..<StoreLimits.partsMax).map { part("e\($0)" + pad(41), $0, .string("")) }
-            case .tombstones: (0..<16_384).map { Sample.record(key($0), nil, at: 500) }
+                (0..<StoreLimits.partsMax / share).map {
+                    part("e\($0)" + pad(41), $0, .string(""))
+                }
+            case .tombstones: (0..<16_384 / share).map { Sample.record(key($0), nil, at: 500) }
             case .folds:
-                (0..<50_000).map { part("c\($0)", $0, .array([.integer(1), .integer(1)])) }
+                (0..<50_000 / share).map {
+                    part("c\($0)", $0, .array([.integer(1), .integer(1)]))
+                }
             }
         }
 
@@ -59,7 +73,7 @@ struct StoreSizeTests {
         let storage = try Backend.sqlite.open(in: folder)
         let before = try pages(of: storage)
         try storage.commit(Sample.push(Sample.record("first", nil, at: 1)))
-        for slice in filling.records.chunks(of: 8_192) {
+        for slice in filling.records.chunks(of: 8_192 / share) {
             let push = Push(try slice.map { try Transaction([$0]) })
             let commit = try storage.commit(PendingPush(store: Sample.store, push: push))
             #expect(
@@ -67,7 +81,7 @@ struct StoreSizeTests {
                     if case .committed = $0 { true } else { false }
                 })
         }
-        let limit = StoreLimits().storeBytesMax
+        let limit = Self.limit
         // Increments that were folded have a bound of their own, and until the next compaction the
         // deletions of their parts.
         let isFolded = filling == .folds

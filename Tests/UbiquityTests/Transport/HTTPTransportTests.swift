@@ -107,7 +107,8 @@ struct HTTPTransportTests {
             return reply
         }
         let transport = try transport(server.address)
-        let expected = LinkFailure(kind, "What is wrong")
+        var expected = LinkFailure(kind, "What is wrong")
+        expected.code = ProblemCode(rawValue: code)?.rawValue
         #expect(
             await failure { () throws(LinkFailure) in try await transport.pull(since: nil) }
                 == expected)

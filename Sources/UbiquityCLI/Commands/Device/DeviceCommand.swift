@@ -27,9 +27,9 @@ struct DeviceCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let manager = try options.manager()
-            let devices = try await manager.devices()
-            let own = manager.ownDevice
+            let (devices, own) = try await options.withManager { manager in
+                (try await manager.devices(), manager.ownDevice)
+            }
             if json.isOn {
                 return Output.print(.array(devices.map { JSON.device($0, own: own) }))
             }
@@ -57,9 +57,10 @@ struct DeviceCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let manager = try options.manager()
-            let renamed = try await manager.rename(manager.find(device), to: name)
-            if json.isOn { return Output.print(.device(renamed, own: manager.ownDevice)) }
+            let (renamed, own) = try await options.withManager { manager in
+                (try await manager.rename(manager.find(device), to: name), manager.ownDevice)
+            }
+            if json.isOn { return Output.print(.device(renamed, own: own)) }
             Output.print("Renamed the device \(renamed.id) to \(renamed.name).")
         }
     }
@@ -79,9 +80,11 @@ struct DeviceCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let manager = try options.manager()
-            let id = try await manager.find(device)
-            try await manager.revoke(id)
+            let id = try await options.withManager { manager in
+                let id = try await manager.find(device)
+                try await manager.revoke(id)
+                return id
+            }
             if json.isOn {
                 return Output.print(.object([("id", .string(id.description))]))
             }

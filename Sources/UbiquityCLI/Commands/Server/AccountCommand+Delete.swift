@@ -36,10 +36,13 @@ extension AccountCommand {
         func run() async throws {
             guard let name else { return try await eraseOwn() }
             try confirm(name)
-            if try await !operation.authority().erase(account: name) {
+            let isOverwritten = try await operation.withClient(about: .account(name)) { client in
+                try await client.erase(accountName: name)
+            }
+            if !isOverwritten {
                 Output.note(
-                    "Its data in the database file is not overwritten yet: the server that is "
-                        + "running on the folder, or the next one, does that.")
+                    "Its data in the database file is not overwritten yet: the next server on the "
+                        + "folder does that.")
             }
             report(name, "Deleted the account \(name).")
         }

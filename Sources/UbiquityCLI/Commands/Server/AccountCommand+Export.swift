@@ -49,36 +49,48 @@ extension AccountCommand {
         }
 
         func run() async throws {
-            // First, because a command that works in a data folder may become another user.
-            let authority = try name.map { _ in try operation.authority() }
-            let draft = try AtomicFile(path: output, replaces: force)
-            let (bytes, hasDigests) = try await Progress.showing("Exporting") {
-                try await write(to: draft, authority)
-            }
-            try draft.finish()
+            let (bytes, hasDigests, path) =
+                if let name {
+                    try await operation.withClient(about: .account(name)) { client in
+                        try await save { try await client.export(accountName: name, take: $0) }
+                    }
+                } else {
+                    try await save {
+                        try await AccountClient.export(of: OwnAccount(home).account, take: $0)
+                    }
+                }
             if !hasDigests {
                 Output.note("The server has version 0.1, whose archives have no digests.")
             }
             guard json.isOn else {
-                return Output.print("Exported \(Phrase.bytes(bytes)) to \(draft.path).")
+                return Output.print("Exported \(Phrase.bytes(bytes)) to \(path).")
             }
             Output.print(
-                .object([("file", .string(draft.path)), ("bytes", .integer(bytes))]))
+                .object([("file", .string(path)), ("bytes", .integer(bytes))]))
+        }
+
+        private typealias Take = @Sendable ([UInt8]) throws -> Void
+
+        /// Writes a download to the file. In a data folder, the command may be another user by now.
+        private func save(
+            _ download: (@escaping Take) async throws -> Void
+        ) async throws -> (bytes: Int, hasDigests: Bool, path: String) {
+            let draft = try AtomicFile(path: output, replaces: force)
+            let (bytes, hasDigests) = try await Progress.showing("Exporting") {
+                try await write(to: draft, download)
+            }
+            try draft.finish()
+            return (bytes, hasDigests, draft.path)
         }
 
         private func write(
-            to draft: AtomicFile, _ authority: OperatorAuthority?
+            to draft: AtomicFile, _ download: (@escaping Take) async throws -> Void
         ) async throws -> (bytes: Int, hasDigests: Bool) {
             let received = Received()
-            let take: @Sendable ([UInt8]) throws -> Void = { piece in
-                try received.check.withLock { try $0.take(piece) }
-                try draft.write(piece)
-            }
             do {
-                if let name, let authority {
-                    try await authority.export(name, take: take)
-                } else {
-                    try await AccountClient.export(of: OwnAccount(home).account, take: take)
+                try await download { piece in
+                    try received.check.withLock { try $0.take(piece) }
+                    try draft.write(piece)
                 }
                 let check = received.check.withLock { $0 }
                 return (check.bytes, try check.finish())

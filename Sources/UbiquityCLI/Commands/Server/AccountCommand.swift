@@ -29,11 +29,10 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
-        func validate() throws { try validity.check(operation) }
-
         func run() async throws {
-            let authority = try operation.authority(codeMinutes: validity.codeMinutes)
-            let code = try await authority.createAccount(name)
+            let code = try await operation.withClient(about: .account(name)) { client in
+                try await client.createAccount(name: name, codeSeconds: validity.seconds)
+            }
             print(code, for: name, operation, json)
         }
     }
@@ -68,13 +67,21 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let authority = try operation.authority(codeMinutes: validity.codeMinutes)
-            let code = try await authority.newCode(name, try terms())
+            let stores = try store.map { text throws(Failure) in
+                do { return try StoreIdentifier(text).string } catch {
+                    throw Failure(.badInput, "\(error)")
+                }
+            }
+            let code = try await operation.withClient(about: .account(name)) { client in
+                try await client.newCode(
+                    accountName: name, stores: stores,
+                    credentialSeconds: credentialDays.map { Int64($0) * 86_400 },
+                    codeSeconds: validity.seconds)
+            }
             print(code, for: name, operation, json)
         }
 
         func validate() throws {
-            try validity.check(operation)
             guard credentialDays.map({ (1...36_500).contains($0) }) ?? true else {
                 throw ValidationError("--credential-days needs a number from 1 to 36500.")
             }
@@ -82,17 +89,6 @@ struct AccountCommand: AsyncParsableCommand {
                 throw ValidationError(
                     "A device can be confined to at most \(CredentialTerms.storesMax) stores.")
             }
-        }
-
-        private func terms() throws(Failure) -> CredentialTerms {
-            let stores = try store.map { text throws(Failure) in
-                do { return try StoreIdentifier(text) } catch {
-                    throw Failure(.badInput, "\(error)")
-                }
-            }
-            return CredentialTerms(
-                stores: stores.isEmpty ? nil : Set(stores),
-                milliseconds: credentialDays.map { Int64($0) * 86_400_000 })
         }
     }
 
@@ -108,7 +104,7 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let accounts = try await operation.authority().accounts()
+            let accounts = try await operation.withClient { try await $0.accounts() }
             if json.isOn { return Output.print(.array(accounts.map(JSON.account))) }
             if accounts.isEmpty { return Output.note("There are no accounts yet.") }
             let rows = accounts.map { account in
@@ -137,7 +133,9 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            try await operation.authority().rename(account: name, to: newName)
+            try await operation.withClient(about: .account(name, newName: newName)) { client in
+                try await client.rename(accountName: name, to: newName)
+            }
             if json.isOn {
                 return Output.print(.object([("account", .string(newName))]))
             }

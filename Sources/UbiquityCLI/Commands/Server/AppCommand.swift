@@ -25,7 +25,7 @@ struct AppCommand: AsyncParsableCommand {
 
         func run() async throws {
             let app = try AppCommand.check(identifier)
-            try await operation.authority().register(app)
+            try await operation.withClient(about: .app(app)) { try await $0.register(app) }
             if json.isOn { return Output.print(.app(app)) }
             Output.print("Registered the app \(app).")
         }
@@ -35,16 +35,15 @@ struct AppCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the registered apps.",
             discussion: """
-                JSON: {"registeredOnly", "apps"}; "registeredOnly" is null if only the data \
-                folder was read, which does not know it; "apps" lists {"identifier", \
-                "registered"}.
+                JSON: {"registeredOnly", "apps"}; "registeredOnly" is null if no server is running \
+                on the data folder; "apps" lists {"identifier", "registered"}.
                 """)
 
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let apps = try await operation.authority().apps()
+            let apps = try await operation.withClient { try await $0.apps() }
             if json.isOn { return Output.print(.apps(apps)) }
             if apps.isRegisteredOnly == false {
                 Output.note("This server accepts all apps, registered or not.")
@@ -72,7 +71,7 @@ struct AppCommand: AsyncParsableCommand {
 
         func run() async throws {
             let app = try AppCommand.check(identifier)
-            try await operation.authority().remove(app)
+            try await operation.withClient(about: .app(app)) { try await $0.remove(app) }
             if json.isOn { return Output.print(.app(app)) }
             Output.print("Unregistered the app \(app).")
         }

@@ -30,7 +30,7 @@ struct AuditCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let entries = try await operation.authority().audit(max: limit)
+        let entries = try await operation.withClient { try await $0.audit(max: limit) }
         if json.isOn { return Output.print(.array(entries.map(JSON.entry))) }
         if entries.isEmpty { return Output.note("The audit log is empty.") }
         let rows = entries.map { entry in

@@ -56,13 +56,21 @@ struct RawStatement {
     /// Runs the statement to its end, and forgets what was bound.
     /// - Parameter row: Called on each row, to read its columns.
     func run(_ row: (RawStatement) throws -> Void = { _ in }) throws {
+        try runRows(while: {
+            try row($0)
+            return true
+        })
+    }
+
+    /// Runs the statement until the closure returns false for a row, or to its end.
+    func runRows(while row: (RawStatement) throws -> Bool) throws {
         defer {
             sqlite3_reset(pointer)
             sqlite3_clear_bindings(pointer)
         }
         while true {
             switch sqlite3_step(pointer) {
-            case SQLITE_ROW: try row(self)
+            case SQLITE_ROW: guard try row(self) else { return }
             case SQLITE_DONE: return
             default: throw error
             }
@@ -82,6 +90,11 @@ extension RawStatement: ColumnReading {
         let index = Int32(index)
         guard sqlite3_column_type(pointer, index) == SQLITE_INTEGER else { throw .unreadable }
         return sqlite3_column_int64(pointer, index)
+    }
+
+    func isEmptyBlob(_ index: Int) -> Bool {
+        sqlite3_column_type(pointer, Int32(index)) == SQLITE_BLOB
+            && sqlite3_column_bytes(pointer, Int32(index)) == 0
     }
 
     func isNull(_ index: Int) -> Bool { sqlite3_column_type(pointer, Int32(index)) == SQLITE_NULL }

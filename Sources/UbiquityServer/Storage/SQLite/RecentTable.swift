@@ -11,6 +11,8 @@ struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var young: [Key: Item] = [:]
     private var old: [Key: Item] = [:]
     private var youngBytes = 0
+    /// Changes when anything is forgotten.
+    private(set) var generation = 0
     /// Of both generations.
     private let bytesMax: Int
 
@@ -35,14 +37,19 @@ struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     mutating func remove(_ key: Key) {
         if let item = young.removeValue(forKey: key) { youngBytes -= item.bytes }
         old[key] = nil
+        generation += 1
     }
 
-    mutating func removeAll() { self = RecentTable(bytesMax: bytesMax) }
+    mutating func removeAll() {
+        (young, old, youngBytes) = ([:], [:], 0)
+        generation += 1
+    }
 
     private mutating func insert(_ key: Key, _ item: Item) {
         if let replaced = young.updateValue(item, forKey: key) { youngBytes -= replaced.bytes }
         youngBytes += item.bytes
         guard youngBytes > bytesMax / 2 else { return }
         (old, young, youngBytes) = (young, [:], 0)
+        generation += 1
     }
 }

@@ -15,17 +15,21 @@ enum SQLiteFile {
     /// is found when it is encountered.
     static let checkedBytesMax = 256 << 20
 
-    /// For the server: one writer, and readers that do not wait for it.
+    /// For the server: one writer, and readers that do not wait for it. The writer leaves the log to
+    /// a ``Checkpointer``.
     static func openPool(_ path: String) throws(ServerStartError) -> DatabasePool {
         do {
             try check(path, isThorough: true)
             let pool = try DatabasePool(path: path, configuration: configuration)
-            try pool.writeWithoutTransaction { try prepare($0, path) }
+            try pool.writeWithoutTransaction { db in
+                try prepare(db, path)
+                try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+            }
             return pool
         } catch { throw startError(error, path) }
     }
 
-    /// For administration beside a server, in a process of its own.
+    /// A single connection: for a command while no server is running, and for ``Checkpointer``.
     static func openQueue(_ path: String) throws(ServerStartError) -> DatabaseQueue {
         do {
             try check(path, isThorough: false)

@@ -9,16 +9,16 @@ internal import UbiquityCore
 ///
 /// Its revision is the store's, and its time is the newest one. The rest is in the value, as a
 /// sequence of numbers: seven bits a byte, the lowest first, the eighth bit says that more follow.
-/// First the fields of ``StoreState``, then the number of spans and the spans, then the number of
-/// devices in the version vector and their times.
+/// First the fields of ``StoreState``; then the number of spans that are rows of `span`, the number
+/// of the others, and these; then the number of devices in the version vector, and their times.
 enum SQLiteHead {
     static let key = Data()
     /// Begins the value, in case its fields ever change.
     private static let version: UInt64 = 1
 
-    /// - Parameter spans: The number of spans that are rows of `span`, and not in the value.
+    /// - Parameter spanRows: The number of spans that are rows of `span`, and not in the value.
     static func write(
-        _ state: StoreState, without spans: Int, of store: Int64, _ db: Database
+        _ state: StoreState, spanRows: Int, of store: Int64, _ db: Database
     ) throws {
         let statement = try RawStatement(
             """
@@ -30,31 +30,30 @@ enum SQLiteHead {
         statement.bind(store, at: 1)
         statement.bind(state.newest.rawValue, at: 2)
         statement.bind(state.lineage.revision, at: 3)
-        statement.bind(value(state, without: spans), at: 4)
+        statement.bind(value(state, spanRows: spanRows), at: 4)
         try statement.run()
     }
 
-    /// - Parameter spans: The rows of `span`, in the order of their revisions.
+    /// The state without the spans that are rows.
     /// - Throws: ``StorageError/unreadable``, also if there is none.
     static func fetch(
-        of store: Int64, after spans: [Lineage.Span], _ db: Database
-    ) throws -> StoreState {
+        of store: Int64, _ db: Database
+    ) throws -> (state: StoreState, spanRows: Int) {
         let statement = try RawStatement(
             "SELECT time, revision, value FROM record WHERE store = ? AND key = x''", db)
         statement.bind(store, at: 1)
-        var state: StoreState?
+        var head: (state: StoreState, spanRows: Int)?
         try statement.run { row in
-            state = try self.state(
-                of: try row.bytes(2), newest: try row.timestamp(0), revision: try row.revision(1),
-                after: spans)
+            head = try self.head(
+                try row.bytes(2), newest: try row.timestamp(0), revision: try row.revision(1))
         }
-        guard let state else { throw StorageError.unreadable }
-        return state
+        guard let head else { throw StorageError.unreadable }
+        return head
     }
 
     // MARK: - The value
 
-    static func value(_ state: StoreState, without spans: Int) -> [UInt8] {
+    static func value(_ state: StoreState, spanRows: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(128 + 20 * state.accepted.times.count)
         func add(_ number: UInt64) {
@@ -79,7 +78,8 @@ enum SQLiteHead {
         add(state.foldsCompacted.timestamp.rawValue)
         add(state.foldsCompacted.revision)
         add(state.accepted.floor.rawValue)
-        let spans = state.lineage.spans.dropFirst(spans)
+        let spans = state.lineage.spans.dropFirst(spanRows)
+        add(spanRows)
         add(spans.count)
         for span in spans {
             add(span.firstRevision)
@@ -94,9 +94,9 @@ enum SQLiteHead {
     }
 
     /// - Throws: ``StorageError/unreadable`` if it is not a value of this form.
-    static func state(
-        of value: Data, newest: HybridTimestamp, revision: Int64, after spans: [Lineage.Span]
-    ) throws(StorageError) -> StoreState {
+    static func head(
+        _ value: Data, newest: HybridTimestamp, revision: Int64
+    ) throws(StorageError) -> (state: StoreState, spanRows: Int) {
         var numbers = Numbers(value)
         guard try numbers.next() == version else { throw .unreadable }
         let usage = Usage(
@@ -109,7 +109,8 @@ enum SQLiteHead {
         let foldsCompacted = FoldHorizon(
             timestamp: try numbers.timestamp(), revision: try numbers.revision())
         let floor = try numbers.timestamp()
-        var spans = spans
+        let spanRows = try numbers.count()
+        var spans: [Lineage.Span] = []
         for _ in 0..<(try numbers.count()) {
             spans.append(
                 Lineage.Span(firstRevision: try numbers.revision(), epoch: try numbers.next()))
@@ -118,12 +119,13 @@ enum SQLiteHead {
         for _ in 0..<(try numbers.count()) {
             times[DeviceID(rawValue: try numbers.next())] = try numbers.timestamp()
         }
-        return StoreState(
+        let state = StoreState(
             lineage: Lineage(
                 spans: spans, revision: revision, compactedRevision: compactedRevision),
             usage: usage, newest: newest, newestCompacted: newestCompacted, deletions: deletions,
             accepted: VersionVector(times: times, floor: floor), horizon: horizon, folded: folded,
             foldsCompacted: foldsCompacted)
+        return (state, spanRows)
     }
 
     /// The numbers of a value. Every call throws ``StorageError/unreadable`` at its end.

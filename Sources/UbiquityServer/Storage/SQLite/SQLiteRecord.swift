@@ -54,13 +54,24 @@ enum SQLiteRecord {
     static func fetch(
         of store: Int64, after revision: Int64?, _ db: Database
     ) throws -> [StoredRecord] {
-        let condition = revision == nil ? "value IS NOT NULL" : "revision > ?"
+        // Long values are in pages of their own, which are only read where they are wanted. So the
+        // end is found here: SQLite would compare all of each row with the end of a range.
+        let value = revision == nil ? "value" : "CASE WHEN revision > ?2 THEN value END"
         let statement = try RawStatement(
-            "SELECT \(columns) FROM record WHERE store = ? AND \(isRecord) AND \(condition)", db)
+            """
+            SELECT key, time, device, \(value), digest, store, revision
+            FROM record WHERE store >= ?1 ORDER BY store, key
+            """, db)
         statement.bind(store, at: 1)
         if let revision { statement.bind(revision, at: 2) }
         var records: [StoredRecord] = []
-        try statement.run { records.append(try stored($0)) }
+        try statement.runRows(while: { row in
+            guard (try? row.integer(5)) == store else { return false }
+            guard !row.isEmptyBlob(0) else { return true }
+            let isWanted = try revision.map { try row.revision(6) > $0 } ?? !row.isNull(3)
+            if isWanted { records.append(try stored(row)) }
+            return true
+        })
         return records
     }
 

@@ -10,6 +10,7 @@ internal import UbiquityCore
 /// Takes as long as writing the whole file once.
 extension SQLiteSchema {
     static func migrateToFormat6(_ db: Database) throws {
+        try db.execute(sql: "ALTER TABLE span RENAME TO span5; \(newSpan)")
         let rows = try Row.fetchCursor(
             db,
             sql: """
@@ -20,9 +21,8 @@ extension SQLiteSchema {
                 """)
         while let row = try rows.next() {
             do {
-                let state = try state(row, db)
-                try SQLiteHead.write(
-                    state, without: state.lineage.spans.count, of: try row.value(0), db)
+                var store = SQLiteStore(id: try row.value(0), state: try state(row, db))
+                try store.update(db)
             } catch StorageError.unreadable {
                 // The store cannot be read afterwards either, because it has no head.
             }
@@ -30,9 +30,16 @@ extension SQLiteSchema {
         try db.execute(sql: format6)
     }
 
+    private static let newSpan = """
+        CREATE TABLE span (
+            store INTEGER NOT NULL, first_revision INTEGER NOT NULL, epoch INTEGER NOT NULL,
+            PRIMARY KEY (store, first_revision)) WITHOUT ROWID
+        """
+
     private static let format6 = """
         DROP INDEX record_revision;
         DROP TABLE accepted;
+        DROP TABLE span5;
         ALTER TABLE store RENAME TO store5;
         CREATE TABLE store (
             id INTEGER PRIMARY KEY, account TEXT NOT NULL, identifier TEXT NOT NULL,
@@ -45,7 +52,7 @@ extension SQLiteSchema {
         let id: Int64 = try row.value(0)
         return StoreState(
             lineage: Lineage(
-                spans: try SQLiteStore.spans(id, db), revision: try row.revision(1),
+                spans: try spans(id, db), revision: try row.revision(1),
                 compactedRevision: try row.revision(7)),
             usage: try usage(row, db),
             newest: try row.timestamp(5), newestCompacted: try row.timestamp(6),
@@ -62,6 +69,17 @@ extension SQLiteSchema {
             return try SQLiteRecord.usage(of: row.value(0), db)
         }
         return Usage(bytes: try row.count(2), keys: try row.count(3), parts: try row.count(10))
+    }
+
+    private static func spans(_ id: Int64, _ db: Database) throws -> [Lineage.Span] {
+        let statement = try RawStatement(
+            "SELECT first_revision, epoch FROM span5 WHERE store = ? ORDER BY first_revision", db)
+        statement.bind(id, at: 1)
+        var spans: [Lineage.Span] = []
+        try statement.run { row in
+            spans.append(Lineage.Span(firstRevision: try row.revision(0), epoch: try row.bits(1)))
+        }
+        return spans
     }
 
     private static func accepted(

@@ -54,10 +54,6 @@ extension SQLiteServerStorage: ServerStorage {
         try reading { try fetchAccount($0, "id = ?", id.string) }
     }
 
-    func accounts() throws(StorageError) -> [Account] {
-        try accounts(after: nil, max: .max)
-    }
-
     func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account] {
         try reading { db in
             try Row.fetchAll(

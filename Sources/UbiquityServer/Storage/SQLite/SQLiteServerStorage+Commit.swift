@@ -18,13 +18,26 @@ extension SQLiteServerStorage {
             }
             try batch.finish()
             return (results: batch.results, touched: batch.touched)
-        } committed: { batch in
+        } committed: { db, batch in
             memory.withLock { memory in
                 for (key, store) in batch.touched { memory.remember(store, as: key) }
             }
+            for (key, store) in batch.touched { positions.note(store.state, of: key) }
+            moveLog(db)
         }
         scrubs.withLock { $0.quietSince = nil }
         return batch.results
+    }
+
+    /// What fails is done after another commit.
+    private func moveLog(_ db: Database) {
+        switch checkpointer?.committed(db) {
+        case nil, .nothing: break
+        case .move:
+            checkpointer?.stop()
+            _ = try? db.checkpoint(.passive)
+        case .empty: try? truncateLog(db, waitingFor: 0)
+        }
     }
 }
 

@@ -29,6 +29,8 @@ extension SQLiteServerStorage {
             try record(AuditEvent(.accountErased, of: account, by: actor), at: now, db)
             memory.withLock { $0.forgetAll() }
             return true
+        } committed: { _, _ in
+            positions.forgetAll()
         }
     }
 
@@ -164,6 +166,10 @@ extension SQLiteServerStorage {
             return true
         }
         guard isDue, FileStatus(path: database.path + "-wal")?.bytes ?? 0 > 0 else { return }
+        if checkpointer?.defersEmptying() ?? false {
+            logEmptying.withLock { $0 = uptime }
+            return
+        }
         do {
             try database.writeWithoutTransaction { try truncateLog($0, waitingFor: 0) }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
@@ -178,7 +184,8 @@ extension SQLiteServerStorage {
         return try Bool.fetchOne(statement, arguments: [chore]) ?? false
     }
 
-    private func truncateLog(_ db: Database, waitingFor milliseconds: Int) throws {
+    func truncateLog(_ db: Database, waitingFor milliseconds: Int) throws {
+        checkpointer?.stop()
         try db.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
         defer {
             let milliseconds = Int(SQLiteFile.busySecondsMax * 1_000)

@@ -23,9 +23,17 @@ extension SQLiteServerStorage {
         }
     }
 
+    func unchanged(_ store: StoreReference, since position: Position) -> StoreRead? {
+        guard let head = positions.head(of: store), head.position == position else { return nil }
+        return .changes([], position: position, isWhole: false, horizon: head.horizon)
+    }
+
     func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead {
-        try reading { db in
+        if let since, let read = unchanged(store, since: since) { return read }
+        let generation = positions.generation
+        return try reading { db in
             let stored = try SQLiteStore.fetch(store, db) ?? SQLiteStore()
+            if stored.id != nil { positions.note(stored.state, of: store, since: generation) }
             let lineage = stored.state.lineage
             let after: Int64?
             switch since.map(lineage.resumption) {
@@ -76,6 +84,8 @@ extension SQLiteServerStorage {
             return try SQLiteStore.fetch(store, db).map {
                 try compact(rule, in: $0, now: now, db)
             } ?? 0
+        } committed: { _, _ in
+            positions.forget(store)
         }
     }
 

@@ -9,16 +9,19 @@ internal import UbiquityCore
 ///
 /// State: the connections are thread-safe. `memory` is only used in transactions of the writing
 /// connection, of which there is one at a time, and its lock is for the compiler. Only
-/// ``commit(_:rules:)`` and housekeeping, on one thread, use `foreignVersion`, `scrubs`,
-/// `logEmptying`, the uptime of the next emptying, and `runningTime`, the time stored in the file.
+/// ``commit(_:rules:)`` and housekeeping, on one thread, use `scrubs`, `logEmptying`, the uptime of
+/// the next emptying, and `runningTime`, the time stored in the file.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let memory = Mutex(WriterMemory())
+    let positions = KnownPositions()
     let scrubs = Mutex(Scrubs())
     let logEmptying = Mutex<Int64>(0)
     let runningTime: Mutex<Int64>
     /// Nil if no server is running.
     let reserve: DiskReserve?
+    /// Likewise.
+    let checkpointer: Checkpointer?
     /// The conditions for rewriting the database.
     struct Scrubs {
         /// The earliest uptime of the next scrubbing.
@@ -28,11 +31,14 @@ final class SQLiteServerStorage: Sendable {
         var quietSince: Int64?
     }
 
-    private let foreignVersion = Mutex<Int64?>(nil)
 
-    init(_ database: any DatabaseWriter, running: Int64 = 0, reserve: DiskReserve? = nil) {
+    init(
+        _ database: any DatabaseWriter, running: Int64 = 0, reserve: DiskReserve? = nil,
+        checkpointer: Checkpointer? = nil
+    ) {
         self.database = database
         self.reserve = reserve
+        self.checkpointer = checkpointer
         runningTime = Mutex(running)
     }
 
@@ -46,7 +52,9 @@ final class SQLiteServerStorage: Sendable {
             let running = try database.read { db in
                 try Int64.fetchOne(db, sql: "SELECT milliseconds FROM running")
             }
-            return SQLiteServerStorage(database, running: running ?? 0, reserve: reserve)
+            return SQLiteServerStorage(
+                database, running: running ?? 0, reserve: reserve,
+                checkpointer: Checkpointer(try SQLiteFile.openQueue(path)))
         } catch { throw SQLiteFile.startError(error, path) }
     }
 
@@ -66,7 +74,7 @@ final class SQLiteServerStorage: Sendable {
     /// again with the reserved space.
     /// - Parameter committed: Called after the commit, before another transaction can begin.
     func writing<T>(
-        _ body: (Database) throws -> T, committed: (T) -> Void = { _ in }
+        _ body: (Database) throws -> T, committed: (Database, T) -> Void = { _, _ in }
     ) throws(StorageError) -> T {
         do { return try writingOnce(body, committed) } catch .full {
             guard reserve?.giveUp() ?? false else { throw .full }
@@ -75,7 +83,7 @@ final class SQLiteServerStorage: Sendable {
     }
 
     private func writingOnce<T>(
-        _ body: (Database) throws -> T, _ committed: (T) -> Void
+        _ body: (Database) throws -> T, _ committed: (Database, T) -> Void
     ) throws(StorageError) -> T {
         do {
             return try database.writeWithoutTransaction { db in
@@ -89,18 +97,8 @@ final class SQLiteServerStorage: Sendable {
                     try? db.rollback()
                     throw error
                 }
-                committed(result)
+                committed(db, result)
                 return result
-            }
-        } catch { throw StorageError(error) }
-    }
-
-    func hasForeignWrites() throws(StorageError) -> Bool {
-        do {
-            let version = try database.writeWithoutTransaction { try Self.version($0) }
-            return foreignVersion.withLock { known in
-                defer { known = version }
-                return known != nil && known != version
             }
         } catch { throw StorageError(error) }
     }
@@ -130,6 +128,7 @@ final class SQLiteServerStorage: Sendable {
     /// Leaves the log empty, so that the file alone is a complete copy.
     func close() throws(StorageError) {
         do {
+            try checkpointer?.close()
             try database.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
             try database.close()
         } catch { throw StorageError(error) }

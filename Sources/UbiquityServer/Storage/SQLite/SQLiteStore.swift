@@ -10,13 +10,22 @@ internal import UbiquityCore
 /// every push writes; when they become many, all but the last become rows of `span`.
 struct SQLiteStore: Sendable {
     var id: Int64?
-    var state = StoreState() { didSet { isStored = false } }
-    private var isStored = true
+    var state: StoreState { didSet { isStored = false } }
+    private var isStored: Bool
     /// The number of spans that are rows.
-    private var spanRows = 0
+    private var spanRows: Int
 
     /// The most spans in a head, a few bytes each.
     private static let headSpansMax = 8
+
+    /// A store that is not stored yet.
+    init(id: Int64? = nil, state: StoreState = StoreState()) {
+        (self.id, self.state, isStored, spanRows) = (id, state, false, 0)
+    }
+
+    private init(_ id: Int64, _ state: StoreState, spanRows: Int) {
+        (self.id, self.state, isStored, self.spanRows) = (id, state, true, spanRows)
+    }
 
     /// Nil if there is no such store.
     static func fetch(_ store: StoreReference, _ db: Database) throws -> SQLiteStore? {
@@ -27,12 +36,16 @@ struct SQLiteStore: Sendable {
         var found: Int64?
         try statement.run { found = try $0.integer(0) }
         guard let id = found else { return nil }
-        let spans = try spans(id, db)
-        return SQLiteStore(
-            id: id, state: try SQLiteHead.fetch(of: id, after: spans, db), spanRows: spans.count)
+        var (state, spanRows) = try SQLiteHead.fetch(of: id, db)
+        if spanRows > 0 {
+            state.lineage = Lineage(
+                spans: try spans(id, db) + state.lineage.spans, revision: state.lineage.revision,
+                compactedRevision: state.lineage.compactedRevision)
+        }
+        return SQLiteStore(id, state, spanRows: spanRows)
     }
 
-    static func spans(_ id: Int64, _ db: Database) throws -> [Lineage.Span] {
+    private static func spans(_ id: Int64, _ db: Database) throws -> [Lineage.Span] {
         let statement = try RawStatement(
             "SELECT first_revision, epoch FROM span WHERE store = ? ORDER BY first_revision", db)
         statement.bind(id, at: 1)
@@ -73,7 +86,7 @@ struct SQLiteStore: Sendable {
             }
             spanRows = spans.count - 1
         }
-        try SQLiteHead.write(state, without: spanRows, of: id, db)
+        try SQLiteHead.write(state, spanRows: spanRows, of: id, db)
         isStored = true
     }
 }

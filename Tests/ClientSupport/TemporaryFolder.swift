@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
+internal import Foundation
 
-/// A folder that is gone after the test.
-final class TemporaryFolder: Sendable {
-    let path: String
+/// An empty folder of a test's own, removed with it.
+package final class TemporaryFolder: Sendable {
+    package let path: String
 
-    init() throws {
+    package init() throws {
         path = NSTemporaryDirectory() + "ubiquity-" + UUID().uuidString
         try FileManager.default.createDirectory(
             atPath: path, withIntermediateDirectories: true,
@@ -15,10 +15,10 @@ final class TemporaryFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    func file(_ name: String) -> String { path + "/" + name }
+    package func file(_ name: String) -> String { path + "/" + name }
 
     /// Whether any file in it, or below it, has these bytes.
-    func contains(_ text: String) throws -> Bool {
+    package func contains(_ text: String) throws -> Bool {
         let files = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
         return files.contains { name in
             (try? Data(contentsOf: URL(fileURLWithPath: file(name))))?
@@ -26,7 +26,7 @@ final class TemporaryFolder: Sendable {
         }
     }
 
-    static func permissions(_ path: String) throws -> Int {
+    package static func permissions(_ path: String) throws -> Int {
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
         return (attributes[.posixPermissions] as? NSNumber)?.intValue ?? -1
     }

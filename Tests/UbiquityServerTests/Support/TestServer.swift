@@ -88,9 +88,42 @@ struct TestServer: Sendable {
         _ method: String, _ path: String, credential: String? = nil, body: [UInt8]? = nil,
         headers: [String: String] = [:]
     ) async throws -> Answer {
-        let response = try await HTTPClient.shared.execute(
-            request(method, path, credential: credential, body: body, headers: headers),
-            timeout: TestPatience.answer)
+        try await Self.send(
+            request(method, path, credential: credential, body: body, headers: headers))
+    }
+
+    /// A request through the data folder, as by an operator's command.
+    func sendInFolder(
+        _ method: String, _ path: String, credential: String? = nil, body: [UInt8]? = nil,
+        headers: [String: String] = [:]
+    ) async throws -> Answer {
+        try await FolderServer.with(dataFolder: folder.file("data")) { server in
+            try await Self.send(
+                to: server, method, path, credential: credential, body: body, headers: headers)
+        }
+    }
+
+    static func send(
+        to server: FolderServer, _ method: String, _ path: String, credential: String? = nil,
+        body: [UInt8]? = nil, headers: [String: String] = [:]
+    ) async throws -> Answer {
+        let socket = server.path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        return try await send(
+            request(
+                at: "http+unix://\(socket)", method, path, credential: credential, body: body,
+                headers: headers.merging(["Host": "localhost", "Connection": "close"]) { $1 }))
+    }
+
+    static func send(
+        to server: FolderServer, _ method: String, _ path: String, _ message: some Message
+    ) async throws -> Answer {
+        try await send(
+            to: server, method, path, body: WireFormat.json.encode(message),
+            headers: ["Content-Type": WireFormat.json.rawValue])
+    }
+
+    private static func send(_ request: HTTPClientRequest) async throws -> Answer {
+        let response = try await HTTPClient.shared.execute(request, timeout: TestPatience.answer)
         let bytes = try await response.body.collect(upTo: 64 << 20)
         let fields = response.headers.map { ($0.name.lowercased(), $0.value) }
         return Answer(
@@ -141,7 +174,16 @@ struct TestServer: Sendable {
         _ method: String, _ path: String, credential: String?, body: [UInt8]? = nil,
         headers: [String: String]
     ) -> HTTPClientRequest {
-        var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
+        Self.request(
+            at: "http://127.0.0.1:\(port)", method, path, credential: credential, body: body,
+            headers: headers)
+    }
+
+    private static func request(
+        at address: String, _ method: String, _ path: String, credential: String?,
+        body: [UInt8]?, headers: [String: String]
+    ) -> HTTPClientRequest {
+        var request = HTTPClientRequest(url: address + path)
         request.method = .init(rawValue: method)
         if let credential {
             request.headers.add(name: "Authorization", value: "Bearer \(credential)")
@@ -175,4 +217,11 @@ func withServer(
         throw error
     }
     try await server.stop()
+}
+
+extension TemporaryFolder {
+    /// The names of the files in the server's data folder.
+    func dataFiles() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: file("data")).filter { $0 != "sockets" }
+    }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import GRDB
 internal import Logging
@@ -108,47 +109,6 @@ struct StartTests {
         }
     }
 
-    @Test func `accounts are administered beside a running server`() async throws {
-        try await withServer { server in
-            let administration = try Administration(dataFolder: server.folder.file("data"))
-            let invitation = try administration.createAccount(name: "ada")
-            #expect(try await server.signIn(code: invitation.code).status == 200)
-            #expect(throws: AdministrationError.accountExists("ada")) {
-                try administration.createAccount(name: "ada")
-            }
-            #expect(throws: AdministrationError.noSuchAccount("eve")) {
-                try administration.newCode(accountName: "eve")
-            }
-            let further = try administration.newCode(accountName: "ada")
-            #expect(try await server.signIn(code: further.code).status == 200)
-            #expect(try administration.accounts().map(\.name.string) == ["ada"])
-            #expect(try administration.devices(accountName: "ada").count == 2)
-        }
-    }
-
-    @Test func `a code created in the data folder is valid for as long as the command says`()
-        async throws
-    {
-        try await withServer { server in
-            let data = server.folder.file("data")
-            for seconds in [nil, 3_600] as [Int64?] {
-                let administration = try Administration(dataFolder: data, codeSeconds: seconds)
-                let before = Int64(Date().timeIntervalSince1970 * 1_000)
-                let code = try administration.createAccount(name: "for \(seconds ?? 0)")
-                let after = Int64(Date().timeIntervalSince1970 * 1_000)
-                let end = (seconds ?? 600) * 1_000
-                #expect((before + end...after + end).contains(code.expiresMilliseconds))
-            }
-        }
-    }
-
-    @Test func `a folder without a server's data has nothing to administer`() throws {
-        let folder = try TemporaryFolder()
-        #expect(throws: ServerStartError.noServerData(path: folder.path)) {
-            try Administration(dataFolder: folder.path)
-        }
-    }
-
     /// Root may do anything, so that a process of its own becomes another user.
     @Test func `another user's folder is reported as permission denied, not as empty`() async throws
     {
@@ -165,8 +125,8 @@ struct StartTests {
             try Data().write(to: URL(fileURLWithPath: path + "/ubiquity.sqlite"))
             chmod(path, geteuid() == 0 ? 0o700 : 0)
             if geteuid() == 0 { setuid(65_534) }
-            #expect {
-                try Administration(dataFolder: path)
+            await #expect {
+                try await FolderServer.with(dataFolder: path) { _ in }
             } throws: { isDenied($0) }
             #expect {
                 try Backup(of: path, to: path + "-copy", replaces: false, secondsMax: 1)
@@ -189,7 +149,9 @@ struct StartTests {
             .write(to: URL(fileURLWithPath: credential))
         chown(data, 65_534, 65_534)
         try await expectStart(in: folder, toThrow: isDenied)
-        #expect { try Administration(dataFolder: data) } throws: { isDenied($0) }
+        await #expect {
+            try await FolderServer.with(dataFolder: data) { _ in }
+        } throws: { isDenied($0) }
         #expect {
             try Backup(of: data, to: copy + "-2", replaces: false, secondsMax: 60)
         } throws: { isDenied($0) }
@@ -214,7 +176,9 @@ struct StartTests {
         chmod(data, 0o770)
         func isRefused(_ error: any Error) -> Bool { "\(error)".contains("chmod go-w \(data)") }
         try await expectStart(in: folder, toThrow: isRefused)
-        #expect { try Administration(dataFolder: data) } throws: { isRefused($0) }
+        await #expect {
+            try await FolderServer.with(dataFolder: data) { _ in }
+        } throws: { isRefused($0) }
         #expect {
             try Backup(of: data, to: copy, replaces: true, secondsMax: 60)
         } throws: { isRefused($0) }

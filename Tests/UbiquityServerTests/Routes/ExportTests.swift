@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ClientTestSupport
 import Foundation
 import Testing
 import UbiquityArchive
@@ -134,15 +135,11 @@ import UbiquityWire
         try await withServer { server in
             let device = try await server.newDevice()
             try await device.set("a", "1")
-            let administration = try Administration(dataFolder: server.folder.file("data"))
-            var export = try administration.export(accountName: "ada")
-            var bytes: [UInt8] = []
-            while let piece = try export.next() { bytes += piece }
-            let archive = try Archive(bytes) { try #require(ExportedText($0)?.value) }
+            let export = try await server.sendInFolder("GET", "/v1/accounts/ada/export")
+            let archive = try Archive(export.body) { try #require(ExportedText($0)?.value) }
             #expect(try values(archive) == ["a": .string("1")])
-            #expect(throws: AdministrationError.noSuchAccount("eve")) {
-                _ = try administration.export(accountName: "eve")
-            }
+            #expect(
+                try await server.sendInFolder("GET", "/v1/accounts/eve/export").status == 404)
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import Logging
 internal import Testing
@@ -40,7 +41,7 @@ struct OpenAPITests {
     /// The lines "  /path:" below "paths:", and below each of them "    method:".
     private static func documented() throws -> [String: Set<String>] {
         let file = URL(fileURLWithPath: #filePath)
-            .deletingLastPathComponent().appendingPathComponent("../../Protocol/openapi.yaml")
+            .deletingLastPathComponent().appendingPathComponent("../../../Protocol/openapi.yaml")
         var methods: [String: Set<String>] = [:]
         var path: String?
         for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {

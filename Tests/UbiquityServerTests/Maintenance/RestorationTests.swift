@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ClientTestSupport
 import Foundation
 import GRDB
 import Testing
@@ -209,8 +210,9 @@ import UbiquityWire
         #expect(try String(contentsOfFile: old, encoding: .utf8) == "damaged")
         #expect(!FileManager.default.fileExists(atPath: data + "/ubiquity.sqlite-wal"))
         try await withServer(in: folder) { server in
-            let accounts = try Administration(dataFolder: data).accounts()
-            #expect(accounts.map(\.name.string) == ["ada"])
+            let accounts = try await server.sendInFolder("GET", "/v1/accounts")
+                .message(WireAccountList.self).accounts
+            #expect(accounts.map(\.name) == ["ada"])
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import Testing
 internal import UbiquityCore
@@ -137,15 +138,16 @@ struct AccountTests {
         }
     }
 
-    @Test func `a device that another process revoked is out, and its stream ends`() async throws {
+    @Test func `a device revoked through the data folder is out, and its stream ends`() async throws
+    {
         try await withServer { server in
             let device = try await server.newDevice()
             #expect(try await device.pull().status == 200)
             var stream = try await server.listen(device)
             #expect(try await stream.nextEvent()?.name == "changes")
-            let administration = try Administration(dataFolder: server.folder.file("data"))
-            let id = try #require(DeviceID(device.id))
-            try administration.revoke(id, accountName: "ada")
+            let answer = try await server.sendInFolder(
+                "DELETE", "/v1/accounts/ada/devices/\(device.id)")
+            #expect(answer.status == 204)
             while try await stream.next() != nil {}
             #expect(try await device.pull().status == 401)
         }
@@ -212,7 +214,7 @@ struct AccountTests {
     }
 
     private func expectNone(of secrets: [String], in folder: TemporaryFolder) async throws {
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder.file("data"))
+        let names = try folder.dataFiles()
         #expect(names.contains("ubiquity.sqlite"))
         for name in names where name != "operator-credential" {
             let bytes = try Data(contentsOf: URL(fileURLWithPath: folder.file("data/\(name)")))

@@ -184,7 +184,7 @@ struct RefusalTests {
         throws
     {
         let file = URL(fileURLWithPath: #filePath)
-            .deletingLastPathComponent().appendingPathComponent("../../docs/PROTOCOL.md")
+            .deletingLastPathComponent().appendingPathComponent("../../../docs/PROTOCOL.md")
         let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
         let named = lines.filter { $0.contains("`\(code.rawValue)`") }
         #expect(!named.isEmpty)

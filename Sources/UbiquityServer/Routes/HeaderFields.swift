@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+package import NIOHTTP1
+internal import UbiquityCore
+package import UbiquityWire
+
+/// Reads the header fields of a request.
+extension HTTPHeaders {
+    /// The credential; nil if there is none.
+    package var bearer: String? {
+        guard let field = first(name: "authorization")?.utf8 else { return nil }
+        let scheme = field.prefix { !$0.isBlank }
+        guard scheme.elementsEqual("bearer".utf8, by: { $0 | 0x20 == $1 }) else { return nil }
+        let credential = field[scheme.endIndex...].drop(while: \.isBlank)
+        guard let last = credential.lastIndex(where: { !$0.isBlank }) else { return nil }
+        return String(credential[...last])
+    }
+
+    /// The first accepted format, JSON if none is stated; nil if neither format is accepted.
+    package var answerFormat: WireFormat? {
+        guard let field = first(name: "accept") else { return .json }
+        if let format = WireFormat(rawValue: field) { return format }
+        let accepted = acceptedTypes
+        if accepted.isEmpty { return .json }
+        for type in accepted {
+            if let format = WireFormat(mediaType: type) { return format }
+            if type == "*/*" || type == "application/*" { return .json }
+        }
+        return nil
+    }
+
+    package var acceptsEventStream: Bool { acceptedTypes.contains("text/event-stream") }
+
+    /// Whether events of small pushes may be in protobuf's binary format.
+    package var acceptsBinaryEvents: Bool {
+        acceptedItems.contains { item in
+            let parts = item.split(separator: ";").map { $0.filter { !$0.isWhitespace } }
+            return parts.first == "text/event-stream" && parts.contains("events=binary")
+        }
+    }
+
+    /// Whether an answer of this type is accepted, as any is if none is stated.
+    func accepts(_ type: String) -> Bool {
+        let group = String(type.prefix { $0 != "/" }) + "/*"
+        return acceptedTypes.isEmpty
+            || acceptedTypes.contains { [type, group, "*/*"].contains($0) }
+    }
+
+    /// - Throws: ``Problem``.
+    var neededAnswerFormat: WireFormat {
+        get throws(Problem) {
+            guard let answerFormat else { throw .notAcceptable }
+            return answerFormat
+        }
+    }
+
+    /// - Throws: ``Problem``.
+    var neededBodyFormat: WireFormat {
+        get throws(Problem) {
+            guard let bodyFormat else { throw .unsupportedMediaType }
+            return bodyFormat
+        }
+    }
+
+    /// The format of the body; nil if the protocol does not have it.
+    package var bodyFormat: WireFormat? {
+        first(name: "content-type").flatMap { WireFormat(mediaType: $0) }
+    }
+
+    private var acceptedTypes: [String] {
+        acceptedItems.compactMap { item in
+            item.split(separator: ";").first.map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+    }
+
+    /// The media types with their parameters, in lower case.
+    private var acceptedItems: [String] {
+        self["accept"].flatMap { $0.lowercased().split(separator: ",").map(String.init) }
+    }
+}
+
+extension UInt8 {
+    fileprivate var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+}
