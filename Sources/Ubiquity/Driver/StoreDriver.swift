@@ -176,10 +176,16 @@ final class StoreDriver: @unchecked Sendable {
 
     // MARK: - Running
 
-    /// Handles an event and carries out the steps that follow.
+    /// Handles an event and carries out the steps that follow: a notice at once, others on the
+    /// queue.
     private func receive(_ event: Driver.Event) {
-        handle(event)
-        scheduleRun()
+        let now = shared.now()
+        let (notice, mustRun) = shared.state.withLock { state in
+            state.driver.handle(event, at: now)
+            return (state.driver.nextNotice(at: now), state.driver.schedule())
+        }
+        if let notice { post(notice) }
+        if mustRun { startRun() }
     }
 
     private func handle(_ event: Driver.Event) {
@@ -197,6 +203,7 @@ final class StoreDriver: @unchecked Sendable {
         while let step = shared.state.withLock({ $0.driver.next(at: shared.now()) }) {
             perform(step)
         }
+        shell.storage.announce()
         if shared.state.withLock({ $0.driver.isClosed }) { failWaiters() }
         postStatus()
         scheduleWake()
@@ -204,8 +211,7 @@ final class StoreDriver: @unchecked Sendable {
 
     private func perform(_ step: Driver.Step) {
         switch step {
-        case .effect(.notify(let notice)):
-            poster.post(notice) { [weak self] in self?.receive(.engine(.notified)) }
+        case .effect(.notify(let notice)): post(notice)
         case .effect(.finishSync(let id, let failure)):
             finish(id, throwing: failure.map(UbiquityError.init))
         case .synchronized(let isSaved): isSynchronized = isSaved
@@ -217,6 +223,10 @@ final class StoreDriver: @unchecked Sendable {
             // After everything that callers wait for now.
             if case .effect(.save) = step { queue.enqueue { [shell] in shell.storage.tidy() } }
         }
+    }
+
+    private func post(_ notice: Notice) {
+        poster.post(notice) { [weak self] in self?.receive(.engine(.notified)) }
     }
 
     private func postStatus() {

@@ -18,6 +18,11 @@ package protocol LocalStorage: AnyObject, Sendable {
     /// ``SaveOutcome/saved(version:)`` survives `kill -9` and a power failure.
     func save(_ batch: SaveBatch) throws -> SaveOutcome
 
+    /// Tells other processes of what was saved, at the latest when the next batch is saved or the
+    /// file is closed. Call it when the steps that follow a save have begun: this process is woken
+    /// as well.
+    func announce()
+
     /// The newest refused writes, the newest first.
     func refusedWrites() throws -> [RefusedWrite]
 
@@ -35,6 +40,11 @@ package protocol LocalStorage: AnyObject, Sendable {
 
     /// Ends the watch, closes the file, and passes the leadership on.
     func close()
+}
+
+extension LocalStorage {
+    /// Nothing to do for a storage that tells others while it saves.
+    package func announce() {}
 }
 
 /// The reason a store's file could not be read or written. Nothing was changed.

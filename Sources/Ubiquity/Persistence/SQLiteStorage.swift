@@ -19,6 +19,8 @@ package import UbiquityCore
 /// - `lastLook`: the last known version of the disk, and the value of SQLite's counter at that
 ///   time. Guarded by a mutex of its own. It is used from one thread at a time, so nobody waits;
 ///   the mutex proves this to the compiler and is only held for copies.
+/// - `isUnannounced`: whether there is a commit without its signal. Guarded by its mutex, because
+///   ``close()`` may be called on any thread.
 /// - `logBytes`: the bytes of values that this connection added to SQLite's log since it was last
 ///   emptied. Guarded in the same way.
 package final class SQLiteStorage: LocalStorage {
@@ -28,6 +30,7 @@ package final class SQLiteStorage: LocalStorage {
     private let lease: ProcessLease
     private let watcher = Mutex<FileWatcher?>(nil)
     private let lastLook = Mutex(Look())
+    private let isUnannounced = Mutex(false)
     private let logBytes = Mutex(0)
     /// Opening reads the whole log twice. Below this size, that takes less time than flushing the
     /// disk. Small changes in succession never reach it and leave the log to SQLite, because each
@@ -84,6 +87,7 @@ package final class SQLiteStorage: LocalStorage {
     }
 
     package func save(_ batch: SaveBatch) throws -> SaveOutcome {
+        announce()
         let outcome = try attempt { db in
             var outcome = SaveOutcome.saved(version: batch.expectedVersion + 1)
             try db.inTransaction(.immediate) {
@@ -101,9 +105,17 @@ package final class SQLiteStorage: LocalStorage {
         }
         if case .saved = outcome {
             logBytes.withLock { $0 += Self.valueBytes(of: batch) }
-            commitSignal.send()
+            isUnannounced.withLock { $0 = true }
         }
         return outcome
+    }
+
+    package func announce() {
+        let isDue = isUnannounced.withLock { isUnannounced in
+            defer { isUnannounced = false }
+            return isUnannounced
+        }
+        if isDue { commitSignal.send() }
     }
 
     package func refusedWrites() throws -> [RefusedWrite] {
@@ -138,6 +150,7 @@ package final class SQLiteStorage: LocalStorage {
     }
 
     package func close() {
+        announce()
         watcher.withLock { watcher in
             watcher?.cancel()
             watcher = nil

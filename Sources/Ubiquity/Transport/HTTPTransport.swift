@@ -56,12 +56,9 @@ package struct HTTPTransport: Sendable {
     package func push(
         _ push: Push, within intake: IntakeLimits
     ) async throws(LinkFailure) -> PushAnswer {
-        var request = try request(
-            .post, body: WireFormat.protobuf.encode(WirePush(push, author: device)))
-        request.bounds = intake.message
-        return try await request.answer(WirePushAnswer.self, .pushAnswer) {
-            wire throws(WireError) in try PushAnswer(wire)
-        }
+        try await withCheckedContinuation { continuation in
+            self.push(push, within: intake) { continuation.resume(returning: $0) }
+        }.get()
     }
 
     /// Gets the changes since the cursor, or the whole store for nil. Can include the server's
@@ -90,7 +87,7 @@ package struct HTTPTransport: Sendable {
     }
 }
 
-/// Each call runs in a task of its own.
+/// A push is sent and answered on the connection's event loop; other calls run in tasks of their own.
 extension HTTPTransport: StoreLink {
     package func listen(
         since cursor: Cursor?, within intake: IntakeLimits,
@@ -110,11 +107,17 @@ extension HTTPTransport: StoreLink {
         _ push: Push, within intake: IntakeLimits,
         answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void
     ) {
-        Task {
-            do throws(LinkFailure) {
-                answered(.success(try await self.push(push, within: intake)))
-            } catch { answered(.failure(error)) }
-        }
+        do throws(LinkFailure) {
+            var request = try request(
+                .post, body: WireFormat.protobuf.encode(WirePush(push, author: device)))
+            request.bounds = intake.message
+            request.isNamed = false
+            request.answer(WirePushAnswer.self, .pushAnswer) { wire throws(WireError) in
+                try PushAnswer(wire)
+            } answered: {
+                answered($0)
+            }
+        } catch { answered(.failure(error)) }
     }
 
     package func pull(

@@ -22,6 +22,8 @@ package struct ServerRequest: Sendable {
     private let credential: String?
     private let body: [UInt8]?
     var accept = WireFormat.protobuf.rawValue
+    /// Whether it says which client sends it. A push does not: its device's stream has said so.
+    var isNamed = true
     /// The maximum size of its answer.
     package var bounds = MessageBounds.small
 
@@ -59,7 +61,35 @@ package struct ServerRequest: Sendable {
         _ type: Wire.Type, _ shape: MessageShape = .fields,
         _ read: (Wire) throws(WireError) -> Answer
     ) async throws(LinkFailure) -> Answer {
-        let body = try await send(to: AnswerReceiver(address, bounds))
+        try decode(type, shape, read, from: try await send(to: AnswerReceiver(address, bounds)))
+    }
+
+    /// Does the same without waiting, on the connection's event loop: no other thread is woken.
+    /// - Parameter answered: Called once.
+    func answer<Wire: WireMessage, Answer: Sendable>(
+        _ type: Wire.Type, _ shape: MessageShape = .fields,
+        _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer,
+        answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
+    ) {
+        let task: HTTPClient.Task<ByteBuffer>
+        do throws(LinkFailure) { task = try begin(AnswerReceiver(address, bounds)) } catch {
+            return answered(.failure(error))
+        }
+        task.futureResult.whenComplete { result in
+            switch result {
+            case .success(let body):
+                answered(
+                    Result { () throws(LinkFailure) in try decode(type, shape, read, from: body) })
+            case .failure(let error):
+                Task { answered(.failure(await failure(of: error))) }
+            }
+        }
+    }
+
+    private func decode<Wire: WireMessage, Answer>(
+        _ type: Wire.Type, _ shape: MessageShape, _ read: (Wire) throws(WireError) -> Answer,
+        from body: ByteBuffer
+    ) throws(LinkFailure) -> Answer {
         do {
             return try read(
                 WireFormat.protobuf.decode(
@@ -94,23 +124,32 @@ package struct ServerRequest: Sendable {
     /// - Throws: ``LinkFailure``.
     @discardableResult
     func send(to receiver: AnswerReceiver) async throws(LinkFailure) -> ByteBuffer {
-        let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: receiver)
-        receiver.watch(task)
+        let task = try begin(receiver)
         do {
             return try await withTaskCancellationHandler {
                 try await task.get()
             } onCancel: {
                 task.cancel()
             }
-        } catch {
-            guard CertificateDiagnosis.concerns(error) else { throw LinkFailure(error, address) }
-            throw LinkFailure(
-                .unreachable, await CertificateDiagnosis.sentence(of: error, address))
-        }
+        } catch { throw await failure(of: error) }
+    }
+
+    private func begin(
+        _ receiver: AnswerReceiver
+    ) throws(LinkFailure) -> HTTPClient.Task<ByteBuffer> {
+        let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: receiver)
+        receiver.watch(task)
+        return task
+    }
+
+    private func failure(of error: any Error) async -> LinkFailure {
+        guard CertificateDiagnosis.concerns(error) else { return LinkFailure(error, address) }
+        return LinkFailure(.unreachable, await CertificateDiagnosis.sentence(of: error, address))
     }
 
     private func prepared() throws(LinkFailure) -> HTTPClient.Request {
-        var headers: HTTPHeaders = ["accept": accept, "user-agent": Self.userAgent]
+        var headers: HTTPHeaders = ["accept": accept]
+        if isNamed { headers.add(name: "user-agent", value: Self.userAgent) }
         // HTTP requires a host. The path of a closed socket may later be that of another one.
         if address.isSocket {
             headers.add(contentsOf: [("host", "localhost"), ("connection", "close")])
@@ -127,16 +166,19 @@ package struct ServerRequest: Sendable {
 
     /// In chunks, so that the progress of sending is visible.
     private static func inChunks(_ bytes: [UInt8]) -> HTTPClient.Body {
-        .stream(contentLength: Int64(bytes.count)) { writer in
-            // Nothing is written yet: the first write only reveals the event loop.
-            writer.write(.byteBuffer(ByteBuffer())).flatMapWithEventLoop { _, loop in
-                loop.makeFutureWithTask {
-                    for start in stride(from: 0, to: bytes.count, by: chunkBytes) {
-                        let chunk = bytes[start..<min(start + chunkBytes, bytes.count)]
-                        try await writer.write(.byteBuffer(ByteBuffer(bytes: chunk))).get()
-                    }
-                }
-            }
+        .stream(contentLength: Int64(bytes.count)) { write(ByteBuffer(bytes: bytes), to: $0) }
+    }
+
+    private static func write(
+        _ bytes: ByteBuffer, to writer: HTTPClient.Body.StreamWriter
+    ) -> EventLoopFuture<Void> {
+        var rest = bytes
+        let chunk = rest.readSlice(length: min(chunkBytes, bytes.readableBytes)) ?? ByteBuffer()
+        let written = writer.write(.byteBuffer(chunk))
+        guard rest.readableBytes > 0 else { return written }
+        // In a turn of its own, or the chunks of a long body would pile up on the stack.
+        return written.flatMapWithEventLoop { [rest] _, loop in
+            loop.flatSubmit { write(rest, to: writer) }
         }
     }
 }

@@ -31,11 +31,37 @@ enum SharedHTTPClient {
         configuration.connectionPool.retryConnectionEstablishment = false
         // Bytes in the system's send buffer do not count as progress, so it must be small.
         configuration.http1_1ConnectionDebugInitializer = { channel in
-            channel.setOption(.socketOption(.so_sndbuf), value: sendBufferBytes)
+            channel.setOption(.socketOption(.so_sndbuf), value: sendBufferBytes).flatMapThrowing {
+                try channel.pipeline.syncOperations.addHandler(TurnFlushHandler())
+            }
         }
         // Each store's stream occupies an HTTP/1.1 connection; pushes must not wait for one.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1_024
         return configuration
+    }
+}
+
+/// Sends what is written in one turn of the event loop at once. AsyncHTTPClient flushes the head, the
+/// body and the end of a request one by one, and the server would have to wake for each.
+private final class TurnFlushHandler: ChannelOutboundHandler {
+    typealias OutboundIn = ByteBuffer
+
+    private var isPlanned = false
+
+    func flush(context: ChannelHandlerContext) {
+        guard !isPlanned else { return }
+        isPlanned = true
+        context.eventLoop.assumeIsolated().execute { [self] in
+            isPlanned = false
+            context.flush()
+        }
+    }
+
+    func close(
+        context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?
+    ) {
+        if isPlanned { context.flush() }
+        context.close(mode: mode, promise: promise)
     }
 }
 

@@ -77,9 +77,11 @@ extension Driver {
             retryAt = nil
         }
 
+        func isDue(at now: ClockReading) -> Bool { isWanted && now.uptime >= retryAt ?? .min }
+
         /// - Returns: Whether to make the attempt now.
         mutating func begin(at now: ClockReading) -> Bool {
-            guard isWanted, now.uptime >= retryAt ?? .min else { return false }
+            guard isDue(at: now) else { return false }
             isWanted = false
             retryAt = nil
             return true

@@ -180,6 +180,15 @@ package struct Driver: Sendable {
         return nil
     }
 
+    /// The next step if it is a notice. Whoever has reported an event can post it at once, without
+    /// waiting for the thread that carries out the steps.
+    package mutating func nextNotice(at now: ClockReading) -> Notice? {
+        let isFirst =
+            !isBusy && end == .none && reports.isEmpty && !isHurried && unconnected == nil
+            && !account.isDue(at: now) && !(isOpen && reading.isDue(at: now))
+        return isFirst ? engine.nextNotice(at: now) : nil
+    }
+
     private mutating func nextStep(at now: ClockReading) -> Step? {
         if end == .reached { return nil }
         if !reports.isEmpty { return .report(reports.removeFirst()) }

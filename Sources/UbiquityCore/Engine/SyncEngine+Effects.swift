@@ -76,9 +76,7 @@ extension SyncEngine {
 
     /// The next action; nil if there is none until the next event or ``nextWake``.
     package mutating func nextEffect(at now: ClockReading) -> Effect? {
-        checkRequests()
-        checkLeader(at: now)
-        if let notice = notices.next(at: now.uptime) { return .notify(notice) }
+        if let notice = nextNotice(at: now) { return .notify(notice) }
         if !finished.isEmpty {
             let (id, failure) = finished.removeFirst()
             return .finishSync(id: id, failure)
@@ -87,6 +85,13 @@ extension SyncEngine {
         if let effect = nextLinkEffect(at: now) { return effect }
         if let push = nextPush(at: now) { return .push(push.number, push.push) }
         return nextPull(at: now)
+    }
+
+    /// The next action if it is a notice, which is always the first.
+    mutating func nextNotice(at now: ClockReading) -> Notice? {
+        checkRequests()
+        checkLeader(at: now)
+        return notices.next(at: now.uptime)
     }
 
     /// The uptime in milliseconds at which time alone makes something possible; nil means never.

@@ -60,10 +60,10 @@ extension SyncEngine {
     }
 
     private mutating func write(
-        _ all: some Collection<Change>, at now: ClockReading
+        _ changes: some Collection<Change>, at now: ClockReading
     ) throws(LimitViolation) {
-        guard all.contains(where: { $0.content.value != entries.content($0.key) }) else { return }
-        let changes = Array(all)
+        guard changes.contains(where: { $0.content.value != entries.content($0.key) })
+        else { return }
         let changed =
             notifiesOwnWrites ? changes.filter { $0.content.value != entries.content($0.key) } : []
         do throws(LimitViolation) {
@@ -95,7 +95,7 @@ extension SyncEngine {
         post(Notice(.ownWrite, merged.union(plain)))
     }
 
-    private func checkLimits(of changes: [Change]) throws(LimitViolation) {
+    private func checkLimits(of changes: some Collection<Change>) throws(LimitViolation) {
         var after = usage
         for change in changes {
             try meta.limits.check(change.key, change.content)
@@ -110,10 +110,18 @@ extension SyncEngine {
     ///
     /// A write that replaces one of a waiting transaction joins it: the rest of that transaction
     /// must neither become visible nor be refused without it.
-    private mutating func transaction(for changes: [Change]) -> UInt64 {
-        let replaced = Set(changes.compactMap { entries.transaction(of: $0.key) })
-        guard let first = replaced.min() else { return random.next() }
-        for other in replaced where other != first { join(other, into: first) }
+    private mutating func transaction(for changes: some Collection<Change>) -> UInt64 {
+        var first: UInt64?
+        for change in changes {
+            guard let replaced = entries.transaction(of: change.key) else { continue }
+            first = min(first ?? replaced, replaced)
+        }
+        guard let first else { return random.next() }
+        for change in changes {
+            guard let other = entries.transaction(of: change.key), other != first
+            else { continue }
+            join(other, into: first)
+        }
         return first
     }
 

@@ -201,7 +201,8 @@ struct EntryTable: Sendable {
         let number = slotNumber(of: key)
         let waited = slots[number].entry.waits
         noteEmpty(false, before: slots[number].entry.isEmpty)
-        noteUnsaved(number, base: slots[number].entry.pending)
+        // Not copied without need.
+        if slots[number].base == nil { noteUnsaved(number, base: slots[number].entry.pending) }
         slots[number].entry.pending = write
         slots[number].entry.isAcknowledged = false
         noteWaiting(key, true, before: waited)

@@ -115,11 +115,13 @@ extension StoreLimits {
     package func check(
         from old: Usage, to new: Usage, by writes: some Collection<(key: Key, content: Content)>
     ) throws(LimitViolation) {
-        let takesAway =
-            writes.contains { $0.key.isPart }
-            && writes.allSatisfy { $0.key.isTakenAway(by: $0.content) }
-        let factor = takesAway ? 2 : 1
         let max = Usage(bytes: storeBytesMax, keys: keysMax, parts: Self.partsMax)
-        try new.check(from: old, within: max, factor: factor)
+        do throws(LimitViolation) { try new.check(from: old, within: max) } catch {
+            let takesAway =
+                writes.contains { $0.key.isPart }
+                && writes.allSatisfy { $0.key.isTakenAway(by: $0.content) }
+            guard takesAway else { throw error }
+            try new.check(from: old, within: max, factor: 2)
+        }
     }
 }

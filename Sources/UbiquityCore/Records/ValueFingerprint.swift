@@ -17,17 +17,29 @@ package struct ValueFingerprint: Hashable, Sendable {
     /// The digest of a transaction: equal for equal keys and contents, in any order, and never 0.
     package static func digest(of writes: some Collection<(key: Key, content: Content)>) -> UInt64 {
         var fingerprint = Self()
-        let sorted = writes.count == 1 ? Array(writes) : writes.sorted { $0.key < $1.key }
-        fingerprint.add(10, UInt64(sorted.count))
-        for write in sorted {
-            fingerprint.add(7, bytes: write.key.bytes)
-            if let value = write.content.value {
-                fingerprint.add(value)
-            } else {
-                fingerprint.add(0)
+        fingerprint.add(10, UInt64(writes.count))
+        // An app waits for a single write, and sorting would allocate memory.
+        if writes.count == 1 {
+            for write in writes { fingerprint.add(write.key, write.content) }
+        } else {
+            for write in writes.sorted(by: { $0.key < $1.key }) {
+                fingerprint.add(write.key, write.content)
             }
         }
         return max(1, fingerprint.first ^ fingerprint.second.byteSwapped)
+    }
+
+    private mutating func add(_ key: Key, _ content: Content) {
+        if key.isPart {
+            add(7, bytes: key.bytes)
+        } else {
+            add(7, bytes: key.string.utf8)
+        }
+        if let value = content.value {
+            add(value)
+        } else {
+            add(0)
+        }
     }
 
     private init() {}
@@ -70,17 +82,21 @@ package struct ValueFingerprint: Hashable, Sendable {
 
     private mutating func add(_ type: UInt64, bytes: some Collection<UInt8>) {
         add(type, UInt64(bytes.count))
-        var word: UInt64 = 0
-        var held = 0
-        for byte in bytes {
-            word = word << 8 | UInt64(byte)
-            held += 1
-            if held == 8 {
-                add(word)
-                (word, held) = (0, 0)
-            }
+        let isAdded: Void? = bytes.withContiguousStorageIfAvailable { bytes in
+            add(words: UnsafeRawBufferPointer(bytes))
         }
-        if held > 0 { add(word) }
+        if isAdded == nil { Array(bytes).withUnsafeBytes { add(words: $0) } }
+    }
+
+    /// Eight bytes at a time, the first in the highest place.
+    private mutating func add(words bytes: UnsafeRawBufferPointer) {
+        var offset = 0
+        while offset + 8 <= bytes.count {
+            add(UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
+            offset += 8
+        }
+        guard offset < bytes.count else { return }
+        add(bytes[offset...].reduce(0) { $0 << 8 | UInt64($1) })
     }
 
     private mutating func add(_ type: UInt64, _ word: UInt64) {

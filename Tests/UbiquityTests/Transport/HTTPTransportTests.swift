@@ -46,7 +46,7 @@ struct HTTPTransportTests {
         #expect(request.headers["authorization"] == ["Bearer secret"])
         #expect(request.headers["content-type"] == ["application/x-protobuf"])
         #expect(request.headers["accept"] == ["application/x-protobuf"])
-        #expect(request.headers.first(name: "user-agent")?.hasPrefix("ubiquity/") == true)
+        #expect(request.headers["user-agent"].isEmpty)
         let wire = try WireFormat.protobuf.decode(WirePush.self, from: request.body)
         #expect(try Push(wire, author: device) == push)
     }
@@ -61,6 +61,9 @@ struct HTTPTransportTests {
         let transport = try transport(server.address + "/")
         #expect(try await transport.pull(since: Cursor("a&b=c%d+/?#")) == changes)
         #expect(try await transport.pull(since: nil) == changes)
+        for request in server.requests {
+            #expect(request.headers.first(name: "user-agent")?.hasPrefix("ubiquity/") == true)
+        }
         #expect(
             server.requests.map(\.uri) == [
                 "/v1/stores/TEAM.com.example/changes?since=a%26b%3Dc%25d%2B%2F%3F%23",
