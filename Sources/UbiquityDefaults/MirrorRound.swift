@@ -26,7 +26,9 @@ final class MirrorRound {
     /// The running count of each key that has one.
     private var counts: [String: ExternalCount] = [:]
     private(set) var known: [String: ValueFingerprint] = [:]
-    private(set) var hasWritten = false
+    /// Whether the preferences may hold what their file lacks: the round's own writes, or the app's
+    /// that the store may not take yet, or refused.
+    private(set) var mustFlush = false
 
     init(_ work: MirrorWorker, atStart: Bool) {
         self.work = work
@@ -36,7 +38,7 @@ final class MirrorRound {
         before = work.domain.content()
         mode = store.store.mode(since: before.baseline)
         if mode == .compare { takeUpCounts(atStart: atStart) }
-        if mode != .wait { collect() }
+        if mode == .wait { mustFlush = true } else { collect() }
     }
 
     /// Repeats counts that may not have reached the store's disk before the process ended. Where
@@ -118,7 +120,7 @@ final class MirrorRound {
 
     private func clearBaseline(_ name: String) {
         work.domain.setBaseline(to: nil, forKey: name, keepsValue: false)
-        hasWritten = true
+        mustFlush = true
     }
 
     // MARK: - Acting
@@ -156,6 +158,7 @@ final class MirrorRound {
             return true
         } catch {
             work.refused[item.name] = refusal(of: item)
+            mustFlush = true
             work.poster.report(.refused, item.name, "\(error)")
             return false
         }
@@ -230,8 +233,8 @@ final class MirrorRound {
         }
         if mode != .wait, before.baseline != store.store.baseline {
             work.domain.setBaseline(to: store.store.baseline)
-            hasWritten = true
+            mustFlush = true
         }
-        if !keyBaselines.isEmpty || !writes.isEmpty { hasWritten = true }
+        if !keyBaselines.isEmpty || !writes.isEmpty { mustFlush = true }
     }
 }

@@ -155,7 +155,7 @@ final class MirrorWorker: @unchecked Sendable {
         let (taken, missed) = round.take()
         round.saveBaselines()
         known = round.known
-        if round.hasWritten { domain.flush() }
+        if round.mustFlush { domain.flush() }
         poster.post(taken)
         if missed { schedule() }
     }

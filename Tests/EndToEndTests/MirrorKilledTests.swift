@@ -36,14 +36,45 @@ extension EndToEndTests {
                 #expect(acknowledged > Self.lives, "seed \(seed)")
                 #expect(attempted > acknowledged, "no kill came in the middle: seed \(seed)")
 
-                // What was lost between the preferences and the store is said again at a start.
-                let last = try await WorkerProcess.ready(stage, home: home, options: ["--count"])
-                try await last.end()
-                try await stage.succeed("sync", "--home", home, "--store", Device.identifier)
-                try await b.store.synchronizeNow()
-                let count = Int(b.store.longLong(forKey: CountingApp.key))
+                let count = try await Self.count(stage, home, seenBy: b)
                 #expect((acknowledged...attempted).contains(count), "seed \(seed)")
             }
+        }
+
+        @Test func `no step is lost by an app that is killed before its first download`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.signIn("a", isFirst: true)
+                let b = try Device(home: await server.signIn("b"))
+                defer { b.close() }
+                try await server.stop()
+                for _ in 0..<2 {
+                    let worker = try await WorkerProcess.ready(
+                        stage, home: home, options: ["--count"])
+                    for _ in 0..<3 { try await worker.step() }
+                    try await worker.kill()
+                }
+                try await server.start()
+                let count = try await Self.count(stage, home, seenBy: b)
+                #expect(count == 6)
+            }
+        }
+
+        /// The number that another device gets.
+        private static func count(
+            _ stage: Stage, _ home: String, seenBy other: Device
+        ) async throws -> Int {
+            let sync = ["sync", "--home", home, "--store", Device.identifier]
+            // The first download, if no life was long enough for it.
+            try await stage.succeed(sync)
+            // What was lost between the preferences and the store is said again at a start.
+            let last = try await WorkerProcess.ready(stage, home: home, options: ["--count"])
+            try await last.end()
+            try await stage.succeed(sync)
+            try await other.store.synchronizeNow()
+            return Int(other.store.longLong(forKey: CountingApp.key))
         }
 
         /// Is asked for some steps and one more, in the middle of which it is killed, as a rule.

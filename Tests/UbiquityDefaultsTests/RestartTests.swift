@@ -4,6 +4,7 @@ import ClientTestSupport
 import Foundation
 import Testing
 import Ubiquity
+import UbiquityCore
 import UbiquityDefaults
 
 /// What happened to the preferences, or to the store, while no mirror looked.
@@ -64,6 +65,35 @@ import UbiquityDefaults
             #expect(mirror.store.string(forKey: "theme") == "dark")
         }
     }
+
+    #if os(Linux)
+    @Test func `finds what was set before the first download, even after a kill`() async throws {
+        let device = try Device()
+        let home = try DeviceHome(path: device.home)
+        try home.update { $0.signIn(.unreachable("ann")) }
+        try await device.run(["theme"]) { mirror in
+            mirror.set("dark", forKey: "theme")
+            await mirror.updateNow()
+            var saved = try device.saved
+            #expect(saved["theme"] as? String == "dark")
+            device.defaults.set("light", forKey: "theme")
+            await mirror.updateNow()
+            saved = try device.saved
+            #expect(saved["theme"] as? String == "light")
+        }
+    }
+
+    @Test func `finds what the store refused, even after a kill`() async throws {
+        let device = try Device()
+        try await device.run(["large"]) { mirror in
+            mirror.set(Data(count: 1_048_577), forKey: "large")
+            await mirror.updateNow()
+            #expect(mirror.store.object(forKey: "large") == nil)
+            let saved = try device.saved
+            #expect((saved["large"] as? Data)?.count == 1_048_577)
+        }
+    }
+    #endif
 
     @Test func `takes a key that was not mirrored meanwhile for a new one`() async throws {
         let device = try Device()

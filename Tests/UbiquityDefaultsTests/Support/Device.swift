@@ -44,6 +44,18 @@ final class Device: Sendable {
         }
     }
 
+    #if os(Linux)
+    /// What the preferences have on disk, and so after a kill of the app.
+    var saved: [String: Any] {
+        get throws {
+            let file = URL(fileURLWithPath: PreferencesFile.folder + "/\(suite).plist")
+            let values = try PropertyListSerialization.propertyList(
+                from: Data(contentsOf: file), options: [], format: nil)
+            return values as? [String: Any] ?? [:]
+        }
+    }
+    #endif
+
     private var copy: String { home + "-copy" }
 
     /// Keeps a copy of the store's files, while no app runs.
