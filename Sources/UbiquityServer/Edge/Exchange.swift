@@ -58,7 +58,8 @@ final class Exchange {
     // MARK: - The body
 
     /// Reads the body, which is requested now if the client waits for that (`Expect:
-    /// 100-continue`). Calls back once, if the connection does not end before, possibly at once.
+    /// 100-continue`). Calls back once, possibly at once; with a ``Problem`` too if the connection
+    /// ends before the body does.
     /// - Parameters:
     ///   - bytesMax: A larger body is a ``Problem``, without being read to the end.
     ///   - permit: Is charged with the bytes that were read, from the budget for bodies; nil for a
@@ -79,7 +80,7 @@ final class Exchange {
             if request.awaitsContinue { connection.writeContinue() }
             connection.process()
         case .ended: then(.success(ByteBuffer()))
-        case .reading, .discarding: break
+        case .reading, .discarding: then(.failure(.bodyIncomplete))
         }
     }
 
@@ -127,6 +128,7 @@ final class Exchange {
     }
 
     func refuse(_ problem: Problem) {
+        guard !isAnswered else { return }
         connection.edge.note(problem, route: route)
         answer(problem.answer)
     }
@@ -171,8 +173,9 @@ final class Exchange {
 
     /// The connection is gone: nobody hears of this exchange any more.
     func abandon() {
-        input = .ended
-        output = .ended
+        let reader: Reader? = if case .reading(_, let reader) = input { reader } else { nil }
+        (input, output) = (.ended, .ended)
+        reader?.then(.failure(.bodyIncomplete))
     }
 }
 

@@ -85,8 +85,6 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     var channel: (any Channel)? { context?.channel }
-    /// Whether an answer can no longer be sent.
-    var isGone: Bool { context == nil }
 
     // MARK: - Requests
 

@@ -104,6 +104,7 @@ extension Problem {
         .headerTooLarge,
         "The request's address or headers are too large, or there are too many headers.")
     static let notHTTP = malformed("The request is not HTTP/1.1.")
+    static let bodyIncomplete = malformed("The request ended before its body did.")
     static let hostInvalid = malformed(
         "A request must name the server exactly once, in the Host header.")
     static let hostForeign = Problem(

@@ -54,6 +54,8 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
         let before = phase.heads
         phase.receive(count, now: context.eventLoop.milliseconds)
         forward()
+        // The connection may be another handler's now.
+        guard self.context != nil else { return }
         headBytes = phase.heads == before && phase.isHeading ? headBytes + count : 0
         if headBytes > edge.settings.headerBytesMax { refuse(.headerTooLarge, .headerTooLarge) }
         check(context)
