@@ -19,6 +19,8 @@ final class Exchange {
 
     private var input = Input.waiting
     private var output = Output.none
+    /// Whether the connection is gone.
+    private var isAbandoned = false
     private let start = NIODeadline.now()
 
     private enum Input {
@@ -79,7 +81,7 @@ final class Exchange {
                 ByteBuffer(), Reader(bytesMax: bytesMax, permit: permit, then: then))
             if request.awaitsContinue { connection.writeContinue() }
             connection.process()
-        case .ended: then(.success(ByteBuffer()))
+        case .ended: then(isAbandoned ? .failure(.bodyIncomplete) : .success(ByteBuffer()))
         case .reading, .discarding: then(.failure(.bodyIncomplete))
         }
     }
@@ -120,7 +122,10 @@ final class Exchange {
     /// Does nothing if the request was already answered.
     func answer(_ answer: Answer) {
         var headers = answer.headers
-        if answer.status != .noContent, headers[.contentLength] == nil {
+        // Without a body, its length is known only from the headers.
+        if answer.status != .noContent, headers[.contentLength] == nil,
+            hasBody || answer.bytes > 0
+        {
             headers[.contentLength] = "\(answer.bytes)"
         }
         guard begin(answer.status, headers) else { return }
@@ -174,7 +179,7 @@ final class Exchange {
     /// The connection is gone: nobody hears of this exchange any more.
     func abandon() {
         let reader: Reader? = if case .reading(_, let reader) = input { reader } else { nil }
-        (input, output) = (.ended, .ended)
+        (input, output, isAbandoned) = (.ended, .ended, true)
         reader?.then(.failure(.bodyIncomplete))
     }
 }

@@ -39,6 +39,7 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private(set) var isChunked = false
     /// The rest of an answer that the other side has not read yet.
     private var rest: Answer?
+    private var isSending = false
     /// Parts that wait for the exchange before them, or for somebody to read them.
     private var inbox = CircularBuffer<HTTPServerRequestPart>()
     private var isProcessing = false
@@ -78,10 +79,11 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
     func handlerRemoved(context: ChannelHandlerContext) {
-        exchange?.abandon()
+        let last = exchange
         self.context = nil
         (exchange, rest) = (nil, nil)
         inbox.removeAll()
+        last?.abandon()
     }
 
     var channel: (any Channel)? { context?.channel }
@@ -191,9 +193,14 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func sendRest() {
-        guard let context, rest != nil else { return }
-        while context.channel.isWritable {
-            guard let piece = rest?.next() else { return endAnswer() }
+        // A flush may report at once that more can be written.
+        guard !isSending else { return }
+        isSending = true
+        while let context, rest != nil, context.channel.isWritable {
+            guard let piece = rest?.next() else {
+                isSending = false
+                return endAnswer()
+            }
             if begun.readableBytes > 0, piece.readableBytes <= Self.joinedBytesMax {
                 begun.writeImmutableBuffer(piece)
             } else {
@@ -201,6 +208,7 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
                 put(piece, flush: true)
             }
         }
+        isSending = false
     }
 
     /// A body of at most so many bytes is copied, and sent together with the head.

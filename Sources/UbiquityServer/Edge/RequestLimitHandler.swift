@@ -108,7 +108,8 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
         let number = phase.heads
         _ = context.after(Self.lingerMilliseconds) { [self] in
             isLingering = false
-            if phase.isReceiving, phase.heads == number { context.close(promise: nil) }
+            guard phase.isReceiving else { return }
+            if phase.heads == number { context.close(promise: nil) } else { linger(context) }
         }
     }
 

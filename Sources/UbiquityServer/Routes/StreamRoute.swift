@@ -16,7 +16,9 @@ struct StreamRoute: Sendable {
     func open(_ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference) throws {
         let since = try exchange.request.position(orLastEvent: true)
         guard exchange.hasBody else {
-            if exchange.begin(.ok, Self.headers) { exchange.connection.endAnswer() }
+            var headers = Self.headers
+            headers[.connection] = nil
+            if exchange.begin(.ok, headers) { exchange.connection.endAnswer() }
             return
         }
         // First the subscription, then the read: see StreamStart.
@@ -52,12 +54,16 @@ struct StreamRoute: Sendable {
 
 /// Keeps a subscriber subscribed until its connection does.
 ///
-/// State: confined to the connection's loop.
+/// State: `hasConnection`, confined to the connection's loop.
 private final class Subscription {
     let subscriber: Subscriber
     var hasConnection = false
 
     init(_ subscriber: Subscriber) { self.subscriber = subscriber }
 
-    deinit { if !hasConnection { subscriber.leave() } }
+    /// On whatever thread was the last to know of it.
+    deinit {
+        guard !hasConnection else { return }
+        subscriber.loop.execute { [subscriber] in subscriber.leave() }
+    }
 }

@@ -6,6 +6,7 @@ internal import NIOHTTP1
 internal import NIOPosix
 internal import Testing
 internal import UbiquityCore
+internal import UbiquityWire
 
 @testable internal import UbiquityServer
 

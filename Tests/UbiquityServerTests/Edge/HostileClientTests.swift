@@ -216,6 +216,28 @@ internal import UbiquityWire
         }
     }
 
+    /// An answer of more than a piece is sent as the other side reads it.
+    @Test func `requests behind a large answer are answered in their order`() async throws {
+        try await withHostileServer { server in
+            let device = try await server.newDevice()
+            for number in 0..<8 {
+                try await device.set("key \(number)", String(repeating: "x", count: 40_000))
+            }
+            let head = "Host: a\r\nAuthorization: Bearer \(device.credential)\r\n"
+            let read = "GET /v1/stores/notes/changes HTTP/1.1\r\n\(head)\r\n"
+            for _ in 0..<20 {
+                let connection = try await RawConnection.open(server.port)
+                await connection.send(
+                    read + "GET /v1/stores HTTP/1.1\r\n\(head)\r\n" + read
+                        + "GET /v1/nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                let answers = try await connection.end().components(separatedBy: "HTTP/1.1 ")
+                    .dropFirst()
+                #expect(answers.map { $0.prefix(3) } == ["200", "200", "200", "404"])
+                #expect(answers.map { $0.contains("xxxx") } == [true, false, true, false])
+            }
+        }
+    }
+
     @Test func `one connection too many is told so, and later ones are welcome`() async throws {
         try await withHostileServer({ $0.connectionsMax = 3 }) { server in
             var held: [RawConnection] = []

@@ -115,7 +115,10 @@ final class SQLiteServerStorage: Sendable {
     func forgetAfterForeignWrites(_ db: Database) throws {
         let version = try Self.version(db)
         memory.withLock { memory in
-            if memory.version != version { memory.forgetAll() }
+            if memory.version != version {
+                memory.forgetAll()
+                positions.forgetAll()
+            }
             memory.version = version
         }
     }
