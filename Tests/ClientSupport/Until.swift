@@ -19,6 +19,15 @@ package func until(_ what: String, _ condition: () async throws -> Bool) async t
     }
 }
 
+/// Waits until a write is later than all others by the clocks of every device.
+///
+/// A device measures the server's clock by a request, and errs by at most half the time that this
+/// took. So two devices differ by no more than all the time that has passed.
+/// - Parameter began: Before the devices' first requests.
+package func outlastClockErrors(since began: ContinuousClock.Instant) async throws {
+    try await Task.sleep(for: .now - began)
+}
+
 extension Logger {
     package static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }

@@ -12,6 +12,7 @@ extension EndToEndTests {
             async throws
         {
             try await onStage { stage in
+                let began = ContinuousClock.now
                 let server = try await ServerProcess.started(stage)
                 let a = try Device(home: await server.newHome("a", isFirst: true))
                 let b = try Device(home: await server.newHome("b"))
@@ -28,8 +29,7 @@ extension EndToEndTests {
                 a.store.set("earlier", forKey: "both")
                 a.store.removeObject(forKey: "deleted by a")
                 #expect(a.store.synchronize())
-                // Longer than the error of two clocks that were measured on a busy machine.
-                try await Task.sleep(for: .milliseconds(500))
+                try await outlastClockErrors(since: began)
                 b.store.set("from b", forKey: "b")
                 b.store.set("later", forKey: "both")
                 b.store.removeObject(forKey: "deleted by b")
