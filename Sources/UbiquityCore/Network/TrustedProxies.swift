@@ -17,12 +17,13 @@ package struct TrustedProxies: Hashable, Sendable {
     /// the address that it saw; everything to the left of a stranger's address is unverified.
     /// - Parameters:
     ///   - peer: The other end of the connection.
-    ///   - forwarded: The values of all `X-Forwarded-For` fields, in order.
+    ///   - forwarded: The values of all `X-Forwarded-For` fields, in order; only read
+    ///     if the peer is a proxy.
     /// - Returns: The peer if it is not a proxy; the last proxy if what it reported is not an
     ///   address.
-    package func origin(peer: IPAddress, forwarded: [String]) -> IPAddress {
+    package func origin(peer: IPAddress, forwarded: @autoclosure () -> [String]) -> IPAddress {
         guard !ranges.isEmpty, contains(peer) else { return peer }
-        let hops = forwarded.flatMap { $0.split(separator: ",") }.suffix(Self.hopsMax)
+        let hops = forwarded().flatMap { $0.split(separator: ",") }.suffix(Self.hopsMax)
         var origin = peer
         // A list may contain empty elements.
         for hop in hops.reversed() where hop.contains(where: { $0 != " " && $0 != "\t" }) {

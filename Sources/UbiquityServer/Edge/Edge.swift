@@ -122,8 +122,7 @@ final class Edge: Sendable {
 
     /// The origin of a request, behind trusted proxies; nil if unknown.
     func origin(of request: HTTPRequestHead, from peer: IPAddress?) -> IPAddress? {
-        guard let peer, proxies.contains(peer) else { return peer }
-        return proxies.origin(peer: peer, forwarded: request.headers["x-forwarded-for"])
+        peer.map { proxies.origin(peer: $0, forwarded: request.headers["x-forwarded-for"]) }
     }
 
     /// Records the outcome of a request in the metrics and in the log.

@@ -52,7 +52,7 @@ extension SQLiteSchema {
         let id: Int64 = try row.value(0)
         return StoreState(
             lineage: Lineage(
-                spans: try spans(id, db), revision: try row.revision(1),
+                spans: try SQLiteStore.spans(id, in: "span5", db), revision: try row.revision(1),
                 compactedRevision: try row.revision(7)),
             usage: try usage(row, db),
             newest: try row.timestamp(5), newestCompacted: try row.timestamp(6),
@@ -69,17 +69,6 @@ extension SQLiteSchema {
             return try SQLiteRecord.usage(of: row.value(0), db)
         }
         return Usage(bytes: try row.count(2), keys: try row.count(3), parts: try row.count(10))
-    }
-
-    private static func spans(_ id: Int64, _ db: Database) throws -> [Lineage.Span] {
-        let statement = try RawStatement(
-            "SELECT first_revision, epoch FROM span5 WHERE store = ? ORDER BY first_revision", db)
-        statement.bind(id, at: 1)
-        var spans: [Lineage.Span] = []
-        try statement.run { row in
-            spans.append(Lineage.Span(firstRevision: try row.revision(0), epoch: try row.bits(1)))
-        }
-        return spans
     }
 
     private static func accepted(
