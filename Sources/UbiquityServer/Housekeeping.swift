@@ -21,7 +21,12 @@ final class Housekeeping: Service {
         var compaction = Interval(milliseconds: 3_600_000)
         /// The excess entries of the audit log, and when it and expired devices were last examined.
         var surplus: [Int64] = []
+        /// Whether this node does the chores of all.
+        var isLeader = false
         var tidying = Interval(milliseconds: 60_000)
+        /// The comparisons with other nodes.
+        var comparison = Interval(milliseconds: 2_000)
+        var clockCheck = Interval(milliseconds: 60_000)
         /// When the running time was last stored, in milliseconds of uptime.
         var ran: Int64?
     }
@@ -49,6 +54,8 @@ final class Housekeeping: Service {
     /// The time per tick for erased data.
     private static let erasingMilliseconds: Int64 = 200
     private static let surplusPerTickMax = 256
+    /// Longer than a tick ever takes.
+    private static let leaseMilliseconds: Int64 = 30_000
     private static let ticksPerSecond = 4
 
     init(_ server: Server) { self.server = server }
@@ -80,6 +87,11 @@ final class Housekeeping: Service {
             server.edge.tls?.refresh(logger: logger)
         }
         do {
+            if part == 0 { try await keepUp() }
+            guard try await mayDoChores(part) else {
+                try await server.writer.run { [self] in try compactTombstones() }
+                return server.readiness.roundEnded()
+            }
             if state.withLock({ $0.compaction.isOver(now: uptime) }) {
                 let stores = try await server.readers.run { [storage] in
                     try storage.storesWithDeletions()
@@ -96,7 +108,7 @@ final class Housekeeping: Service {
             }
             try await server.writer.run { [self] in
                 noteFullness()
-                if part == 0 { try keepHouse() }
+                if part == 0, let time = timeToNote() { try storage.addRunningTime(time) }
                 if mustTidy { try removeExpired() }
                 try trimAudit()
                 try compactTombstones()
@@ -104,13 +116,35 @@ final class Housekeeping: Service {
                 try storage.emptyLog(pacedAt: uptime)
             }
             try await eraseRest()
-            if part == 0 {
-                _ = try await server.readers.run { [storage] in try storage.operatorHash() }
-            }
             server.readiness.roundEnded()
         } catch {
             logger.warning("Housekeeping failed.", metadata: ["reason": "\(error)"])
         }
+    }
+
+    /// Does what every node does for itself, on both kinds of threads.
+    private func keepUp() async throws {
+        let (compares, checks) = state.withLock {
+            ($0.comparison.isOver(now: uptime), $0.clockCheck.isOver(now: uptime))
+        }
+        try await server.readers.run { [server, storage] in
+            _ = try storage.operatorHash()
+            if compares { try server.otherNodes.compare() }
+            if checks { try server.otherNodes.checkClock() }
+        }
+        try await server.writer.run { [self] in try keepHouse() }
+    }
+
+    /// Of several nodes, one does the chores of all.
+    private func mayDoChores(_ part: Int) async throws -> Bool {
+        guard storage.isShared else { return true }
+        if part == 0 {
+            let isLeader = try await server.writer.run { [storage] in
+                try storage.lease(for: Self.leaseMilliseconds)
+            }
+            state.withLock { $0.isLeader = isLeader }
+        }
+        return state.withLock(\.isLeader)
     }
 
     /// Logged once, not for each push that is refused: the log may be on the same disk.
@@ -134,7 +168,6 @@ final class Housekeeping: Service {
         if storage.findRoom() { logger.notice("The disk has room again.") }
         let seen = server.lastSeen.take()
         if !seen.isEmpty { try storage.note(seen) }
-        if let time = timeToNote() { try storage.addRunningTime(time) }
         try storage.record(server.failures.take(now: settings.clock.now()))
     }
 

@@ -116,6 +116,7 @@ extension Server {
             services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration = .seconds(settings.shutdownSeconds)
         let group = ServiceGroup(configuration: configuration)
+        otherNodes.follow { Task { await group.triggerGracefulShutdown() } }
         // A task of its own, so that a cancellation becomes a graceful shutdown.
         let running = Task { try await group.run() }
         do {
@@ -184,8 +185,7 @@ extension Server {
         do {
             try storage.note(lastSeen.take())
             try storage.record(failures.take(now: nil))
-            writer.close()
-            readers.close()
+            for threads in [writer, readers] + lanes { threads.close() }
             try storage.close()
         } catch {
             logger.warning(

@@ -10,6 +10,8 @@ struct Server: Sendable {
     let writer: BlockingThreads
     let readers: BlockingThreads
     let hub: PushHub
+    /// One for each of ``CommitQueue``'s lanes; the writer is the only one where there is one lane.
+    let lanes: [BlockingThreads]
     let commits: CommitQueue
     let authenticator: Authenticator
     let apps: AppRegistry
@@ -17,10 +19,9 @@ struct Server: Sendable {
     let failures = FailedSignIns()
     let edge: Edge
     let readiness: Readiness
+    let otherNodes: OtherNodes
     let routes: Routes
     let logger: Logger
-
-    private static let readersCount = 2
 
     init(
         _ settings: ServerSettings, storage: any ServerStorage, operatorHash: SecretHash,
@@ -31,20 +32,31 @@ struct Server: Sendable {
         self.logger = logger
         writer = BlockingThreads(
             name: "writer", count: 1, waitingMax: settings.waitingReadsMax)
+        lanes =
+            storage.commitLanes == 1
+            ? [writer]
+            : (1...storage.commitLanes).map { number in
+                BlockingThreads(
+                    name: "lane-\(number)", count: 1, waitingMax: settings.waitingReadsMax)
+            }
         readers = BlockingThreads(
-            name: "reader", count: Self.readersCount, waitingMax: settings.waitingReadsMax)
+            name: "reader", count: storage.readLanes, waitingMax: settings.waitingReadsMax)
         edge = Edge(settings, tls: tls, metrics: ServerMetrics(), logger: logger)
         readiness = Readiness(clock: settings.clock)
-        hub = PushHub(settings: settings, edge: edge)
+        hub = PushHub(storage: storage, threads: readers, settings: settings, edge: edge)
         lastSeen = LastSeenBuffer(clock: settings.clock)
         authenticator = Authenticator(
-            storage: storage, threads: readers, operatorHash: operatorHash, lastSeen: lastSeen)
+            storage: storage, threads: readers, operatorHash: operatorHash, lastSeen: lastSeen,
+            clock: settings.clock)
         apps = AppRegistry(storage: storage, admission: settings.apps)
         let gate = Gate(authenticator: authenticator, apps: apps, clock: settings.clock)
         let revocation = Revocation(authenticator: authenticator, hub: hub)
         commits = CommitQueue(
-            storage: storage, writer: writer, hub: hub, settings: settings,
+            storage: storage, lanes: lanes, hub: hub, settings: settings,
             metrics: edge.metrics, logger: logger)
+        otherNodes = OtherNodes(
+            storage: storage, threads: readers, hub: hub, revocation: revocation, apps: apps,
+            readiness: readiness, clock: settings.clock, logger: logger)
         let answers = AccountShares(of: edge.answers, placesMax: settings.connectionsMax)
         let allowance = PushAllowance(settings)
         let reader = StoreReader(

@@ -6,27 +6,37 @@ internal import UbiquityCore
 /// Finds the owner of a credential.
 ///
 /// State: `known`, a cache of the storage, guarded by its lock, so that a push needs no look-up. A
-/// revocation removes an entry at once.
+/// revocation removes an entry at once. If other nodes may revoke, an entry is only good for
+/// ``sharedMilliseconds``, in case the news is lost.
 final class Authenticator: Sendable {
-    private let known = Mutex<[SecretHash: DeviceRights]>([:])
+    private struct Known {
+        var rights: DeviceRights
+        /// In milliseconds of uptime.
+        var since: Int64
+    }
+
+    private let known = Mutex<[SecretHash: Known]>([:])
     /// Counts removals. A look-up that began before one must not put its result into a cache.
     private let removals = Atomic(0)
     private let storage: any ServerStorage
     private let threads: BlockingThreads
     private let operatorHash: SecretHash
     private let lastSeen: LastSeenBuffer
+    private let clock: ServerClock
 
+    private static let sharedMilliseconds: Int64 = 1_000
     /// The cache is emptied when it exceeds this size.
     private static let rememberedMax = 65_536
 
     init(
         storage: any ServerStorage, threads: BlockingThreads, operatorHash: SecretHash,
-        lastSeen: LastSeenBuffer
+        lastSeen: LastSeenBuffer, clock: ServerClock
     ) {
         self.storage = storage
         self.threads = threads
         self.operatorHash = operatorHash
         self.lastSeen = lastSeen
+        self.clock = clock
     }
 
     /// - Parameter credential: Nil if the request has none.
@@ -47,9 +57,7 @@ final class Authenticator: Sendable {
         // Anything else is not a device's credential, and needs no look-up.
         guard credential.hasPrefix(Secret.devicePrefix) else { return then(.success(.stranger)) }
         let revocations = revocations
-        if let found = known.withLock({ $0[hash] }) {
-            return then(.success(device(found)))
-        }
+        if let found = remembered(hash) { return then(.success(device(found))) }
         threads.run(slicesFor: nil) { [storage] in
             // Never nil: an unknown device is a result too.
             Optional.some(try storage.device(credential: hash)?.rights)
@@ -70,11 +78,17 @@ final class Authenticator: Sendable {
         return .device(rights)
     }
 
+    private func remembered(_ hash: SecretHash) -> DeviceRights? {
+        guard let found = known.withLock({ $0[hash] }) else { return nil }
+        guard storage.isShared else { return found.rights }
+        return clock.uptime() - found.since < Self.sharedMilliseconds ? found.rights : nil
+    }
+
     private func remember(_ rights: DeviceRights, _ hash: SecretHash, _ revocations: Int) {
         known.withLock { known in
             guard self.revocations == revocations else { return }
             if known.count >= Self.rememberedMax { known.removeAll() }
-            known[hash] = rights
+            known[hash] = Known(rights: rights, since: clock.uptime())
         }
     }
 
@@ -84,9 +98,12 @@ final class Authenticator: Sendable {
     /// Call after the storage has erased the account.
     func invalidate(_ account: AccountID) { invalidate { $0.account == account } }
 
+    /// Call if a revocation may have been missed.
+    func invalidateAll() { invalidate { _ in true } }
+
     private func invalidate(_ isGone: (DeviceRights) -> Bool) {
         known.withLock { known in
-            known = known.filter { !isGone($0.value) }
+            known = known.filter { !isGone($0.value.rights) }
             removals.add(1, ordering: .releasing)
         }
     }

@@ -9,9 +9,10 @@ internal import UbiquityCore
 /// and are answered afterwards. The more there are, the larger the groups, up to a maximum of work.
 /// Accounts take turns, so that an account's waiting pushes delay another one's by at most a group.
 ///
-/// State: `state`, the waiting pushes, guarded by its lock, because requests come from any thread.
-/// Everything else is confined to the one thread of `writer`; the lock of `crowded` is only for the
-/// compiler.
+/// Each account has one of the lanes, which commit at the same time, as many as the storage permits.
+///
+/// State: `state`, the waiting pushes, guarded by its lock, because requests come from any thread,
+/// and `crowded`, guarded by its own.
 final class CommitQueue: Sendable {
     /// A class, because it is moved from queue to queue.
     private final class Waiting: Sendable {
@@ -31,10 +32,17 @@ final class CommitQueue: Sendable {
         }
     }
 
-    private struct State {
+    private struct Lane {
         var waiting = FairQueue<AccountID, Waiting>()
-        var bytes = 0
         var isScheduled = false
+    }
+
+    private struct State {
+        var lanes: [Lane]
+        /// Of all lanes.
+        var bytes = 0
+
+        var count: Int { lanes.reduce(0) { $0 + $1.waiting.count } }
     }
 
     /// A larger group would not be faster, and would delay its first push.
@@ -46,22 +54,23 @@ final class CommitQueue: Sendable {
 
     /// The stores with too many tombstones. Cleared by compaction.
     let crowded = Mutex<Set<StoreReference>>([])
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let storage: any ServerStorage
-    private let writer: BlockingThreads
+    /// A thread for each lane.
+    private let lanes: [BlockingThreads]
     private let hub: PushHub
     private let settings: ServerSettings
     private let metrics: ServerMetrics
     private let logger: Logger
-    /// The random number of this run of the server.
-    private let run = UInt64.random(in: 1 ... .max)
 
+    /// - Parameter lanes: One thread each, at most ``ServerStorage/commitLanes``.
     init(
-        storage: any ServerStorage, writer: BlockingThreads, hub: PushHub,
+        storage: any ServerStorage, lanes: [BlockingThreads], hub: PushHub,
         settings: ServerSettings, metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) {
         self.storage = storage
-        self.writer = writer
+        self.lanes = lanes
+        state = Mutex(State(lanes: lanes.map { _ in Lane() }))
         self.hub = hub
         self.settings = settings
         self.metrics = metrics
@@ -82,47 +91,54 @@ final class CommitQueue: Sendable {
     }
 
     /// The number of pushes that wait for a group.
-    var waitingCount: Int { state.withLock { $0.waiting.count } }
+    var waitingCount: Int { state.withLock { $0.count } }
+
+    private func lane(of account: AccountID) -> Int {
+        Int(UInt(bitPattern: account.hashValue) % UInt(lanes.count))
+    }
 
     private func enqueue(_ waiting: Waiting) -> Bool {
-        state.withLock { state in
-            guard state.waiting.count < settings.waitingPushesMax,
+        let account = waiting.push.store.account
+        let lane = lane(of: account)
+        return state.withLock { state in
+            guard state.count < settings.waitingPushesMax,
                 state.bytes + waiting.bytes <= settings.waitingPushBytesMax || state.bytes == 0
             else { return false }
-            if !state.isScheduled {
-                guard writer.submit({ [self] in commitWaiting() }) else { return false }
-                state.isScheduled = true
+            if !state.lanes[lane].isScheduled {
+                guard lanes[lane].submit({ [self] in commitWaiting(in: lane) }) else {
+                    return false
+                }
+                state.lanes[lane].isScheduled = true
             }
-            state.waiting.append(waiting, of: waiting.push.store.account)
+            state.lanes[lane].waiting.append(waiting, of: account)
             state.bytes += waiting.bytes
             return true
         }
     }
 
-    private func commitWaiting() {
-        let group = takeGroup()
+    private func commitWaiting(in lane: Int) {
+        let group = takeGroup(of: lane)
         guard !group.isEmpty else { return }
         let admission = PushAdmission(limits: settings.limits, now: settings.clock.now())
         let rules = CommitRules(
-            admission: admission, run: run, storesPerAccountMax: settings.storesPerAccountMax)
+            admission: admission, storesPerAccountMax: settings.storesPerAccountMax)
         let start = NIODeadline.now()
-        var work = LoopWork()
         do throws(StorageError) {
             let results = try storage.commit(group.map(\.push), rules: rules)
+            var answers = LoopWork()
+            var commits: [PushHub.Commit] = []
             for (waiting, result) in zip(group, results) {
-                guard let push = try? result.get() else { continue }
-                publish(push, to: waiting.push.store, through: &work)
+                answers.add(on: waiting.loop) { waiting.answer(result.mapError { $0 }) }
+                if let push = try? result.get() { commits.append((waiting.push.store, push)) }
             }
-            for (waiting, result) in zip(group, results) {
-                work.add(on: waiting.loop) { waiting.answer(result.mapError { $0 }) }
-            }
-            work.submit()
+            hub.publish(commits, then: answers)
+            noteCrowded(commits)
             count(results, since: start)
         } catch {
             logger.error("A commit failed.", metadata: ["reason": "\(error)"])
             fail(group, error)
         }
-        commitMore()
+        commitMore(in: lane)
     }
 
     private func fail(_ pushes: [Waiting], _ error: any Error) {
@@ -151,11 +167,11 @@ final class CommitQueue: Sendable {
             seconds: Double(elapsed.nanoseconds) / 1e9)
     }
 
-    private func takeGroup() -> [Waiting] {
+    private func takeGroup(of lane: Int) -> [Waiting] {
         state.withLock { state in
             var (count, bytes) = (0, 0)
             var counts: [AccountID: Int] = [:]
-            let group = state.waiting.take { next in
+            let group = state.lanes[lane].waiting.take { next in
                 let account = next.push.store.account
                 guard
                     count == 0
@@ -173,25 +189,24 @@ final class CommitQueue: Sendable {
 
     /// Commits later arrivals in a job of its own, so that other jobs of this thread get their
     /// turn.
-    private func commitMore() {
+    private func commitMore(in lane: Int) {
         let stranded: [Waiting] = state.withLock { state in
-            state.isScheduled = !state.waiting.isEmpty
-            guard state.isScheduled, !writer.submit({ [self] in commitWaiting() }) else {
-                return []
-            }
-            defer { state = State() }
-            return state.waiting.all
+            let waiting = state.lanes[lane].waiting
+            state.lanes[lane].isScheduled = waiting.count > 0
+            guard waiting.count > 0, !lanes[lane].submit({ [self] in commitWaiting(in: lane) })
+            else { return [] }
+            state.lanes[lane] = Lane()
+            state.bytes -= waiting.all.reduce(0) { $0 + $1.bytes }
+            return waiting.all
         }
         fail(stranded, Busy())
     }
 
-    private func publish(
-        _ push: CommittedPush, to store: StoreReference, through work: inout LoopWork
-    ) {
-        guard !push.writes.isEmpty else { return }
-        hub.publish(push, of: store, through: &work)
-        if push.deletions > settings.deletionsPerStoreMax
-            || push.foldedCount > CompactionRule.folded.tombstonesMax
+    private func noteCrowded(_ commits: [PushHub.Commit]) {
+        for (store, push) in commits
+        where !push.writes.isEmpty
+            && (push.deletions > settings.deletionsPerStoreMax
+                || push.foldedCount > CompactionRule.folded.tombstonesMax)
         {
             crowded.withLock { _ = $0.insert(store) }
         }

@@ -4,23 +4,46 @@ internal import NIOCore
 internal import Synchronization
 internal import UbiquityCore
 
-/// Knows the subscribers of each store, and sends them what was committed.
+/// Knows the subscribers of each store, and sends them what was committed, by this node or others;
+/// ``StoreFeed`` decides when.
 ///
-/// State: `state`, guarded by its lock, which is held for look-ups only.
+/// State: `state`, guarded by its lock. Events are handed to the subscribers' loops under it, so
+/// that they are in order.
 final class PushHub: Sendable {
+    /// The subscribers of a store.
+    private struct Group {
+        /// Distinguishes it from an earlier group of the same store.
+        let number: UInt64
+        var subscribers: [Subscriber] = []
+        var feed = StoreFeed()
+    }
+
     private struct State {
-        var subscribers: [StoreReference: [Subscriber]] = [:]
+        var groups: [StoreReference: Group] = [:]
         var lastNumber: UInt64 = 0
         var isClosed = false
+
+        mutating func nextNumber() -> UInt64 {
+            lastNumber += 1
+            return lastNumber
+        }
     }
 
     private let state = Mutex(State())
+    private let storage: any ServerStorage
+    private let threads: BlockingThreads
     private let settings: ServerSettings
     private let edge: Edge?
     private let waiting: ByteBudget
     private let shares: AccountShares
 
-    init(settings: ServerSettings, edge: Edge? = nil) {
+    /// - Parameter threads: For reading what others committed.
+    init(
+        storage: any ServerStorage, threads: BlockingThreads, settings: ServerSettings,
+        edge: Edge? = nil
+    ) {
+        self.storage = storage
+        self.threads = threads
         self.settings = settings
         self.edge = edge
         waiting = ByteBudget(max: settings.listenersBytesMax)
@@ -31,10 +54,17 @@ final class PushHub: Sendable {
 
     /// The bytes that wait for all subscribers.
     var waitingBytes: Int { waiting.bytes }
-    var count: Int { state.withLock { $0.subscribers.values.reduce(0) { $0 + $1.count } } }
+    var count: Int { state.withLock { $0.groups.values.reduce(0) { $0 + $1.subscribers.count } } }
     var bytesPerListenerMax: Int { settings.listenerBufferBytesMax }
+    /// The stores with subscribers.
+    var stores: [StoreReference] { state.withLock { Array($0.groups.keys) } }
+    /// The devices with subscribers.
+    var devices: Set<DeviceReference> { Set(all().lazy.map(\.device)) }
 
-    /// Subscribes a subscriber to every push that is committed from now on.
+    // MARK: - Subscribers
+
+    /// Subscribes a subscriber to everything that is committed from now on. Call
+    /// ``begin(_:at:)`` when it has read the store.
     /// - Throws: ``HubError``.
     /// - Parameters:
     ///   - takesBinary: As ``Subscriber/takesBinary``.
@@ -47,44 +77,145 @@ final class PushHub: Sendable {
         do { permit = try shares.take(rights) } catch { throw .tooMany }
         return try state.withLock { state throws(HubError) in
             guard !state.isClosed else { throw .closed }
-            state.lastNumber += 1
             let subscriber = Subscriber(
-                number: state.lastNumber, rights: rights, store: store,
+                number: state.nextNumber(), rights: rights, store: store,
                 takesBinary: takesBinary, permit: permit, hub: self, on: loop)
-            state.subscribers[store, default: []].append(subscriber)
+            let group = state.groups[store] ?? Group(number: state.nextNumber())
+            state.groups[store] = group
+            state.groups[store]?.subscribers.append(subscriber)
             return subscriber
         }
+    }
+
+    /// A subscriber has read its store as of this position.
+    func begin(_ subscriber: Subscriber, at position: Position) {
+        advance(subscriber.store) { $0.begin(at: position) }
     }
 
     /// Does nothing if it is not subscribed any more.
     func unsubscribe(_ subscriber: Subscriber) {
         state.withLock { state in
-            state.subscribers[subscriber.store]?.removeAll { $0 === subscriber }
-            if state.subscribers[subscriber.store]?.isEmpty == true {
-                state.subscribers[subscriber.store] = nil
+            state.groups[subscriber.store]?.subscribers.removeAll { $0 === subscriber }
+            if state.groups[subscriber.store]?.subscribers.isEmpty == true {
+                state.groups[subscriber.store] = nil
             }
         }
     }
 
-    /// Hands a push to its subscribers' loops. Must be called in the order of the revisions. The
-    /// event's bytes are made once in each format.
-    func publish(_ push: CommittedPush, of store: StoreReference, through work: inout LoopWork) {
-        let subscribers = state.withLock { $0.subscribers[store] ?? [] }
-        guard !subscribers.isEmpty else { return }
-        let committed = NIODeadline.now()
-        var events: [Bool: Event] = [:]
-        for subscriber in subscribers {
-            let isBinary = subscriber.takesBinary
-            let event =
-                events[isBinary]
-                ?? Event(
-                    revision: push.position.revision,
-                    bytes: EventBytes(ServerSentEvent.push(push.changes, isBinary: isBinary)),
-                    committed: committed)
-            events[isBinary] = event
-            work.add(on: subscriber.loop) { subscriber.offer(event) }
+    // MARK: - Changes
+
+    /// A push that was committed to a store.
+    typealias Commit = (store: StoreReference, push: CommittedPush)
+
+    /// Hands what this node has committed to the subscribers' loops. Must be called in the order of
+    /// each store's revisions.
+    /// - Parameter answers: What the loops do afterwards.
+    func publish(_ commits: [Commit], then answers: LoopWork) {
+        var work = LoopWork()
+        var reads: [Read] = []
+        state.withLock { state in
+            for (store, push) in commits where !push.writes.isEmpty {
+                guard let step = state.groups[store]?.feed.commit(at: push.position) else {
+                    continue
+                }
+                let event = Event(push.changes, revision: push.position.revision)
+                take(step, of: store, event, &state, &work, &reads)
+            }
+            work.add(answers)
+            work.submit()
+        }
+        reads.forEach(start)
+    }
+
+    /// Somebody says that a store has reached this position.
+    func hear(of position: Position, in store: StoreReference) {
+        advance(store) { $0.hear(of: position) }
+    }
+
+    /// A read of what was committed by others.
+    private struct Read: Sendable {
+        var store: StoreReference
+        var group: UInt64
+        var since: Position
+    }
+
+    private func advance(_ store: StoreReference, _ advance: (inout StoreFeed) -> StoreFeed.Step) {
+        var reads: [Read] = []
+        state.withLock { state in
+            guard let step = state.groups[store].flatMap({ _ in
+                advance(&state.groups[store]!.feed)
+            }) else { return }
+            var work = LoopWork()
+            take(step, of: store, nil, &state, &work, &reads)
+            work.submit()
+        }
+        reads.forEach(start)
+    }
+
+    /// - Parameter event: The event to publish if the step says so.
+    private func take(
+        _ step: StoreFeed.Step, of store: StoreReference, _ event: Event?, _ state: inout State,
+        _ work: inout LoopWork, _ reads: inout [Read]
+    ) {
+        guard let group = state.groups[store] else { return }
+        switch step {
+        case .nothing: break
+        case .publish:
+            guard let event else { break }
+            offer(event, to: group.subscribers, &work)
+        case .read(let since):
+            reads.append(Read(store: store, group: group.number, since: since))
+        case .restart:
+            state.groups[store] = nil
+            for subscriber in group.subscribers {
+                work.add(on: subscriber.loop) { subscriber.end(.closed) }
+            }
         }
     }
+
+    private func offer(_ event: Event, to subscribers: [Subscriber], _ work: inout LoopWork) {
+        for subscriber in subscribers { work.add(on: subscriber.loop) { subscriber.offer(event) } }
+    }
+
+    private func start(_ read: Read) {
+        threads.run(slicesFor: read.store.account) { [self] in
+            Optional.some(try changes(read))
+        } then: { [self] result in
+            // Nobody may miss what could not be read.
+            finish(read, (try? result.get()) ?? nil)
+        }
+    }
+
+    private typealias Changes = (set: ChangeSet, position: Position)
+
+    /// - Returns: Nil if the subscribers must begin anew.
+    private func changes(_ read: Read) throws -> Changes? {
+        guard case .changes(let records, let position, false, let horizon) =
+            try storage.read(read.store, since: read.since)
+        else { return nil }
+        let set = ChangeSet(
+            records: try records.map { try $0.record() }, cursor: position.cursor,
+            serverMilliseconds: settings.clock.now(), isWhole: false, horizon: horizon)
+        return (set, position)
+    }
+
+    private func finish(_ read: Read, _ changes: Changes?) {
+        var reads: [Read] = []
+        state.withLock { state in
+            guard let group = state.groups[read.store], group.number == read.group else { return }
+            var work = LoopWork()
+            if let changes, !changes.set.records.isEmpty {
+                let event = Event(changes.set, revision: changes.position.revision)
+                offer(event, to: group.subscribers, &work)
+            }
+            let step = state.groups[read.store]!.feed.finish(at: changes?.position)
+            take(step, of: read.store, nil, &state, &work, &reads)
+            work.submit()
+        }
+        reads.forEach(start)
+    }
+
+    // MARK: - All of them
 
     /// Sends keep-alives to the subscribers whose turn it is, so that not all are in the same
     /// second.
@@ -124,7 +255,7 @@ final class PushHub: Sendable {
     }
 
     private func all() -> [Subscriber] {
-        state.withLock { $0.subscribers.values.flatMap { $0 } }
+        state.withLock { $0.groups.values.flatMap(\.subscribers) }
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NIOCore
+internal import Synchronization
 internal import UbiquityCore
 
 /// One event stream: a bounded queue of events that wait to be sent, and later the only handler of
@@ -81,7 +82,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     func offer(_ event: Event) {
         guard !hasEnded, beginning?.isNews(event.revision) ?? true else { return }
         if isIdle { return send(event) }
-        let size = event.bytes.readableBytes
+        let size = bytes(of: event).readableBytes
         guard waiting.isEmpty || waitingBytes + size <= hub.bytesPerListenerMax, permit.take(size)
         else {
             hub.noteOverflow()
@@ -107,7 +108,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
 
     private func send(_ event: Event) {
         guard let context else { return }
-        context.writeAndFlush(wrapOutboundOut(framed(event.bytes)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(framed(bytes(of: event))), promise: nil)
         hub.delivered(event)
     }
 
@@ -118,12 +119,14 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
                 wrapOutboundOut(framed(EventBytes(piece))), promise: nil)
         }
         while context.channel.isWritable, let event = waiting.popFirst() {
-            let size = event.bytes.readableBytes
+            let size = bytes(of: event).readableBytes
             waitingBytes -= size
             permit.give(size)
             if beginning?.isNews(event.revision) ?? true { send(event) }
         }
     }
+
+    private func bytes(of event: Event) -> EventBytes { event.bytes(isBinary: takesBinary) }
 
     private func framed(_ bytes: EventBytes) -> ByteBuffer {
         isChunked ? bytes.chunk : bytes.payload
@@ -214,12 +217,31 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     }
 }
 
-/// A push as it is sent to the listeners of its store.
-struct Event: Sendable {
-    var revision: Int64
-    var bytes: EventBytes
-    /// The time of the commit.
-    var committed: NIODeadline
+/// Changes as they are sent to the listeners of their store.
+///
+/// State: `encoded`, guarded by its lock: the first loop that needs a form of it makes it.
+final class Event: Sendable {
+    let revision: Int64
+    /// The time of the commit, or when others' commits were read.
+    let committed: NIODeadline
+    private let changes: ChangeSet
+    private let encoded = Mutex<(text: EventBytes?, binary: EventBytes?)>((nil, nil))
+
+    init(_ changes: ChangeSet, revision: Int64) {
+        self.changes = changes
+        self.revision = revision
+        committed = .now()
+    }
+
+    /// - Parameter isBinary: As ``Subscriber/takesBinary``.
+    func bytes(isBinary: Bool) -> EventBytes {
+        encoded.withLock { encoded in
+            if let bytes = isBinary ? encoded.binary : encoded.text { return bytes }
+            let bytes = EventBytes(ServerSentEvent.push(changes, isBinary: isBinary))
+            if isBinary { encoded.binary = bytes } else { encoded.text = bytes }
+            return bytes
+        }
+    }
 }
 
 /// An event's text, with and without the frame of an HTTP chunk.

@@ -38,6 +38,7 @@ final class Readiness: Sendable {
         /// The uptime of the last round; nil before the first one, and when the server stops.
         var round: Int64?
         var isFull = false
+        var isClockWrong = false
         /// The uptime when the log last reported that the server is not ready.
         var logged: Int64?
     }
@@ -60,6 +61,12 @@ final class Readiness: Sendable {
         set { state.withLock { $0.isFull = newValue } }
     }
 
+    /// Whether the clock differs too much from the other nodes'.
+    var isClockWrong: Bool {
+        get { state.withLock { $0.isClockWrong } }
+        set { state.withLock { $0.isClockWrong = newValue } }
+    }
+
     /// Whether to log that the server is not ready: once a minute, however often it is checked.
     func shouldLog() -> Bool {
         let now = clock.uptime()
@@ -73,7 +80,7 @@ final class Readiness: Sendable {
     var isReady: Bool {
         let now = clock.uptime()
         return state.withLock { state in
-            guard !state.isFull, let round = state.round else { return false }
+            guard !state.isFull, !state.isClockWrong, let round = state.round else { return false }
             return now - round <= Self.milliseconds
         }
     }

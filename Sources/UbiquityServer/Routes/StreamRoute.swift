@@ -43,6 +43,10 @@ struct StreamRoute: Sendable {
         for message in start.messages { bytes.append(ServerSentEvent.bytes(of: message)) }
         subscription.subscriber.begin(
             with: bytes, start, isChunked: exchange.connection.isChunked)
+        // Always a cursor that this server has made.
+        if let position = Position(answer.head.cursor) {
+            hub.begin(subscription.subscriber, at: position)
+        }
         subscription.hasConnection = exchange.connection.handOver(to: subscription.subscriber)
     }
 

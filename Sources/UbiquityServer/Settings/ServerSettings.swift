@@ -7,6 +7,9 @@ package import UbiquityCore
 package struct ServerSettings: Sendable {
     /// The path of the folder with all of the server's data. Made at the first start.
     package var dataFolder: String
+    /// The database that the server shares with others; nil for its own in ``dataFolder``, which is
+    /// not used otherwise.
+    package var database: PostgresSettings?
     /// The address to listen on: a name or a number.
     package var host = "127.0.0.1"
     /// 0 for any free port.

@@ -13,19 +13,16 @@ struct PendingPush: Sendable {
 
 /// The rules by which a storage decides a batch of pushes.
 struct CommitRules: Sendable {
+    /// A shared storage replaces the time by its own.
     var admission: PushAdmission
-    /// A random number for this run of the server.
-    var run: UInt64
+    /// The run of the server that the epochs name; nil for the storage's own.
+    var run: UInt64?
     var storesPerAccountMax: Int
 
     /// Whether the answer repeats at most as much as a store may hold. This bounds its size before
     /// the push is decided.
     func mayAnswer(_ push: Push, over records: [Key: Record]) -> Bool {
         push.repeatedBytes(over: records) <= admission.limits.storeBytesMax
-    }
-
-    func epoch(of store: StoreReference) -> UInt64 {
-        Position.epoch(ofRun: run, store: "\(store.account.string)/\(store.identifier)")
     }
 }
 

@@ -7,9 +7,13 @@ internal import UbiquityCore
 /// Every backend must meet this contract:
 /// * Each call takes effect entirely or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it.
-/// * ``commit(_:rules:)``, ``addRunningTime(_:)``, ``compact(_:in:now:)`` and
-///   ``compactFolded(_:in:)`` are called one at a time, and so are erasing and scrubbing. No other
-///   process writes.
+/// * ``commit(_:rules:)`` is called on up to ``commitLanes`` threads at once, each for accounts of
+///   its own. ``addRunningTime(_:)``, ``compact(_:in:now:)``, ``compactFolded(_:in:)``, erasing and
+///   scrubbing are called one at a time.
+/// * If it ``isShared``, other nodes write too, and nothing that was read is true later. Otherwise
+///   no other process writes.
+/// * After a revocation or an erasure has returned, no push of that device or account is committed,
+///   on any node.
 /// * A read sees one moment: all of a push or nothing.
 /// * An action on accounts, devices or apps is in the audit log, or did not happen.
 /// * Every call may throw ``StorageError/full`` or ``StorageError/failed(_:)``. The backend works
@@ -134,6 +138,30 @@ protocol ServerStorage: Sendable {
     func auditSurplus(by rule: AuditRule) throws(StorageError) -> [Int64]
     func removeAuditEntries(_ numbers: [Int64]) throws(StorageError)
 
+    // MARK: Nodes
+
+    /// Whether other nodes may write too. Commits and revocations of each node are then announced
+    /// to all others.
+    var isShared: Bool { get }
+
+    /// Calls back from any thread with what other nodes did, or may have done. Never does if the
+    /// storage is not shared. Call once.
+    func observe(_ observer: @escaping @Sendable (StorageNews) -> Void)
+
+    /// Those of the devices that are signed in and not revoked.
+    func signedIn(
+        among devices: Set<DeviceReference>
+    ) throws(StorageError) -> Set<DeviceReference>
+
+    /// Takes or renews the right to do the chores of all nodes, such as compaction. Another node
+    /// gets it when it is not renewed for this long. It only saves work: each chore is right on any
+    /// node at any time.
+    /// - Returns: Whether this node has it.
+    func lease(for milliseconds: Int64) throws(StorageError) -> Bool
+
+    /// The storage's own clock, in milliseconds since 1970; nil if it has none.
+    func clock() throws(StorageError) -> Int64?
+
     // MARK: Stores
 
     /// In the byte order of their identifiers.
@@ -146,6 +174,17 @@ protocol ServerStorage: Sendable {
     /// The answer to ``read(_:since:)`` if it is known from memory that nothing has changed; nil if
     /// that, or the position, must be looked up. Does not block.
     func unchanged(_ store: StoreReference, since position: Position) -> StoreRead?
+
+    /// The newest positions; nothing of a store that does not exist.
+    func positions(
+        of stores: [StoreReference]
+    ) throws(StorageError) -> [StoreReference: Position]
+
+    /// The number of threads that may commit at once.
+    var commitLanes: Int { get }
+
+    /// The number of threads that may usefully read at once.
+    var readLanes: Int { get }
 
     /// Decides the pushes in order and stores their changes in one commit.
     /// - Returns: One result for each push, in order.
@@ -184,6 +223,30 @@ protocol ServerStorage: Sendable {
 
     /// No other call may follow.
     func close() throws(StorageError)
+}
+
+/// A storage of one process alone.
+extension ServerStorage {
+    var isShared: Bool { false }
+    var commitLanes: Int { 1 }
+    var readLanes: Int { 2 }
+    func observe(_ observer: @escaping @Sendable (StorageNews) -> Void) {}
+    func lease(for milliseconds: Int64) throws(StorageError) -> Bool { true }
+    func clock() throws(StorageError) -> Int64? { nil }
+}
+
+/// What a node hears of the others, or of itself.
+enum StorageNews: Hashable, Sendable {
+    /// A store has reached this position. A hint, which may be wrong.
+    case committed(StoreReference, Position)
+    case revoked(DeviceReference)
+    case erased(AccountID)
+    case appsChanged
+    /// News may have been missed.
+    case anything
+    /// The storage has lost what it had confirmed, so nobody may work with it. The reason is for the
+    /// operator's log.
+    case historyWentBack(String)
 }
 
 /// The reason a storage operation failed. Nothing of it was done.

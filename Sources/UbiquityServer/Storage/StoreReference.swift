@@ -8,6 +8,11 @@ internal import UbiquityWire
 struct StoreReference: Hashable, Sendable {
     var account: AccountID
     var identifier: StoreIdentifier
+
+    /// The epoch of this store in a run of the server.
+    func epoch(inRun run: UInt64) -> UInt64 {
+        Position.epoch(ofRun: run, store: "\(account.string)/\(identifier)")
+    }
 }
 
 /// A store as listed for its account.

@@ -14,6 +14,11 @@ struct LoopWork {
         loops[index].jobs.append(job)
     }
 
+    /// Adds the jobs of other work after those that are there.
+    mutating func add(_ work: LoopWork) {
+        for (loop, jobs) in work.loops { for job in jobs { add(on: loop, job) } }
+    }
+
     /// Hands the jobs over.
     func submit() {
         for (loop, jobs) in loops { loop.execute { for job in jobs { job() } } }

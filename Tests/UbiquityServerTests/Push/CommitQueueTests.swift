@@ -21,7 +21,8 @@ struct CommitQueueTests {
         settings.clock = ServerClock(now: { 1_000 }, uptime: { 0 })
         configure(&settings)
         return CommitQueue(
-            storage: storage, writer: writer, hub: PushHub(settings: settings),
+            storage: storage, lanes: [writer],
+            hub: PushHub(storage: storage, threads: writer, settings: settings),
             settings: settings, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 

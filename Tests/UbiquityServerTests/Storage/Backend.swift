@@ -56,7 +56,7 @@ enum Sample {
 
     /// A revision of the sample's store that was committed in a run.
     static func position(_ revision: Int64, run: UInt64 = 7) -> Position {
-        Position(epoch: rules(epoch: run).epoch(of: store), revision: revision)
+        Position(epoch: store.epoch(inRun: run), revision: revision)
     }
 
     static func push(_ writes: Record..., to store: StoreReference = store) -> PendingPush {

@@ -363,6 +363,16 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
+    func positions(of stores: [StoreReference]) -> [StoreReference: Position] {
+        state.withLock { state in
+            stores.reduce(into: [:]) { $0[$1] = state.stores[$1]?.state.lineage.position }
+        }
+    }
+
+    func signedIn(among devices: Set<DeviceReference>) -> Set<DeviceReference> {
+        state.withLock { state in devices.filter { state.devices[$0] != nil } }
+    }
+
     func unchanged(_ store: StoreReference, since position: Position) -> StoreRead? {
         let read = read(store, since: position)
         guard case .changes([], position: _, isWhole: _, horizon: _) = read else { return nil }
@@ -425,7 +435,7 @@ final class MemoryServerStorage: ServerStorage {
         do {
             admitted = try store.state.admit(
                 waiting.push, records: records, folded: folded, by: rules.admission,
-                in: rules.epoch(of: waiting.store))
+                in: waiting.store.epoch(inRun: rules.run ?? 1))
         } catch { throw .clockAhead(error) }
         if !admitted.writes.isEmpty {
             guard state.accounts[waiting.store.account] != nil else { throw .noSuchAccount }

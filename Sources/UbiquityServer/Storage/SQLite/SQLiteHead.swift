@@ -7,14 +7,10 @@ internal import UbiquityCore
 /// The stored form of a store's state: a row among the store's records, under the empty key, which
 /// no record has. It is beside them so that a push to a small store writes one page.
 ///
-/// Its revision is the store's, and its time is the newest one. The rest is in the value, as a
-/// sequence of numbers: seven bits a byte, the lowest first, the eighth bit says that more follow.
-/// First the fields of ``StoreState``; then the number of spans that are rows of `span`, the number
-/// of the others, and these; then the number of devices in the version vector, and their times.
+/// Its revision is the store's, and its time is the newest one. The rest is in the value, see
+/// ``StoreHead``.
 enum SQLiteHead {
     static let key = Data()
-    /// Begins the value, in case its fields ever change.
-    private static let version: UInt64 = 1
 
     /// - Parameter spanRows: The number of spans that are rows of `span`, and not in the value.
     static func write(
@@ -30,7 +26,7 @@ enum SQLiteHead {
         statement.bind(store, at: 1)
         statement.bind(state.newest.rawValue, at: 2)
         statement.bind(state.lineage.revision, at: 3)
-        statement.bind(value(state, spanRows: spanRows), at: 4)
+        statement.bind(StoreHead.value(state, spanRows: spanRows), at: 4)
         try statement.run()
     }
 
@@ -44,123 +40,10 @@ enum SQLiteHead {
         statement.bind(store, at: 1)
         var head: (state: StoreState, spanRows: Int)?
         try statement.run { row in
-            head = try self.head(
+            head = try StoreHead.state(
                 try row.bytes(2), newest: try row.timestamp(0), revision: try row.revision(1))
         }
         guard let head else { throw StorageError.unreadable }
         return head
-    }
-
-    // MARK: - The value
-
-    static func value(_ state: StoreState, spanRows: Int) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(128 + 20 * state.accepted.times.count)
-        func add(_ number: UInt64) {
-            var rest = number
-            while rest >= 0x80 {
-                bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-                rest >>= 7
-            }
-            bytes.append(UInt8(rest))
-        }
-        func add(_ number: Int64) { add(UInt64(bitPattern: number)) }
-        func add(_ number: Int) { add(Int64(number)) }
-        add(version)
-        add(state.usage.bytes)
-        add(state.usage.keys)
-        add(state.usage.parts)
-        add(state.newestCompacted.rawValue)
-        add(state.lineage.compactedRevision)
-        add(state.deletions)
-        add(state.horizon.rawValue)
-        add(state.folded)
-        add(state.foldsCompacted.timestamp.rawValue)
-        add(state.foldsCompacted.revision)
-        add(state.accepted.floor.rawValue)
-        let spans = state.lineage.spans.dropFirst(spanRows)
-        add(spanRows)
-        add(spans.count)
-        for span in spans {
-            add(span.firstRevision)
-            add(span.epoch)
-        }
-        add(state.accepted.times.count)
-        for (device, time) in state.accepted.times {
-            add(device.rawValue)
-            add(time.rawValue)
-        }
-        return bytes
-    }
-
-    /// - Throws: ``StorageError/unreadable`` if it is not a value of this form.
-    static func head(
-        _ value: Data, newest: HybridTimestamp, revision: Int64
-    ) throws(StorageError) -> (state: StoreState, spanRows: Int) {
-        var numbers = Numbers(value)
-        guard try numbers.next() == version else { throw .unreadable }
-        let usage = Usage(
-            bytes: try numbers.count(), keys: try numbers.count(), parts: try numbers.count())
-        let newestCompacted = try numbers.timestamp()
-        let compactedRevision = try numbers.revision()
-        let deletions = try numbers.count()
-        let horizon = try numbers.timestamp()
-        let folded = try numbers.count()
-        let foldsCompacted = FoldHorizon(
-            timestamp: try numbers.timestamp(), revision: try numbers.revision())
-        let floor = try numbers.timestamp()
-        let spanRows = try numbers.count()
-        var spans: [Lineage.Span] = []
-        for _ in 0..<(try numbers.count()) {
-            spans.append(
-                Lineage.Span(firstRevision: try numbers.revision(), epoch: try numbers.next()))
-        }
-        var times: [DeviceID: HybridTimestamp] = [:]
-        for _ in 0..<(try numbers.count()) {
-            times[DeviceID(rawValue: try numbers.next())] = try numbers.timestamp()
-        }
-        let state = StoreState(
-            lineage: Lineage(
-                spans: spans, revision: revision, compactedRevision: compactedRevision),
-            usage: usage, newest: newest, newestCompacted: newestCompacted, deletions: deletions,
-            accepted: VersionVector(times: times, floor: floor), horizon: horizon, folded: folded,
-            foldsCompacted: foldsCompacted)
-        return (state, spanRows)
-    }
-
-    /// The numbers of a value. Every call throws ``StorageError/unreadable`` at its end.
-    private struct Numbers {
-        private let bytes: Data
-        private var index: Data.Index
-
-        init(_ bytes: Data) {
-            self.bytes = bytes
-            index = bytes.startIndex
-        }
-
-        mutating func next() throws(StorageError) -> UInt64 {
-            var number: UInt64 = 0
-            for shift in stride(from: 0, to: 70, by: 7) {
-                guard index < bytes.endIndex else { throw .unreadable }
-                let byte = bytes[index]
-                index += 1
-                number |= UInt64(byte & 0x7F) << UInt64(shift)
-                if byte & 0x80 == 0 { return number }
-            }
-            throw .unreadable
-        }
-
-        /// A number of things, small enough to add to.
-        mutating func count() throws(StorageError) -> Int {
-            let number = try next()
-            guard number <= 1 << 61 else { throw .unreadable }
-            return Int(number)
-        }
-
-        mutating func revision() throws(StorageError) -> Int64 { Int64(try count()) }
-
-        mutating func timestamp() throws(StorageError) -> HybridTimestamp {
-            HybridTimestamp(rawValue: try next())
-        }
     }
 }

@@ -78,7 +78,7 @@ private struct SQLiteBatch {
         do {
             committed = try state.admit(
                 waiting.push, records: records, folded: folded, by: rules.admission,
-                in: rules.epoch(of: waiting.store))
+                in: waiting.store.epoch(inRun: rules.run ?? storage.run))
         } catch { throw PushRefusal.clockAhead(error) }
         if !committed.writes.isEmpty || state != store.state { store.state = state }
         if !committed.writes.isEmpty {

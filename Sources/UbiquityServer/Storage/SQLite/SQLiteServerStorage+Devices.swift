@@ -86,6 +86,12 @@ extension SQLiteServerStorage {
         return true
     }
 
+    func signedIn(
+        among devices: Set<DeviceReference>
+    ) throws(StorageError) -> Set<DeviceReference> {
+        try reading { db in try devices.filter { try Self.isSignedIn($0, db) } }
+    }
+
     static func isSignedIn(_ device: DeviceReference, _ db: Database) throws -> Bool {
         let statement = try RawStatement(
             "SELECT 1 FROM device WHERE account = ? AND id = ?", db)

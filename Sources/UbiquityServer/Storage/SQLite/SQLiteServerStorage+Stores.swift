@@ -23,6 +23,18 @@ extension SQLiteServerStorage {
         }
     }
 
+    func positions(
+        of stores: [StoreReference]
+    ) throws(StorageError) -> [StoreReference: Position] {
+        try reading { db in
+            var positions: [StoreReference: Position] = [:]
+            for store in stores {
+                positions[store] = try SQLiteStore.fetch(store, db)?.state.lineage.position
+            }
+            return positions
+        }
+    }
+
     func unchanged(_ store: StoreReference, since position: Position) -> StoreRead? {
         guard let head = positions.head(of: store), head.position == position else { return nil }
         return .changes([], position: position, isWhole: false, horizon: head.horizon)

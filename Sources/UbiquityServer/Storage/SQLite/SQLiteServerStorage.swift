@@ -15,6 +15,8 @@ final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let memory = Mutex(WriterMemory())
     let positions = KnownPositions()
+    /// The random number of this run of the server.
+    let run = UInt64.random(in: 1 ... .max)
     let scrubs = Mutex(Scrubs())
     let logEmptying = Mutex<Int64>(0)
     let runningTime: Mutex<Int64>

@@ -15,9 +15,6 @@ struct SQLiteStore: Sendable {
     /// The number of spans that are rows.
     private var spanRows: Int
 
-    /// The most spans in a head, a few bytes each.
-    private static let headSpansMax = 8
-
     /// A store that is not stored yet.
     init(id: Int64? = nil, state: StoreState = StoreState()) {
         (self.id, self.state, isStored, spanRows) = (id, state, false, 0)
@@ -79,7 +76,7 @@ struct SQLiteStore: Sendable {
     mutating func update(_ db: Database) throws {
         guard let id, !isStored else { return }
         let spans = state.lineage.spans
-        if spans.count - spanRows > Self.headSpansMax {
+        if spans.count - spanRows > StoreHead.spansMax {
             let statement = try RawStatement(
                 "INSERT INTO span (store, first_revision, epoch) VALUES (?, ?, ?)", db)
             for span in spans[spanRows..<(spans.count - 1)] {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How a node keeps its own listeners of a store up to date while other nodes write to it too.
+///
+/// A node knows its own commits, and hears of others by hints, which may be lost, late, doubled or
+/// out of order. A commit of its own is published as it is only if it follows what the listeners
+/// have. Otherwise, and for a hint, the node reads what is new since then, so that nobody misses a
+/// revision.
+///
+/// Feeds begin with the first listener and end with the last one. Each listener is known before it
+/// reads the store, and receives everything that is published from then on.
+package struct StoreFeed: Hashable, Sendable {
+    /// What to do next.
+    package enum Step: Hashable, Sendable {
+        case nothing
+        /// To publish the commit as it is.
+        case publish
+        /// To read the changes since a position, to publish them, and to call ``finish(at:)``.
+        case read(since: Position)
+        /// To end all listeners, which then resume from their own cursors.
+        case restart
+    }
+
+    /// The position up to which everything was published; nil until a listener has read the store.
+    package private(set) var published: Position?
+    /// The position of the first listener. A listener that read an older state has missed what is
+    /// between the two.
+    private var first: Position?
+    private var isReading = false
+    /// What was heard of and may not be published yet.
+    private var heard = Heard.nothing
+    /// The position from which to read again after the current read.
+    private var missed: Position?
+
+    private enum Heard: Hashable, Sendable {
+        case nothing
+        /// The greatest position, all in one epoch.
+        case position(Position)
+        /// Positions of several epochs, of which none is known to be the newest.
+        case epochs
+    }
+
+    package init() {}
+
+    /// A listener has read the store as of this position.
+    package mutating func begin(at position: Position) -> Step {
+        guard let first else {
+            (first, published) = (position, position)
+            return catchUp()
+        }
+        guard position.revision < first.revision else { return hear(of: position) }
+        guard isReading else { return read(since: position) }
+        missed = missed.map { $0.revision < position.revision ? $0 : position } ?? position
+        return .nothing
+    }
+
+    /// This node has committed a push at this position. Call in the order of its commits.
+    package mutating func commit(at position: Position) -> Step {
+        guard let published, !isReading, follows(position, published) else {
+            return hear(of: position)
+        }
+        self.published = position
+        return .publish
+    }
+
+    /// Somebody has told that the store has reached this position.
+    package mutating func hear(of position: Position) -> Step {
+        switch heard {
+        case .nothing: heard = .position(position)
+        case .position(let other) where other.epoch == position.epoch:
+            if position.revision > other.revision { heard = .position(position) }
+        case .position, .epochs: heard = .epochs
+        }
+        return isReading ? .nothing : catchUp()
+    }
+
+    /// The changes since the requested position were read and published.
+    /// - Parameter position: The store's position as read; nil if the changes could not be read, or
+    ///   the store has another history.
+    package mutating func finish(at position: Position?) -> Step {
+        isReading = false
+        guard let position else { return .restart }
+        published = position
+        if let missed {
+            self.missed = nil
+            return read(since: missed)
+        }
+        return catchUp()
+    }
+
+    private mutating func catchUp() -> Step {
+        guard let published, heard != .nothing else { return .nothing }
+        if case .position(let position) = heard, position.epoch == published.epoch,
+            position.revision <= published.revision
+        {
+            heard = .nothing
+            return .nothing
+        }
+        return read(since: published)
+    }
+
+    private mutating func read(since position: Position) -> Step {
+        (isReading, heard) = (true, .nothing)
+        return .read(since: position)
+    }
+
+    private func follows(_ next: Position, _ last: Position) -> Bool {
+        // In another epoch, other commits may have taken the place of the last ones.
+        next.revision == last.revision + 1 && (next.epoch == last.epoch || last.revision == 0)
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Logging
+internal import Synchronization
+internal import UbiquityCore
+
+/// Keeps this node up to date with what the others do to a shared storage: by their news, and by a
+/// comparison every few seconds, since news may be lost.
+struct OtherNodes: Sendable {
+    let storage: any ServerStorage
+    let threads: BlockingThreads
+    let hub: PushHub
+    let revocation: Revocation
+    let apps: AppRegistry
+    let readiness: Readiness
+    let clock: ServerClock
+    let logger: Logger
+
+    /// How far this node's clock may be from the storage's, in milliseconds.
+    private static let clockErrorMax: Int64 = 1_000
+
+    /// Calls back once, if this node must not go on.
+    func follow(onEnd: @escaping @Sendable () -> Void) {
+        storage.observe { news in hear(news, onEnd) }
+    }
+
+    private func hear(_ news: StorageNews, _ onEnd: () -> Void) {
+        switch news {
+        case .committed(let store, let position): hub.hear(of: position, in: store)
+        case .revoked(let device): revocation.revoked(device)
+        case .erased(let account): revocation.erased(account)
+        case .appsChanged: inTurn(reloadApps)
+        case .anything:
+            revocation.authenticator.invalidateAll()
+            inTurn {
+                try reloadApps()
+                try compare()
+            }
+        case .historyWentBack(let reason):
+            logger.critical(
+                "The database has lost what it had confirmed. This server stops.",
+                metadata: ["reason": "\(reason)"])
+            readiness.stop()
+            onEnd()
+        }
+    }
+
+    /// What fails or finds no place is done by the next comparison.
+    private func inTurn(_ body: @escaping @Sendable () throws -> Void) {
+        _ = threads.submit {
+            do { try body() } catch {
+                logger.warning(
+                    "This server could not compare itself with the database.",
+                    metadata: ["reason": "\(error)"])
+            }
+        }
+    }
+
+    private func reloadApps() throws {
+        try apps.reload()
+        revocation.restricted(to: apps.rule)
+    }
+
+    /// Looks for whatever the listeners have missed, and for listeners that may no longer listen.
+    /// Blocks.
+    func compare() throws {
+        guard storage.isShared else { return }
+        let devices = hub.devices
+        if !devices.isEmpty {
+            let signedIn = try storage.signedIn(among: devices)
+            for device in devices.subtracting(signedIn) { revocation.revoked(device) }
+        }
+        for (store, position) in try storage.positions(of: hub.stores) {
+            hub.hear(of: position, in: store)
+        }
+    }
+
+    /// Compares this node's clock with the storage's. Blocks.
+    func checkClock() throws {
+        let before = clock.now()
+        guard let time = try storage.clock() else { return }
+        let after = clock.now()
+        // The answer took some of the difference.
+        let error = max(before - time, time - after, 0)
+        readiness.isClockWrong = error > Self.clockErrorMax
+        guard error > Self.clockErrorMax else { return }
+        logger.error(
+            "The clock differs from the database's by too much: set it, for example by NTP.",
+            metadata: ["milliseconds": "\(error)"])
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+
+/// The stored form of a store's state, except its revision and newest time, which are beside it: a
+/// sequence of numbers, seven bits a byte, the lowest first, the eighth bit says that more follow.
+///
+/// First the fields of ``StoreState``; then the number of spans that are rows of `span`, the number
+/// of the others, and these; then the number of devices in the version vector, and their times.
+enum StoreHead {
+    /// Begins the value, in case its fields ever change.
+    private static let version: UInt64 = 1
+
+    /// The most spans in a value, a few bytes each. When they become more, all but the last become
+    /// rows.
+    static let spansMax = 8
+
+    /// - Parameter spanRows: The number of spans that are stored as rows, and not in the value.
+    static func value(_ state: StoreState, spanRows: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(128 + 20 * state.accepted.times.count)
+        func add(_ number: UInt64) {
+            var rest = number
+            while rest >= 0x80 {
+                bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+                rest >>= 7
+            }
+            bytes.append(UInt8(rest))
+        }
+        func add(_ number: Int64) { add(UInt64(bitPattern: number)) }
+        func add(_ number: Int) { add(Int64(number)) }
+        add(version)
+        add(state.usage.bytes)
+        add(state.usage.keys)
+        add(state.usage.parts)
+        add(state.newestCompacted.rawValue)
+        add(state.lineage.compactedRevision)
+        add(state.deletions)
+        add(state.horizon.rawValue)
+        add(state.folded)
+        add(state.foldsCompacted.timestamp.rawValue)
+        add(state.foldsCompacted.revision)
+        add(state.accepted.floor.rawValue)
+        let spans = state.lineage.spans.dropFirst(spanRows)
+        add(spanRows)
+        add(spans.count)
+        for span in spans {
+            add(span.firstRevision)
+            add(span.epoch)
+        }
+        add(state.accepted.times.count)
+        for (device, time) in state.accepted.times {
+            add(device.rawValue)
+            add(time.rawValue)
+        }
+        return bytes
+    }
+
+    /// - Throws: ``StorageError/unreadable`` if it is not a value of this form.
+    static func state(
+        _ value: Data, newest: HybridTimestamp, revision: Int64
+    ) throws(StorageError) -> (state: StoreState, spanRows: Int) {
+        var numbers = Numbers(value)
+        guard try numbers.next() == version else { throw .unreadable }
+        let usage = Usage(
+            bytes: try numbers.count(), keys: try numbers.count(), parts: try numbers.count())
+        let newestCompacted = try numbers.timestamp()
+        let compactedRevision = try numbers.revision()
+        let deletions = try numbers.count()
+        let horizon = try numbers.timestamp()
+        let folded = try numbers.count()
+        let foldsCompacted = FoldHorizon(
+            timestamp: try numbers.timestamp(), revision: try numbers.revision())
+        let floor = try numbers.timestamp()
+        let spanRows = try numbers.count()
+        var spans: [Lineage.Span] = []
+        for _ in 0..<(try numbers.count()) {
+            spans.append(
+                Lineage.Span(firstRevision: try numbers.revision(), epoch: try numbers.next()))
+        }
+        var times: [DeviceID: HybridTimestamp] = [:]
+        for _ in 0..<(try numbers.count()) {
+            times[DeviceID(rawValue: try numbers.next())] = try numbers.timestamp()
+        }
+        let state = StoreState(
+            lineage: Lineage(
+                spans: spans, revision: revision, compactedRevision: compactedRevision),
+            usage: usage, newest: newest, newestCompacted: newestCompacted, deletions: deletions,
+            accepted: VersionVector(times: times, floor: floor), horizon: horizon, folded: folded,
+            foldsCompacted: foldsCompacted)
+        return (state, spanRows)
+    }
+
+    /// The numbers of a value. Every call throws ``StorageError/unreadable`` at its end.
+    private struct Numbers {
+        private let bytes: Data
+        private var index: Data.Index
+
+        init(_ bytes: Data) {
+            self.bytes = bytes
+            index = bytes.startIndex
+        }
+
+        mutating func next() throws(StorageError) -> UInt64 {
+            var number: UInt64 = 0
+            for shift in stride(from: 0, to: 70, by: 7) {
+                guard index < bytes.endIndex else { throw .unreadable }
+                let byte = bytes[index]
+                index += 1
+                number |= UInt64(byte & 0x7F) << UInt64(shift)
+                if byte & 0x80 == 0 { return number }
+            }
+            throw .unreadable
+        }
+
+        /// A number of things, small enough to add to.
+        mutating func count() throws(StorageError) -> Int {
+            let number = try next()
+            guard number <= 1 << 61 else { throw .unreadable }
+            return Int(number)
+        }
+
+        mutating func revision() throws(StorageError) -> Int64 { Int64(try count()) }
+
+        mutating func timestamp() throws(StorageError) -> HybridTimestamp {
+            HybridTimestamp(rawValue: try next())
+        }
+    }
+}
