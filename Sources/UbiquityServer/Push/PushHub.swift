@@ -142,9 +142,8 @@ final class PushHub: Sendable {
     private func advance(_ store: StoreReference, _ advance: (inout StoreFeed) -> StoreFeed.Step) {
         var reads: [Read] = []
         state.withLock { state in
-            guard let step = state.groups[store].flatMap({ _ in
-                advance(&state.groups[store]!.feed)
-            }) else { return }
+            guard state.groups[store] != nil else { return }
+            let step = advance(&state.groups[store]!.feed)
             var work = LoopWork()
             take(step, of: store, nil, &state, &work, &reads)
             work.submit()
@@ -190,9 +189,10 @@ final class PushHub: Sendable {
 
     /// - Returns: Nil if the subscribers must begin anew.
     private func changes(_ read: Read) throws -> Changes? {
-        guard case .changes(let records, let position, false, let horizon) =
-            try storage.read(read.store, since: read.since)
-        else { return nil }
+        let stored = try storage.read(read.store, since: read.since)
+        guard case .changes(let records, let position, false, let horizon) = stored else {
+            return nil
+        }
         let set = ChangeSet(
             records: try records.map { try $0.record() }, cursor: position.cursor,
             serverMilliseconds: settings.clock.now(), isWhole: false, horizon: horizon)

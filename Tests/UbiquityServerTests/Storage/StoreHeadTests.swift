@@ -42,9 +42,9 @@ struct StoreHeadTests {
                 accepted: VersionVector(times: times, floor: time()), horizon: time(),
                 folded: Int(count()),
                 foldsCompacted: FoldHorizon(timestamp: time(), revision: count()))
-            let value = Data(SQLiteHead.value(state, spanRows: 0))
+            let value = Data(StoreHead.value(state, spanRows: 0))
             func read(_ value: Data) throws -> StoreState {
-                try SQLiteHead.head(
+                try StoreHead.state(
                     value, newest: state.newest, revision: state.lineage.revision
                 ).state
             }
