@@ -20,6 +20,8 @@ package final class StubServer: Sendable {
         package var status: HTTPResponseStatus = .ok
         package var headers: HTTPHeaders = [:]
         package var body: [UInt8] = []
+        /// Closes the connection in place of an answer.
+        package var closes = false
         /// False: more may come by ``StubServer/send(_:)``.
         package var ends = true
 
@@ -88,6 +90,7 @@ package final class StubServer: Sendable {
     fileprivate func answer(_ request: Request, on channel: any Channel) {
         state.withLock { $0.requests.append(request) }
         guard let reply = reply(request) else { return }
+        guard !reply.closes else { return channel.close(promise: nil) }
         let head = HTTPResponseHead(
             version: .http1_1, status: reply.status, headers: reply.headers)
         channel.write(HTTPServerResponsePart.head(head), promise: nil)

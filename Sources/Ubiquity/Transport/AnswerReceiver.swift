@@ -10,8 +10,8 @@ internal import UbiquityWire
 /// moved for too long.
 ///
 /// Shared state: all variables. Unchecked because AsyncHTTPClient calls every method of a delegate
-/// on the task's event loop, and the timer runs on it too. `failure` is read after the task has
-/// ended.
+/// on the task's event loop, and the timer runs on it too. `failure` and `hasBegun` are read after
+/// the task has ended.
 final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     /// A reader of an answer that is too long to be collected, or has no end.
     struct Pieces {
@@ -21,6 +21,9 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         /// long the server may be silent.
         var take: (ByteBuffer, inout IdleTimeout) throws -> Void
     }
+
+    /// Whether an answer has begun.
+    var hasBegun: Bool { head != nil }
 
     private let address: ServerAddress
     private let bounds: MessageBounds

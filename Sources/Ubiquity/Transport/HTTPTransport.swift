@@ -112,6 +112,8 @@ extension HTTPTransport: StoreLink {
                 .post, body: WireFormat.protobuf.encode(WirePush(push, author: device)))
             request.bounds = intake.message
             request.isNamed = false
+            // A repeated push changes nothing.
+            request.isRepeatable = true
             request.answer(WirePushAnswer.self, .pushAnswer) { wire throws(WireError) in
                 try PushAnswer(wire)
             } answered: {

@@ -109,6 +109,15 @@ extension LinkFailure {
         }
     }
 
+    /// Whether the error means that the other side closed the connection.
+    static func isClosedConnection(_ error: any Error) -> Bool {
+        switch error {
+        case let error as HTTPClientError: error == .remoteConnectionClosed
+        case let error as IOError: [ECONNRESET, EPIPE].contains(error.errnoCode)
+        default: false
+        }
+    }
+
     private static func detail(_ error: HTTPClientError, _ address: ServerAddress) -> String {
         switch error {
         case .connectTimeout:

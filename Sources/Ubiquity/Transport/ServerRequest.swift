@@ -24,6 +24,9 @@ package struct ServerRequest: Sendable {
     var accept = WireFormat.protobuf.rawValue
     /// Whether it says which client sends it. A push does not: its device's stream has said so.
     var isNamed = true
+    /// Whether it does no harm to send it twice. It then is, at once, where its connection ended
+    /// before an answer: often an old one, of a server that has since restarted.
+    var isRepeatable: Bool
     /// The maximum size of its answer.
     package var bounds = MessageBounds.small
 
@@ -39,6 +42,7 @@ package struct ServerRequest: Sendable {
         (self.address, self.method) = (address, method)
         url = address.url(path, query: query)
         (self.credential, self.body) = (credential, body)
+        isRepeatable = method == .get
     }
 
     /// A request of the device that is signed in.
@@ -61,7 +65,13 @@ package struct ServerRequest: Sendable {
         _ type: Wire.Type, _ shape: MessageShape = .fields,
         _ read: (Wire) throws(WireError) -> Answer
     ) async throws(LinkFailure) -> Answer {
-        try decode(type, shape, read, from: try await send(to: AnswerReceiver(address, bounds)))
+        let receiver = AnswerReceiver(address, bounds)
+        do {
+            return try decode(type, shape, read, from: try await result(begin(receiver)))
+        } catch {
+            guard mayRepeat(after: error, receiver) else { throw await failure(of: error) }
+            return try await onlyOnce.answer(type, shape, read)
+        }
     }
 
     /// Does the same without waiting, on the connection's event loop: no other thread is woken.
@@ -71,8 +81,9 @@ package struct ServerRequest: Sendable {
         _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer,
         answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
     ) {
+        let receiver = AnswerReceiver(address, bounds)
         let task: HTTPClient.Task<ByteBuffer>
-        do throws(LinkFailure) { task = try begin(AnswerReceiver(address, bounds)) } catch {
+        do throws(LinkFailure) { task = try begin(receiver) } catch {
             return answered(.failure(error))
         }
         task.futureResult.whenComplete { result in
@@ -80,10 +91,22 @@ package struct ServerRequest: Sendable {
             case .success(let body):
                 answered(
                     Result { () throws(LinkFailure) in try decode(type, shape, read, from: body) })
+            case .failure(let error) where mayRepeat(after: error, receiver):
+                onlyOnce.answer(type, shape, read, answered: answered)
             case .failure(let error):
                 Task { answered(.failure(await failure(of: error))) }
             }
         }
+    }
+
+    private var onlyOnce: ServerRequest {
+        var request = self
+        request.isRepeatable = false
+        return request
+    }
+
+    private func mayRepeat(after error: any Error, _ receiver: AnswerReceiver) -> Bool {
+        isRepeatable && !receiver.hasBegun && LinkFailure.isClosedConnection(error)
     }
 
     private func decode<Wire: WireMessage, Answer>(
@@ -124,14 +147,15 @@ package struct ServerRequest: Sendable {
     /// - Throws: ``LinkFailure``.
     @discardableResult
     func send(to receiver: AnswerReceiver) async throws(LinkFailure) -> ByteBuffer {
-        let task = try begin(receiver)
-        do {
-            return try await withTaskCancellationHandler {
-                try await task.get()
-            } onCancel: {
-                task.cancel()
-            }
-        } catch { throw await failure(of: error) }
+        do { return try await result(begin(receiver)) } catch { throw await failure(of: error) }
+    }
+
+    private func result(_ task: HTTPClient.Task<ByteBuffer>) async throws -> ByteBuffer {
+        try await withTaskCancellationHandler {
+            try await task.get()
+        } onCancel: {
+            task.cancel()
+        }
     }
 
     private func begin(

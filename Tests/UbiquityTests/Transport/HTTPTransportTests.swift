@@ -2,6 +2,7 @@
 
 import ClientTestSupport
 import NIOHTTP1
+import Synchronization
 import Testing
 import Ubiquity
 import UbiquityCore
@@ -49,6 +50,56 @@ struct HTTPTransportTests {
         #expect(request.headers["user-agent"].isEmpty)
         let wire = try WireFormat.protobuf.decode(WirePush.self, from: request.body)
         #expect(try Push(wire, author: device) == push)
+    }
+
+    @Test(arguments: [1, 2])
+    func `what ends without an answer is sent a second time, and no third time`(
+        failures: Int
+    ) async throws {
+        let changes = ChangeSet(
+            records: [], cursor: Cursor("2")!, serverMilliseconds: 1, isWhole: true)
+        let answer = PushAnswer(cursor: Cursor("2")!, serverMilliseconds: 5, results: [])
+        let count = Mutex(0)
+        let server = try await StubServer { request in
+            var reply = StubServer.Reply()
+            if request.method == .POST {
+                reply.headers = ["content-type": "application/x-protobuf"]
+                reply.body = WireFormat.protobuf.encode(WirePushAnswer(answer))
+            } else {
+                reply.body = WireFormat.protobuf.encode(WireChanges(changes))
+            }
+            reply.closes = count.withLock { count in
+                count += 1
+                return count <= failures
+            }
+            return reply
+        }
+        let transport = try transport(server.address)
+        let pulled = await failure { () throws(LinkFailure) in
+            try await transport.pull(since: nil)
+        }
+        #expect((pulled == nil) == (failures == 1))
+        #expect(server.requests.count == 2)
+        count.withLock { $0 = 0 }
+        let pushed = await failure { () throws(LinkFailure) in
+            try await transport.push(Push([]), within: IntakeLimits(nil))
+        }
+        #expect((pushed == nil) == (failures == 1))
+        #expect(server.requests.count == 4)
+    }
+
+    @Test func `a sign-in that ends without an answer is not sent again`() async throws {
+        let server = try await StubServer { _ in
+            var reply = StubServer.Reply()
+            reply.closes = true
+            return reply
+        }
+        let answer = await failure { () throws(LinkFailure) in
+            try await AccountClient.signIn(
+                server: server.address, by: .code("7KQ2-M9XD-4TRW"), deviceName: "d")
+        }
+        #expect(answer?.kind == .unreachable)
+        #expect(server.requests.count == 1)
     }
 
     @Test func `a pull names its cursor, escaped`() async throws {
