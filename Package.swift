@@ -61,12 +61,16 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
+        // PostgreSQL's client library, which only the server needs.
+        .systemLibrary(
+            name: "CLibpq", pkgConfig: "libpq",
+            providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         // The mirror of UserDefaults.
         .target(name: "UbiquityDefaults", dependencies: ["Ubiquity", "UbiquityCore"]),
         .target(
             name: "UbiquityServer",
             dependencies: [
-                "UbiquityArchive", "UbiquityCore", "UbiquityWire",
+                "CLibpq", "UbiquityArchive", "UbiquityCore", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -304,7 +308,7 @@ let houseSettings: [SwiftSetting] = [
 ]
 
 // One loop, so that no target is forgotten. Apps do not have the house's settings.
-for target in package.targets {
+for target in package.targets where target.type != .system {
     let isApp = target.name.hasPrefix("DropIn") || examples.contains(target.name)
     target.swiftSettings =
         (target.swiftSettings ?? []) + strictSettings
@@ -314,7 +318,7 @@ for target in package.targets {
 // For `make test-tsan` only: the sanitizer does not understand the mutex of Synchronization, so that a
 // module of our own goes by that name.
 if Context.environment["UBIQUITY_TSAN"] != nil {
-    for target in package.targets {
+    for target in package.targets where target.type != .system {
         target.dependencies.append("ThreadSanitizerMutex")
         target.swiftSettings?.append(contentsOf: [
             .define("UBIQUITY_TSAN"),
