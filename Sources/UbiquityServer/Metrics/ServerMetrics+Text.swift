@@ -10,7 +10,8 @@ extension ServerMetrics {
         var listenerBytes: Int
         var answerBytes: Int
         var bodyBytes: Int
-        var databaseBytes: Int
+        /// Nil for a shared database.
+        var databaseBytes: Int?
         /// Nil if the system does not provide it.
         var memoryBytes: Int?
         /// Seconds since 1970; nil without TLS.

@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A PostgreSQL database that several servers share, each a node.
+internal import Foundation
+
+/// The settings of a storage in PostgreSQL.
 package struct PostgresSettings: Hashable, Sendable {
-    /// A URL or a connection string, as libpq takes them. May contain a password.
-    package var address: String
-    /// The connections of a node, besides the one on which it hears of the others.
+    /// An address as libpq takes it: several hosts, certificates, service files, and passwords from
+    /// the environment work. May contain a password, so it is never shown.
+    package var url: String
+    /// The most connections of this node, besides the one that listens to other nodes.
     package var connectionsMax = 8
-    /// Whether pushes are refused while no synchronous standby would confirm them.
+    /// Whether nothing is committed unless a synchronous standby has it.
     package var requiresSynchronousStandby = false
 
-    package init(address: String) { self.address = address }
+    /// The longest time that a statement may take.
+    var statementMilliseconds: Int64 = 10_000
+    /// The longest time that a statement may wait for a lock.
+    var lockMilliseconds: Int64 = 5_000
+    /// The server ends a transaction that its node left alone for this long, and so frees its locks:
+    /// the node may have been stopped.
+    var idleInTransactionMilliseconds: Int64 = 3_000
+    /// How long after its first attempt a transaction is tried again.
+    var patienceMilliseconds: Int64 = 12_000
+    /// Whether `now` is the caller's, and not the database's. For tests.
+    var usesOwnClock = false
+
+    package init(url: String) { self.url = url }
+
+    /// The longest time that this side waits for an answer: longer than the server itself, because
+    /// its refusal is better than silence.
+    var answerMilliseconds: Int64 { statementMilliseconds + 5_000 }
 }
