@@ -75,8 +75,19 @@ final class Housekeeping: Service {
             }
         }
         server.readiness.stop()
+        await drain()
         server.hub.close()
         server.edge.report()
+    }
+
+    /// Ends the streams one after the other, so that their devices do not all come back at once,
+    /// and while a balancer notices that this server is not ready.
+    private func drain() async {
+        let parts = UInt64(clamping: settings.drainSeconds) * UInt64(Self.ticksPerSecond)
+        for part in 0..<parts {
+            server.hub.end { $0.number % parts == part }
+            try? await Task.sleep(for: .seconds(1) / Self.ticksPerSecond)
+        }
     }
 
     private func tick(_ number: Int) async {

@@ -114,7 +114,8 @@ extension Server {
         services.append(Housekeeping(self))
         var configuration = ServiceGroupConfiguration(
             services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        configuration.maximumGracefulShutdownDuration = .seconds(settings.shutdownSeconds)
+        configuration.maximumGracefulShutdownDuration = .seconds(
+            settings.drainSeconds + settings.shutdownSeconds)
         let group = ServiceGroup(configuration: configuration)
         otherNodes.follow { Task { await group.triggerGracefulShutdown() } }
         // A task of its own, so that a cancellation becomes a graceful shutdown.

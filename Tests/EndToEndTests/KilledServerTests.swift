@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ClientTestSupport
+internal import Foundation
 internal import ProcessHarness
 internal import Synchronization
 internal import Testing
@@ -50,6 +51,30 @@ extension EndToEndTests {
                 try await c.store.synchronizeNow()
                 writesA.check(c)
                 writesB.check(c)
+            }
+        }
+
+        @Test func `a server that drains is not ready, and still takes writes`()
+            async throws
+        {
+            try await onStage { stage in
+                // Longer than any test: it is killed instead.
+                let server = try await ServerProcess.started(
+                    stage, options: ["--drain-seconds", "3600"])
+                let device = try Device(home: await server.newHome("a", isFirst: true))
+                defer { device.close() }
+                try await until("readiness") {
+                    try await RawAnswer.to("GET", server.url + "/health/ready").status == 200
+                }
+                server.signal(SIGTERM)
+                try await until("the drain") {
+                    try await RawAnswer.to("GET", server.url + "/health/ready").status == 503
+                }
+                device.store.set(Int64(1), forKey: "a")
+                try await device.store.synchronizeNow()
+                #expect(try await RawAnswer.to("GET", server.url + "/health/live").status == 200)
+                try server.mustRun()
+                try await server.kill()
             }
         }
 

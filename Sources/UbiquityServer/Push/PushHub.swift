@@ -12,7 +12,7 @@ internal import UbiquityCore
 final class PushHub: Sendable {
     /// The subscribers of a store.
     private struct Group {
-        /// Distinguishes it from an earlier group of the same store.
+        /// Of its first subscriber. Distinguishes it from an earlier group of the same store.
         let number: UInt64
         var subscribers: [Subscriber] = []
         var feed = StoreFeed()
@@ -22,11 +22,6 @@ final class PushHub: Sendable {
         var groups: [StoreReference: Group] = [:]
         var lastNumber: UInt64 = 0
         var isClosed = false
-
-        mutating func nextNumber() -> UInt64 {
-            lastNumber += 1
-            return lastNumber
-        }
     }
 
     private let state = Mutex(State())
@@ -77,12 +72,12 @@ final class PushHub: Sendable {
         do { permit = try shares.take(rights) } catch { throw .tooMany }
         return try state.withLock { state throws(HubError) in
             guard !state.isClosed else { throw .closed }
+            state.lastNumber += 1
             let subscriber = Subscriber(
-                number: state.nextNumber(), rights: rights, store: store,
+                number: state.lastNumber, rights: rights, store: store,
                 takesBinary: takesBinary, permit: permit, hub: self, on: loop)
-            let group = state.groups[store] ?? Group(number: state.nextNumber())
-            state.groups[store] = group
-            state.groups[store]?.subscribers.append(subscriber)
+            state.groups[store, default: Group(number: subscriber.number)].subscribers
+                .append(subscriber)
             return subscriber
         }
     }

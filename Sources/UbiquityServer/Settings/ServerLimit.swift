@@ -50,11 +50,11 @@ package struct ServerLimit: Sendable {
     }
 
     private static func time(
-        _ option: String, in unit: Unit, _ path: Path<Int64>, _ sentence: String
+        _ option: String, in unit: Unit, _ path: Path<Int64>, _ sentence: String, min: Double = 1
     ) -> ServerLimit {
         let each: Int64 = unit == .days ? 86_400 : unit == .minutes ? 60 : 1
         return ServerLimit(
-            option: option, unit: unit, sentence: sentence, range: 1...0x1p32,
+            option: option, unit: unit, sentence: sentence, range: min...0x1p32,
             place: .seconds(path, each: each))
     }
 
@@ -199,6 +199,10 @@ package struct ServerLimit: Sendable {
             "waiting-push-bytes-max", \.waitingPushBytesMax,
             "Bytes of the pushes that wait for the disk."),
         .count("waiting-reads-max", \.waitingReadsMax, "Reads that wait for a thread."),
+        .time(
+            "drain-seconds", in: .seconds, \.drainSeconds,
+            "Seconds over which a server that is to stop ends its streams; it answers requests "
+                + "meanwhile.", min: 0),
         .time(
             "shutdown-seconds", in: .seconds, \.shutdownSeconds,
             "Seconds for which a shutdown waits for requests under way."),

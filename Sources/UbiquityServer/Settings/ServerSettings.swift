@@ -98,7 +98,10 @@ package struct ServerSettings: Sendable {
     /// The reads that wait for a thread. Above this, devices are asked to come again.
     package var waitingReadsMax = 4_096
 
-    /// How long a shutdown waits for requests under way.
+    /// The time over which a server that is to stop ends its streams, not ready any more, while it
+    /// still answers requests.
+    package var drainSeconds: Int64 = 0
+    /// How long a shutdown then waits for requests under way.
     package var shutdownSeconds: Int64 = 10
 
     package var clock = ServerClock.system
