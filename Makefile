@@ -6,14 +6,16 @@
 SHELL := /bin/bash
 SWIFT ?= swift
 PLIST ?=
+DATABASE ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo example test test-api test-tsan simulate mutations torture fuzz fuzz-build \
+.PHONY: help setup build demo example test test-api test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark nightly clean
 
 help:
 	@echo "make demo                  two devices and a server on this machine, with a sample file"
 	@echo "make demo PLIST=FILE       the same with your own preferences file"
+	@echo "make demo DATABASE=postgresql  with two servers on a PostgreSQL, one of which is killed"
 	@echo "make example NAME=Cloudy   an example app on two devices; see Examples/README.md"
 	@echo "make test                  all tests"
 	@echo "make test FILTER=Reopening tests whose suite, name or file matches a regular expression"
@@ -24,6 +26,7 @@ help:
 	@echo "make simulate SEEDS=1...9  the same for these seeds"
 	@echo "make mutations             breaks the engine on purpose, which the simulator must detect"
 	@echo "make torture               real servers and devices under kills and faults: TORTURE_SECONDS=60"
+	@echo "make torture DATABASE=postgresql  the same with three nodes on PostgreSQL and a standby"
 	@echo "make fuzz                  fuzzes all parsers of foreign bytes: FUZZ_SECONDS=60 per entry, ENTRY=all"
 	@echo "make fuzz-corpus           adds the new inputs that make fuzz found to the corpus"
 	@echo "make lint                  checks the format, which make format corrects, and scripts/layers"
@@ -40,8 +43,10 @@ build: setup
 	@$(SWIFT) build $(BUILD_FLAGS) --product ubiquity
 
 demo: setup
+	@$(if $(filter postgresql,$(DATABASE)),scripts/setup postgresql)
 	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product ubiquity
-	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity" demo $(if $(PLIST),--plist "$(PLIST)")
+	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity" demo \
+		$(if $(PLIST),--plist "$(PLIST)") $(if $(DATABASE),--database "$(DATABASE)")
 
 # The examples, each a folder with an app's name.
 EXAMPLES := $(filter-out Screen Stage,$(patsubst Examples/%/,%,$(wildcard Examples/*/)))
@@ -65,7 +70,9 @@ TEST_WIDTH_FLAGS = $(if $(shell $(SWIFT) test --help-hidden 2> /dev/null | grep 
 	$(WIDTH_OPTION) $(TEST_WIDTH))
 BUSY ?=
 
-test: setup
+# PostgreSQL is one of the server's storages; the tests start one of their own.
+test:
+	@scripts/setup postgresql
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
 	@scripts/failures-last $(if $(BUSY),scripts/busy) $(SWIFT) test $(BUILD_FLAGS) --skip-build \
 		$(TEST_WIDTH_FLAGS) $(if $(FILTER),--filter "$(FILTER)")
@@ -76,7 +83,8 @@ test-api: setup
 	@scripts/test-api "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 # A build folder of its own, for every file is compiled anew. The first report ends the run.
-test-tsan: setup
+test-tsan:
+	@scripts/setup postgresql
 	UBIQUITY_TSAN=1 $(SWIFT) build $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan \
 		--build-tests
 	UBIQUITY_TSAN=1 \
@@ -105,13 +113,18 @@ mutations: setup
 TORTURE_SECONDS ?= 60
 TORTURE_FLAGS ?=
 
+# DATABASE=postgresql: three nodes on a primary with a synchronous standby.
+
 torture:
-	@scripts/setup faketime
+	@scripts/setup faketime $(filter postgresql,$(DATABASE))
 	@for product in ubiquity UbiquityTestWorker UbiquityTorture; do \
 		scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product $$product || exit 1; \
 	done
 	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/UbiquityTorture" \
-		--seconds $(TORTURE_SECONDS) $(TORTURE_FLAGS)
+		--seconds $(TORTURE_SECONDS) $(if $(DATABASE),--database $(DATABASE)) $(TORTURE_FLAGS)
+
+torture-postgresql:
+	@$(MAKE) torture DATABASE=postgresql
 
 # A release build of its own, for every file is compiled anew, with what tells libFuzzer which parts
 # of the code an input reached. Fuzz/README.md says what the entries are.
@@ -159,7 +172,7 @@ QUICK ?=
 BENCHMARK_FLAGS ?=
 
 benchmark:
-	@scripts/setup etcd-server nats-server openssl python3 redis-server redis-tools wrk
+	@scripts/setup etcd-server nats-server openssl postgresql python3 redis-server redis-tools wrk
 	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) -c release --product ubiquity
 	@UBIQUITY_BENCHMARKS=1 scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) -c release \
 		--product ubiquity-benchmarks

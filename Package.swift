@@ -215,8 +215,8 @@ let package = Package(
         .testTarget(
             name: "UbiquityServerTests",
             dependencies: [
-                "ClientTestSupport", "Ubiquity", "UbiquityArchive", "UbiquityCore",
-                "UbiquityServer", "UbiquityWire",
+                "ClientTestSupport", "ProcessHarness", "Ubiquity", "UbiquityArchive",
+                "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),

@@ -9,7 +9,7 @@ package struct ProgramFile: Sendable {
 
     package init(_ name: String) { (self.name, knownPath) = (name, nil) }
 
-    private init(path: String?) {
+    init(path: String?) {
         (name, knownPath) = (path ?? "this program", path)
     }
 

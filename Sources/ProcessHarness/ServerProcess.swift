@@ -19,29 +19,40 @@ package final class ServerProcess: Sendable {
     package let stage: Stage
     private let options: [String]
     package let data: String
+    /// The address of the database that it shares with others, in place of its folder; nil if it
+    /// does not.
+    private let database: String?
+    private let ownEnvironment: [String: String]
     private let state: Mutex<State>
 
     /// - Parameters:
     ///   - port: 0 for any free one at the first start.
     ///   - data: The data folder; nil for one of the stage's.
+    ///   - database: The address of a database in place of the folder.
+    ///   - environment: Variables of the server.
     package init(
-        _ stage: Stage, port: Int = 0, data: String? = nil, options: [String] = []
+        _ stage: Stage, port: Int = 0, data: String? = nil, database: String? = nil,
+        environment: [String: String] = [:], options: [String] = []
     ) {
-        (self.stage, self.options) = (stage, options)
+        (self.stage, self.database, self.options) = (stage, database, options)
+        ownEnvironment = environment
         self.data = data ?? stage.path("server")
         state = Mutex(State(port: port))
     }
 
     package static func started(
-        _ stage: Stage, data: String? = nil, options: [String] = []
+        _ stage: Stage, data: String? = nil, database: String? = nil, options: [String] = []
     ) async throws -> ServerProcess {
-        let server = ServerProcess(stage, data: data, options: options)
+        let server = ServerProcess(stage, data: data, database: database, options: options)
         try await server.start()
         return server
     }
 
     package var port: Int { state.withLock(\.port) }
     package var url: String { "http://127.0.0.1:\(port)" }
+
+    /// The errors of the process so far.
+    package var errors: String { child?.errors ?? "" }
 
     /// The process's number; nil if it does not run.
     package var number: Int32? { child?.number }
@@ -72,9 +83,10 @@ package final class ServerProcess: Sendable {
         let input = Pipe()
         let child = try stage.start(
             [
-                "serve", "--port", "\(port)", "--data", data, "--json", "--log-level", "error",
+                "serve", "--port", "\(port)", "--json", "--log-level", "error",
                 "--end-with-input",
-            ] + options, input: input)
+            ] + place + options, input: input,
+            environment: environment.merging(ownEnvironment) { $1 })
         state.withLock { ($0.child, $0.input) = (child, input) }
         try await child.wait(for: "the start of the server") {
             if !child.isRunning { throw Trouble("the server did not start: \(child.lastWords)") }
@@ -106,6 +118,12 @@ package final class ServerProcess: Sendable {
         state.withLock { $0.child = nil }
     }
 
+    /// The options and the variables by which a command finds the data.
+    private var place: [String] { database == nil ? ["--data", data] : [] }
+    private var environment: [String: String] {
+        database.map { ["UBIQUITY_DATABASE": $0] } ?? [:]
+    }
+
     // MARK: - Accounts
 
     private struct Code: Decodable { var code: String }
@@ -113,8 +131,10 @@ package final class ServerProcess: Sendable {
     /// A code by which a device signs in.
     /// - Parameter isFirst: Whether the account is to be made.
     package func newCode(isFirst: Bool = false, account: String = "ada") async throws -> String {
-        let command = ["account", isFirst ? "create" : "code", account, "--data", data, "--json"]
-        return try Self.decode(Code.self, try await stage.succeed(command)).code
+        let command = ["account", isFirst ? "create" : "code", account, "--json"] + place
+        return try Self.decode(
+            Code.self, try await stage.succeed(command, environment: environment)
+        ).code
     }
 
     /// Signs a new device in, the first one to a new account.

@@ -80,8 +80,11 @@ package final class Stage: Sendable {
     }
 
     /// Runs a command of `ubiquity` to its end.
-    package func run(_ arguments: [String], megabytesMax: Int? = nil) async throws -> ProgramRun {
-        let child = try start(arguments, megabytesMax: megabytesMax)
+    package func run(
+        _ arguments: [String], environment: [String: String] = [:], megabytesMax: Int? = nil
+    ) async throws -> ProgramRun {
+        let child = try start(
+            arguments, environment: environment, megabytesMax: megabytesMax)
         let status = try await child.exit()
         return ProgramRun(status: status, output: child.output, errors: child.errors)
     }
@@ -91,8 +94,10 @@ package final class Stage: Sendable {
     /// Runs a command of `ubiquity` that must succeed.
     /// - Returns: Its output.
     @discardableResult
-    package func succeed(_ arguments: [String]) async throws -> String {
-        let run = try await run(arguments)
+    package func succeed(
+        _ arguments: [String], environment: [String: String] = [:]
+    ) async throws -> String {
+        let run = try await run(arguments, environment: environment)
         guard run.status == 0 else {
             throw Trouble(
                 "`ubiquity \(arguments.joined(separator: " "))` ended with \(run.status): "

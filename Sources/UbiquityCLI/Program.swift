@@ -36,7 +36,7 @@ struct Program: AsyncParsableCommand {
                 name: "The server",
                 subcommands: [
                     ServeCommand.self, AccountCommand.self, AppCommand.self, AuditCommand.self,
-                    BackupCommand.self, RestoreCommand.self,
+                    BackupCommand.self, RestoreCommand.self, DatabaseCommand.self,
                 ]),
             CommandGroup(name: "Demonstration", subcommands: [DemoCommand.self]),
         ])

@@ -60,7 +60,7 @@ package struct FolderServer: Sendable {
 }
 
 extension Server {
-    fileprivate func serving<Result>(
+    func serving<Result>(
         _ socket: FolderSocket, _ body: (FolderServer) async throws -> Result
     ) async throws -> Result {
         let (bound, isBound) = AsyncStream.makeStream(of: Void.self)

@@ -5,20 +5,24 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UbiquityCore
 
-/// The periodic work of a server. Four times a second it compacts tombstones and scrubs erased
-/// data, so that each slice of this work is short. Once a second it sends keep-alives, ends streams
-/// with expired credentials, and stores when devices were last seen. When the server is to stop, it
-/// ends the streams, which would otherwise keep the server running.
+/// The periodic work of a server, in loops of their own, so that none waits for another. Once a second
+/// it keeps the streams: keep-alives, and the ends of expired ones; and does what every server does
+/// for itself with the storage. Four times a second it does the chores: compaction of tombstones,
+/// scrubbing of erased data, each in short slices. Of several servers, one does the chores of all.
 ///
-/// State: `state`, guarded by its lock, though only one tick runs at a time.
+/// When the server is to stop, it ends the streams, which would otherwise keep the server running.
+///
+/// State: `state`, guarded by its lock, because the loops are several.
 final class Housekeeping: Service {
     private let server: Server
     private let state = Mutex(Agenda())
 
     private struct Agenda {
-        /// The stores whose tombstones are to be checked, and when all were last listed.
+        /// The stores whose tombstones are to be checked: those that have too many, then all others
+        /// with tombstones; and when these were last listed.
         var crowded: Set<StoreReference> = []
-        var compaction = Interval(milliseconds: 3_600_000)
+        var listed: Set<StoreReference> = []
+        var listing = Interval(milliseconds: 3_600_000)
         /// The excess entries of the audit log, and when it and expired devices were last examined.
         var surplus: [Int64] = []
         /// Whether this node does the chores of all.
@@ -51,10 +55,12 @@ final class Housekeeping: Service {
     /// The longest time per tick that pushes wait for compaction, except that one store is always
     /// done. Also the longest time for one slice of erased data.
     private static let sliceMilliseconds: Int64 = 5
+    /// The same where pushes do not wait for it, because they have threads of their own.
+    private static let sharedSliceMilliseconds: Int64 = 200
     /// The time per tick for erased data.
     private static let erasingMilliseconds: Int64 = 200
     private static let surplusPerTickMax = 256
-    /// Longer than a tick ever takes.
+    /// Longer than the chores of a tick take.
     private static let leaseMilliseconds: Int64 = 30_000
     private static let ticksPerSecond = 4
 
@@ -67,17 +73,37 @@ final class Housekeeping: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            var ticks = 0
-            while !Task.isCancelled {
-                await self.tick(ticks)
-                ticks += 1
-                try? await Task.sleep(for: .seconds(1) / Self.ticksPerSecond)
+            await withDiscardingTaskGroup { group in
+                group.addTask { await self.repeat(every: .seconds(1), self.keepStreams) }
+                group.addTask { await self.repeat(every: .seconds(1), self.keepUp) }
+                group.addTask { await self.repeat(every: .seconds(1), self.listStores) }
+                group.addTask {
+                    await self.repeat(every: .seconds(1) / Self.ticksPerSecond, self.doChores)
+                }
             }
         }
         server.readiness.stop()
         await drain()
         server.hub.close()
         server.edge.report()
+    }
+
+    private func `repeat`(every pause: Duration, _ body: (_ number: Int) async throws -> Void) async
+    {
+        var number = 0
+        // The failures that were logged in this minute.
+        var logged: Set<String> = []
+        var minute = Interval(milliseconds: 60_000)
+        while !Task.isCancelled {
+            do { try await body(number) } catch {
+                if minute.isOver(now: uptime) { logged = [] }
+                if logged.insert("\(error)").inserted {
+                    logger.warning("Housekeeping failed.", metadata: ["reason": "\(error)"])
+                }
+            }
+            number += 1
+            try? await Task.sleep(for: pause)
+        }
     }
 
     /// Ends the streams one after the other, so that their devices do not all come back at once,
@@ -90,51 +116,23 @@ final class Housekeeping: Service {
         }
     }
 
-    private func tick(_ number: Int) async {
-        let (second, part) = number.quotientAndRemainder(dividingBy: Self.ticksPerSecond)
-        if part == 0 {
-            keepStreams(second: second)
-            server.edge.report()
-            server.edge.tls?.refresh(logger: logger)
-        }
-        do {
-            if part == 0 { try await keepUp() }
-            guard try await mayDoChores(part) else {
-                try await server.writer.run { [self] in try compactTombstones() }
-                return server.readiness.roundEnded()
-            }
-            if state.withLock({ $0.compaction.isOver(now: uptime) }) {
-                let stores = try await server.readers.run { [storage] in
-                    try storage.storesWithDeletions()
-                }
-                state.withLock { $0.crowded.formUnion(stores) }
-            }
-            let mustTidy = part == 0 && state.withLock { $0.tidying.isOver(now: uptime) }
-            if mustTidy {
-                let rule = AuditRule(entriesMax: settings.auditEntriesMax)
-                let numbers = try await server.readers.run { [storage] in
-                    try storage.auditSurplus(by: rule)
-                }
-                state.withLock { $0.surplus = numbers }
-            }
-            try await server.writer.run { [self] in
-                noteFullness()
-                if part == 0, let time = timeToNote() { try storage.addRunningTime(time) }
-                if mustTidy { try removeExpired() }
-                try trimAudit()
-                try compactTombstones()
-                try storage.scrub(pacedAt: uptime)
-                try storage.emptyLog(pacedAt: uptime)
-            }
-            try await eraseRest()
-            server.readiness.roundEnded()
-        } catch {
-            logger.warning("Housekeeping failed.", metadata: ["reason": "\(error)"])
-        }
+    // MARK: - Streams
+
+    private func keepStreams(second: Int) {
+        let now = settings.clock.now()
+        server.hub.end { subscriber in subscriber.expiresMilliseconds.map { $0 <= now } ?? false }
+        server.hub.endOfOtherHistory(second: second)
+        server.hub.keepAlive(tick: second)
+        server.edge.report()
+        server.edge.tls?.refresh(logger: logger)
     }
 
-    /// Does what every node does for itself, on both kinds of threads.
-    private func keepUp() async throws {
+    // MARK: - Every server
+
+    /// Does what every server does for itself, on both kinds of threads. A server that cannot renew
+    /// or claim the lease cannot commit, and is not ready.
+    private func keepUp(second: Int) async throws {
+        try await renewLease()
         let (compares, checks) = state.withLock {
             ($0.comparison.isOver(now: uptime), $0.clockCheck.isOver(now: uptime))
         }
@@ -144,18 +142,61 @@ final class Housekeeping: Service {
             if checks { try server.otherNodes.checkClock() }
         }
         try await server.writer.run { [self] in try keepHouse() }
+        server.readiness.roundEnded()
     }
 
-    /// Of several nodes, one does the chores of all.
-    private func mayDoChores(_ part: Int) async throws -> Bool {
-        guard storage.isShared else { return true }
-        if part == 0 {
-            let isLeader = try await server.writer.run { [storage] in
-                try storage.lease(for: Self.leaseMilliseconds)
-            }
-            state.withLock { $0.isLeader = isLeader }
+    /// Runs on the writer's thread, as do the chores.
+    private func keepHouse() throws {
+        noteFullness()
+        if storage.findRoom() { logger.notice("The disk has room again.") }
+        let seen = server.lastSeen.take()
+        if !seen.isEmpty { try storage.note(seen) }
+        try storage.record(server.failures.take(now: settings.clock.now()))
+    }
+
+    // MARK: - Chores
+
+    /// Lists the stores with tombstones, which may take many seconds.
+    private func listStores(second: Int) async throws {
+        guard state.withLock({ $0.isLeader && $0.listing.isOver(now: uptime) }) else { return }
+        let stores = try await server.readers.run { [storage] in try storage.storesWithDeletions() }
+        state.withLock { $0.listed.formUnion(stores) }
+    }
+
+    private func doChores(tick: Int) async throws {
+        let isNewSecond = tick.isMultiple(of: Self.ticksPerSecond)
+        guard state.withLock(\.isLeader) else {
+            return try await server.writer.run { [self] in try compactTombstones() }
         }
-        return state.withLock(\.isLeader)
+        let mustTidy = isNewSecond && state.withLock { $0.tidying.isOver(now: uptime) }
+        if mustTidy {
+            let rule = AuditRule(entriesMax: settings.auditEntriesMax)
+            let numbers = try await server.readers.run { [storage] in
+                try storage.auditSurplus(by: rule)
+            }
+            state.withLock { $0.surplus = numbers }
+        }
+        try await server.writer.run { [self] in
+            if isNewSecond, let time = timeToNote() { try storage.addRunningTime(time) }
+            if mustTidy { try removeExpired() }
+            try trimAudit()
+            try compactTombstones()
+            try storage.scrub(pacedAt: uptime)
+            try storage.emptyLog(pacedAt: uptime)
+        }
+        try await eraseRest()
+    }
+
+    /// Of several servers, the one with the lease does the chores of all.
+    private func renewLease() async throws {
+        let isLeader = try await server.writer.run { [storage] in
+            try storage.lease(for: Self.leaseMilliseconds)
+        }
+        state.withLock { state in
+            state.isLeader = isLeader
+            // Another one counts the running time meanwhile.
+            if !isLeader { state.ran = nil }
+        }
     }
 
     /// Logged once, not for each push that is refused: the log may be on the same disk.
@@ -166,20 +207,6 @@ final class Housekeeping: Service {
         if isFull {
             logger.error("The disk is full: only deletions, erasing and signing out are possible.")
         }
-    }
-
-    private func keepStreams(second: Int) {
-        let now = settings.clock.now()
-        server.hub.end { subscriber in subscriber.expiresMilliseconds.map { $0 <= now } ?? false }
-        server.hub.keepAlive(tick: second)
-    }
-
-    /// Runs on the writer's thread, like the following.
-    private func keepHouse() throws {
-        if storage.findRoom() { logger.notice("The disk has room again.") }
-        let seen = server.lastSeen.take()
-        if !seen.isEmpty { try storage.note(seen) }
-        try storage.record(server.failures.take(now: settings.clock.now()))
     }
 
     /// Removes the remaining data of erased accounts in slices, so that pushes have their turn in
@@ -234,9 +261,12 @@ final class Housekeeping: Service {
             liveMilliseconds: settings.deviceLiveSeconds * 1_000,
             tombstonesMax: settings.deletionsPerStoreMax)
         var count = 0
-        let end = uptime + Self.sliceMilliseconds
+        let end =
+            uptime
+            + (storage.isShared ? Self.sharedSliceMilliseconds : Self.sliceMilliseconds)
         repeat {
-            guard let store = state.withLock({ $0.crowded.popFirst() }) else { break }
+            let next = state.withLock { $0.crowded.popFirst() ?? $0.listed.popFirst() }
+            guard let store = next else { break }
             do throws(StorageError) {
                 count += try storage.compact(rule, in: store, now: settings.clock.now())
                 _ = try storage.compactFolded(.folded, in: store)

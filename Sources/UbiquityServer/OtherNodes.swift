@@ -19,12 +19,12 @@ struct OtherNodes: Sendable {
     /// How far this node's clock may be from the storage's, in milliseconds.
     private static let clockErrorMax: Int64 = 1_000
 
-    /// Calls back once, if this node must not go on.
-    func follow(onEnd: @escaping @Sendable () -> Void) {
+    /// - Parameter onEnd: Called with the reason if this node must not go on.
+    func follow(onEnd: @escaping @Sendable (String) -> Void) {
         storage.observe { news in hear(news, onEnd) }
     }
 
-    private func hear(_ news: StorageNews, _ onEnd: () -> Void) {
+    private func hear(_ news: StorageNews, _ onEnd: (String) -> Void) {
         switch news {
         case .committed(let store, let position): hub.hear(of: position, in: store)
         case .revoked(let device): revocation.revoked(device)
@@ -41,7 +41,7 @@ struct OtherNodes: Sendable {
                 "The database has lost what it had confirmed. This server stops.",
                 metadata: ["reason": "\(reason)"])
             readiness.stop()
-            onEnd()
+            onEnd(reason)
         }
     }
 
@@ -62,9 +62,10 @@ struct OtherNodes: Sendable {
     }
 
     /// Looks for whatever the listeners have missed, and for listeners that may no longer listen.
-    /// Blocks.
+    /// Call this before there are any, too, for the history that they follow. Blocks.
     func compare() throws {
         guard storage.isShared else { return }
+        hub.follow(try storage.history())
         let devices = hub.devices
         if !devices.isEmpty {
             let signedIn = try storage.signedIn(among: devices)

@@ -4,6 +4,7 @@ internal import Foundation
 package import Logging
 internal import NIOCore
 internal import ServiceLifecycle
+internal import Synchronization
 internal import UbiquityCore
 internal import UnixSignals
 
@@ -22,29 +23,46 @@ package func runServer(
 ) async throws {
     let tls = try settings.tls.map(TLSIdentity.init)
     try settings.identity?.checkFile()
+    func run(_ storage: any ServerStorage, _ operatorHash: SecretHash) async throws {
+        recordLimits(settings, in: storage, logger)
+        let server = Server(
+            withinDescriptors(settings, logger), storage: storage, operatorHash: operatorHash,
+            tls: tls, logger: logger)
+        defer { server.close() }
+        try await server.run(onReady: onReady, onMetricsReady: onMetricsReady)
+    }
+    if let database = settings.database {
+        let storage = try PostgresServerStorage.openForServer(database)
+        return try await run(storage, operatorHash(storage))
+    }
     let folder = DataFolder(path: settings.dataFolder)
     try folder.make()
     let lock = try await FolderLock.take(folder) {
         logger.notice("Waiting for another program that is working on the data folder.")
     }
     guard let lock else { throw ServerStartError.folderInUse(path: folder.path) }
+    defer { withExtendedLifetime(lock) {} }
     folder.removeDrafts()
     try folder.makeDatabaseFile()
     let storage = try SQLiteServerStorage.openForServer(
         folder.databasePath, reserve: DiskReserve(path: folder.reservePath))
-    let operatorHash = try OperatorCredential.prepare(in: folder, storage: storage)
-    recordLimits(settings, in: storage, logger)
-    let server = Server(
-        withinDescriptors(settings, logger), storage: storage, operatorHash: operatorHash, tls: tls,
-        logger: logger)
-    defer { withExtendedLifetime(lock) { server.close() } }
-    try await server.run(onReady: onReady, onMetricsReady: onMetricsReady)
+    try await run(storage, try OperatorCredential.prepare(in: folder, storage: storage))
+}
+
+/// The hash of the operator's credential. Without one, nobody has it, and commands use the database.
+private func operatorHash(
+    _ storage: PostgresServerStorage
+) throws(ServerStartError) -> SecretHash {
+    do {
+        return try storage.operatorHash()
+            ?? SecretHash(of: Secret.random(prefix: Secret.operatorPrefix))
+    } catch { throw .database(.unusable("\(error)")) }
 }
 
 /// Records changed limits. A failure does not keep the server from starting, because the disk may
 /// be full.
 private func recordLimits(
-    _ settings: ServerSettings, in storage: SQLiteServerStorage, _ logger: Logger
+    _ settings: ServerSettings, in storage: any ServerStorage, _ logger: Logger
 ) {
     do {
         try storage.recordChanges(ofLimits: settings.limitTexts, now: settings.clock.now())
@@ -90,13 +108,14 @@ extension Server {
         onReady: @escaping @Sendable (Int) async -> Void,
         onMetricsReady: @escaping @Sendable (Int) async -> Void = { _ in }
     ) async throws {
-        try await readers.run { [apps] in try apps.reload() }
+        try await readers.run { [apps, otherNodes] in
+            try apps.reload()
+            try otherNodes.compare()
+        }
         let (bound, isBound) = AsyncStream.makeStream(of: Void.self)
-        let socket = try FolderSocket(.server, in: DataFolder(path: settings.dataFolder))
         // Services end in reverse order: first the housekeeping, which ends the streams that the
         // application waits for.
         var services: [any Service] = [
-            FolderService(server: self, socket: socket) { isBound.yield() },
             Listener(
                 address: .hostname(settings.host, port: settings.port),
                 connectionsMax: acceptedMax,
@@ -105,8 +124,15 @@ extension Server {
                     guard await bound.first(where: { true }) != nil else { return }
                     logStart(port: port)
                     await onReady(port)
-                }, logger: logger),
+                }, logger: logger)
         ]
+        // Commands find a server on its folder, and a shared database without it.
+        if settings.database == nil {
+            let socket = try FolderSocket(.server, in: DataFolder(path: settings.dataFolder))
+            services.insert(FolderService(server: self, socket: socket) { isBound.yield() }, at: 0)
+        } else {
+            isBound.yield()
+        }
         if let port = settings.metricsPort {
             services.append(metrics(port: port, onReady: onMetricsReady))
         }
@@ -117,7 +143,11 @@ extension Server {
         configuration.maximumGracefulShutdownDuration = .seconds(
             settings.drainSeconds + settings.shutdownSeconds)
         let group = ServiceGroup(configuration: configuration)
-        otherNodes.follow { Task { await group.triggerGracefulShutdown() } }
+        let lost = Mutex<String?>(nil)
+        otherNodes.follow { reason in
+            lost.withLock { $0 = reason }
+            Task { await group.triggerGracefulShutdown() }
+        }
         // A task of its own, so that a cancellation becomes a graceful shutdown.
         let running = Task { try await group.run() }
         do {
@@ -128,6 +158,9 @@ extension Server {
             }
         } catch { throw startError(error) }
         logger.notice("The server has stopped.")
+        if let reason = lost.withLock(\.self) {
+            throw ServerStartError.database(.wentBack(reason))
+        }
     }
 
     /// Accepts some more connections than may stay, to tell them that they may not. Others wait in
@@ -162,12 +195,13 @@ extension Server {
     }
 
     private var gauges: ServerMetrics.Gauges {
-        let database = DataFolder(path: settings.dataFolder).databasePath
+        let database =
+            settings.database == nil ? DataFolder(path: settings.dataFolder).databasePath : nil
         return ServerMetrics.Gauges(
             connections: edge.connectionCounter.count, listeners: hub.count,
             listenerBytes: hub.waitingBytes, answerBytes: edge.answers.bytes,
             bodyBytes: edge.bodies.bytes,
-            databaseBytes: SystemFigures.bytes(ofFiles: [database, database + "-wal"]),
+            databaseBytes: database.map { SystemFigures.bytes(ofFiles: [$0, $0 + "-wal"]) },
             memoryBytes: SystemFigures.memoryBytes, certificateExpires: edge.tls?.expires,
             certificateFailures: edge.tls?.failures,
             isReady: readiness.isReady)
@@ -183,14 +217,18 @@ extension Server {
 
     /// Call when nothing is running any more.
     func close() {
-        do {
-            try storage.note(lastSeen.take())
-            try storage.record(failures.take(now: nil))
-            for threads in [writer, readers] + lanes { threads.close() }
-            try storage.close()
-        } catch {
-            logger.warning(
-                "The database was not closed properly.", metadata: ["reason": "\(error)"])
+        func attempt(_ body: () throws -> Void) {
+            do { try body() } catch {
+                logger.warning(
+                    "The database was not closed properly.", metadata: ["reason": "\(error)"])
+            }
         }
+        attempt {
+            let seen = lastSeen.take()
+            if !seen.isEmpty { try storage.note(seen) }
+        }
+        attempt { try storage.record(failures.take(now: nil)) }
+        for threads in [writer, readers] + lanes { threads.close() }
+        attempt { try storage.close() }
     }
 }

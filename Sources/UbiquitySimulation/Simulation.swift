@@ -9,6 +9,11 @@ package struct Simulation: Sendable {
     package var steps: Int
     /// Whether some runs have keys whose writes merge.
     package var hasPolicies = true
+    /// The number of nodes; nil for what the seed draws.
+    package var nodes: Int?
+
+    /// One seed in this many has several nodes.
+    package static let seedsPerSharedDatabase: UInt64 = 6
 
     package init(seed: UInt64, steps: Int) {
         self.seed = seed
@@ -35,12 +40,7 @@ package struct Simulation: Sendable {
         _ scenario: Scenario? = nil, watching: ((Observation, Int64) -> Void)? = nil
     ) -> Outcome {
         let chance = Chance(seed: seed)
-        let scenario =
-            scenario
-            ?? Scenario(
-                chance, merging: hasPolicies ? Chance(seed: ~seed) : nil,
-                lines: Chance(seed: seed &* 0x9E37_79B9),
-                folding: Chance(seed: seed &* 0xC2B2_AE35))
+        let scenario = scenario ?? drawScenario(chance)
         let clock = TrueTime()
         let journal = Journal(
             checkers: Self.checkers(scenario, clock), clock: clock, watching: watching)
@@ -55,6 +55,17 @@ package struct Simulation: Sendable {
             simulatedTime: clock.now - start, faults: journal.faults, digest: journal.digest)
     }
 
+    private func drawScenario(_ chance: Chance) -> Scenario {
+        let hasNodes = nodes.map { $0 > 1 } ?? (seed % Self.seedsPerSharedDatabase == 0)
+        var scenario = Scenario(
+            chance, merging: hasPolicies ? Chance(seed: ~seed) : nil,
+            lines: Chance(seed: seed &* 0x9E37_79B9),
+            folding: Chance(seed: seed &* 0xC2B2_AE35),
+            nodes: hasNodes ? Chance(seed: seed &* 0x85EB_CA6B) : nil)
+        if let nodes { scenario.nodes = nodes }
+        return scenario
+    }
+
     private static func checkers(_ scenario: Scenario, _ clock: TrueTime) -> [any Checker] {
         [
             NoticeChecker { clock.now }, BatchChecker(groups: scenario.groupedKeys), QuotaChecker(),
@@ -62,7 +73,7 @@ package struct Simulation: Sendable {
             PushRateChecker(allowance: scenario.allowance) { clock.now },
             ConvergenceChecker(), FirstSyncChecker(timeTolerance: scenario.timeTolerance),
             MergeChecker(policies: scenario.mergedKeys, timeTolerance: scenario.timeTolerance),
-            SavedFirstChecker(), HorizonChecker { clock.now },
+            SavedFirstChecker(), AnswerChecker(), HorizonChecker { clock.now },
             SurvivalChecker(
                 timeTolerance: scenario.timeTolerance, keepsStamps: scenario.keepsStamps),
         ]

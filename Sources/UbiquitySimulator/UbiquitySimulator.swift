@@ -24,6 +24,10 @@ struct UbiquitySimulator: ParsableCommand {
     @Option(help: "The number of steps under faults of each seed.")
     var steps = 500
 
+    @Option(
+        help: "The number of the server's nodes. Without this, one seed in six has two to four.")
+    var nodes: Int?
+
     @Flag(help: "With --seed: print everything that happens.")
     var trace = false
 
@@ -32,6 +36,7 @@ struct UbiquitySimulator: ParsableCommand {
 
     func validate() throws {
         guard steps >= 0 else { throw ValidationError("--steps must not be negative") }
+        if let nodes, nodes < 1 { throw ValidationError("--nodes must be at least 1") }
         if trace, seed == nil { throw ValidationError("--trace needs a --seed") }
         if seed != nil, seeds != nil {
             throw ValidationError("either --seed or --seeds, not both")
@@ -39,8 +44,14 @@ struct UbiquitySimulator: ParsableCommand {
     }
 
     func run() throws {
-        if let seed { return try runOne(Simulation(seed: seed, steps: steps)) }
+        if let seed { return try runOne(simulation(seed)) }
         try runMany(seeds ?? SeedRange(1, .max))
+    }
+
+    private func simulation(_ seed: UInt64) -> Simulation {
+        var simulation = Simulation(seed: seed, steps: steps)
+        simulation.nodes = nodes
+        return simulation
     }
 
     private func runOne(_ simulation: Simulation) throws {
@@ -52,7 +63,7 @@ struct UbiquitySimulator: ParsableCommand {
     private func runMany(_ seeds: SeedRange) throws {
         var tally = Tally()
         for seed in seeds.from...seeds.to {
-            let simulation = Simulation(seed: seed, steps: steps)
+            let simulation = simulation(seed)
             let outcome = simulation.run()
             tally.add(outcome)
             if tally.isTimeToReport { tally.report() }
@@ -82,6 +93,7 @@ struct UbiquitySimulator: ParsableCommand {
 
     private static func command(_ simulation: Simulation) -> String {
         "ubiquity-simulator --seed \(simulation.seed) --steps \(simulation.steps) --trace"
+            + (simulation.nodes.map { " --nodes \($0)" } ?? "")
     }
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import Synchronization
 
 /// An empty folder of a test's own, removed with it.
 package final class TemporaryFolder: Sendable {
     package let path: String
+    private let companions = Mutex<[any Sendable]>([])
 
     package init() throws {
         path = NSTemporaryDirectory() + "ubiquity-" + UUID().uuidString
@@ -14,6 +16,9 @@ package final class TemporaryFolder: Sendable {
     }
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    /// Has something go with the folder.
+    package func keep(_ companion: any Sendable) { companions.withLock { $0.append(companion) } }
 
     package func file(_ name: String) -> String { path + "/" + name }
 

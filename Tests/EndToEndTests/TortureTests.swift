@@ -7,12 +7,22 @@ extension EndToEndTests {
     /// `make torture`, so short that it only shows that it works.
     @Suite struct TortureTests {
         @Test func `kills and a bad network for some seconds break no promise`() async throws {
+            try await breaksNoPromise()
+        }
+
+        @Test(.enabled(if: PostgresServer.isInstalled, "PostgreSQL 15 is not installed"))
+        func `nodes and a primary that are killed for some seconds break no promise`() async throws
+        {
+            try await breaksNoPromise("--database", "postgresql")
+        }
+
+        private func breaksNoPromise(_ options: String...) async throws {
             try await onStage { stage in
                 let torture = try stage.start(
                     [
                         "--quick", "--seconds", "4", "--devices", "2", "--processes", "2",
                         "--accounts", "1", "--folder", stage.path("torture"),
-                    ], program: ProgramFile("UbiquityTorture"))
+                    ] + options, program: ProgramFile("UbiquityTorture"))
                 #expect(try await torture.exit() == 0, "\(torture.errors)")
                 #expect(torture.output.hasSuffix("all promises kept\n"), "\(torture.output)")
             }

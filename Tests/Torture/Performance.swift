@@ -21,8 +21,10 @@ struct Performance: Sendable {
 
     /// - Returns: What is wrong; nil: all promises were kept.
     func complaint() async -> String? {
-        let listening = run.listeners.map { listener in Task { await listener.run() } }
-        defer { for task in listening { task.cancel() } }
+        let watching =
+            (run.listeners + run.witnesses).map { listener in Task { await listener.run() } }
+            + [Task { [probe = run.probe] in await probe.run() }]
+        defer { for task in watching { task.cancel() } }
         do {
             try await FullDiskScene(run: run).play()
             let processes = try await storm()
@@ -54,7 +56,10 @@ struct Performance: Sendable {
     private typealias Act = @Sendable () async throws -> AppProcess?
 
     private var tasks: [Act] {
-        [watching, killingServer, fillingDisks, changingAccounts, copyingDevices]
+        [
+            watching, killingServers, breakingDatabase, fillingDisks, changingAccounts,
+            copyingDevices,
+        ]
             + run.devices.filter { $0.original == nil }.map(breakingNetwork)
             + run.devices.flatMap { device in
                 (0..<plan.processes).map { working($0, on: device) }
@@ -68,10 +73,22 @@ struct Performance: Sendable {
         }
     }
 
-    private var killingServer: Act {
+    private var killingServers: Act {
         { [run, plan] in
             var faults = FaultDriver(run, seed: plan.seed)
-            try await faults.killServer()
+            if run.database == nil {
+                try await faults.killServer()
+            } else {
+                try await faults.breakNodes()
+            }
+            return nil
+        }
+    }
+
+    private var breakingDatabase: Act {
+        { [run, plan] in
+            var faults = FaultDriver(run, seed: plan.seed &+ 4)
+            try await faults.breakDatabase()
             return nil
         }
     }
@@ -139,5 +156,11 @@ struct Performance: Sendable {
 
     func report() {
         for line in run.chronicle.tally.lines { Torture.say(line) }
+        for (cause, time) in run.probe.longest.prefix(5) {
+            let seconds = String(format: "%9.1f", time / .seconds(1))
+            Torture.say(
+                "\(seconds) seconds at most without an acknowledged push"
+                    + (cause.map { ", after \($0.rawValue)" } ?? ", after nothing of the above"))
+        }
     }
 }

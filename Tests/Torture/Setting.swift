@@ -14,30 +14,39 @@ struct Setting {
 
     init(_ plan: TorturePlan, _ stage: Stage) { (self.plan, self.stage) = (plan, stage) }
 
+    /// Never ended: the program does.
+    private let loop = MultiThreadedEventLoopGroup.singleton.next()
+
     func build() async throws -> TortureRun {
         Torture.say(
             "seed \(plan.seed): \(plan.accounts) accounts, \(plan.devices) devices with "
                 + "\(plan.processes) processes each, \(Int(plan.seconds)) s of faults")
         let disks = try makeDisks()
         let chronicle = try chronicle()
-        // Never ended: the program does.
-        let loop = MultiThreadedEventLoopGroup.singleton.next()
-        let server = ServerProcess(
-            stage, port: try await FreePort.find(on: loop), data: stage.path("server"))
-        try await server.start()
-        var listeners: [ServerListener] = []
+        let clocks = WrongClocks(plan)
+        let servers = try await TortureServers(plan, stage, clocks, on: loop, chronicle)
+        let server = servers.nodes[0].server
+        var (listeners, witnesses): ([ServerListener], [ServerListener]) = ([], [])
         for account in 0..<plan.accounts {
+            let store = StoreReference(account: account, store: 0)
+            let name = Self.name(account)
             listeners.append(
                 try await ServerListener(
-                    StoreReference(account: account, store: 0), server: server.url,
-                    code: server.newCode(isFirst: true, account: Self.name(account)), chronicle))
+                    store, server: servers.front.url,
+                    code: server.newCode(isFirst: true, account: name), chronicle))
+            for node in servers.nodes where servers.nodes.count > 1 {
+                witnesses.append(
+                    try await ServerListener(
+                        store, server: node.server.url, code: server.newCode(account: name),
+                        chronicle, name: "witness-\(node.number)", isWitness: true))
+            }
         }
+        let probe = try await ServiceProbe(
+            by: server.newCode(isFirst: true, account: "probe"),
+            through: servers.way(on: loop, chronicle))
         var devices: [TortureDevice] = []
-        let clocks = WrongClocks(plan)
         for number in 0..<plan.devices {
-            let proxy = Proxy(
-                port: try await FreePort.find(on: loop), to: server.port, on: loop, chronicle)
-            try await proxy.open()
+            let proxy = try await servers.way(on: loop, chronicle)
             let account = number % plan.accounts
             let device = TortureDevice(
                 number: number, account: account, home: stage.path("device-\(number)"),
@@ -54,7 +63,8 @@ struct Setting {
                     number: plan.devices, home: stage.path("device-\(plan.devices)"),
                     cloneOf: original))
         }
-        return TortureRun(plan, stage, chronicle, server, devices, listeners, disks)
+        return TortureRun(
+            plan, stage, chronicle, servers, probe, devices, listeners, witnesses, disks)
     }
 
     private static func name(_ account: Int) -> String { "person-\(account)" }
@@ -83,7 +93,7 @@ struct Setting {
         var disks: [Tally.Event: SmallDisk] = [:]
         for (event, name) in [
             (Tally.Event.serverDisksFull, "server"), (.deviceDisksFull, "device-0"),
-        ] {
+        ] where event == .deviceDisksFull || plan.database == .sqlite {
             disks[event] = try SmallDisk(mountingAt: stage.path(name))
         }
         return disks

@@ -4,6 +4,8 @@ import ArgumentParser
 import Foundation
 import ProcessHarness
 
+extension TorturePlan.Database: ExpressibleByArgument {}
+
 /// Real servers and devices as processes, which are killed while the network and the disks fail.
 @main
 struct Torture: AsyncParsableCommand {
@@ -31,6 +33,11 @@ struct Torture: AsyncParsableCommand {
     var processes = 3
     @Option(help: "The number of accounts.")
     var accounts = 2
+    @Option(
+        help: ArgumentHelp(
+            "The server's database: sqlite, or postgresql for three nodes that share a primary "
+                + "with a synchronous standby.", valueName: "name"))
+    var database = TorturePlan.Database.sqlite
     @Option(help: "The folder for all files. It must not exist.")
     var folder: String?
     @Flag(help: "No faults that take a minute to notice, no full disks, no wrong clocks.")
@@ -50,7 +57,7 @@ struct Torture: AsyncParsableCommand {
         let seed = seed ?? .random(in: 0...999_999)
         let plan = TorturePlan(
             seconds: seconds, seed: seed, devices: devices, processes: processes,
-            accounts: accounts, isQuick: quick)
+            accounts: accounts, isQuick: quick, database: database)
         let stage = try Stage(
             folder: folder ?? NSTemporaryDirectory() + "ubiquity-torture-" + UUID().uuidString)
         let status = await Self.perform(plan, stage)

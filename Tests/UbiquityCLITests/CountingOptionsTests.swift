@@ -31,12 +31,13 @@ struct CountingOptionsTests {
     private static let server = ["--server", "https://prod.example"]
     private static let credential = server + ["--operator-credential", "file"]
 
-    /// A command of the operator's: in the data folder, or by the credential.
+    /// A command of the operator's: in the data folder, on the database, or by the credential.
     private static func operating(
         _ words: [String], _ own: Set<String> = [], namesServer: Bool = false
     ) -> [Mode] {
-        let folder: Set = namesServer ? ["--data", "--server"] : ["--data"]
-        let alone: Set = namesServer ? own.union(["--data", "--json"]) : []
+        let places: Set = ["--data", "--database"]
+        let folder: Set = namesServer ? places.union(["--server"]) : places
+        let alone: Set = namesServer ? own.union(places).union(["--json"]) : []
         return [
             Mode(words: words, counts: own.union(folder).union(["--json"])),
             Mode(words: words + server, counts: alone.union(["--operator-credential"])),
@@ -106,9 +107,12 @@ struct CountingOptionsTests {
         Mode(words: ["sign-out"], counts: ["--home", "--timeout", "--wipe", "--json"]),
         Mode(words: ["sync"], counts: ["--store", "--home", "--timeout", "--json"]),
         Mode(words: ["status"], counts: values),
-        Mode(words: ["doctor"], counts: ["--data", "--local", "--store", "--home", "--json"]),
+        Mode(
+            words: ["doctor"],
+            counts: ["--data", "--database", "--local", "--store", "--home", "--json"]),
         Mode(words: ["doctor", "--data", "d"], counts: ["--json"]),
-        Mode(words: ["demo"], counts: ["--plist"]),
+        Mode(words: ["doctor", "--database", "d"], counts: ["--json"]),
+        Mode(words: ["demo"], counts: ["--plist", "--database"]),
     ]
 
     private static let needIssuer: Set = [
@@ -116,29 +120,43 @@ struct CountingOptionsTests {
         "--identity-days",
     ]
 
+    private static let needDatabase: Set = [
+        "--database-connections", "--require-synchronous-standby",
+    ]
+
     private static let serverModes = [
         Mode(
             words: ["serve"],
-            counts: needIssuer.union([
+            counts: needIssuer.union(needDatabase).union([
                 "--identity-issuer", "--tls-certificate", "--tls-key", "--metrics-host",
+            ]), isOthers: true),
+        Mode(
+            words: ["serve", "--database", "postgresql://host/name"],
+            counts: needIssuer.union([
+                "--data", "--identity-issuer", "--tls-certificate", "--tls-key", "--metrics-host",
             ]), isOthers: true),
         Mode(
             words: ["serve", "--tls-certificate", "c", "--key-bytes-max", "9"],
             counts: ["--tls-key"]),
         Mode(
             words: ["serve", "--tls-certificate", "c", "--tls-key", "k", "--metrics-port", "1"],
-            counts: needIssuer.union(["--identity-issuer"]), isOthers: true),
+            counts: needIssuer.union(needDatabase).union(["--identity-issuer"]), isOthers: true),
         Mode(
             words: ["serve", "--key-bytes-max", "9", "--identity-issuer", "i"]
                 + ["--identity-audience", "a", "--identity-keys", "k"],
-            counts: ["--tls-certificate", "--tls-key", "--metrics-host", "--key-utf16-max"],
-            isOthers: true),
+            counts: needDatabase.union([
+                "--tls-certificate", "--tls-key", "--metrics-host", "--key-utf16-max",
+            ]), isOthers: true),
         Mode(
             words: ["backup", "--output", "f"],
             counts: ["--data", "--force", "--seconds-max", "--json"]),
         Mode(
             words: ["restore", "f"],
             counts: ["--data", "--replace", "--sign-out-devices", "--json"]),
+        Mode(words: ["database", "migrate"], counts: ["--database", "--json"]),
+        Mode(words: ["database", "check"], counts: ["--database", "--json"]),
+        Mode(
+            words: ["database", "copy"], counts: ["--data", "--database", "--back", "--json"]),
     ]
 
     // MARK: - The commands as the parser has them
@@ -193,7 +211,7 @@ struct CountingOptionsTests {
         guard let name = option.name, option.kind == "option" else { return [option.name ?? ""] }
         let samples = [
             "--server": "https://prod.example", "--apps": "registered", "--log-level": "info",
-            "--log-format": "json", "--trusted-proxy": "10.0.0.0/8",
+            "--log-format": "json", "--trusted-proxy": "10.0.0.0/8", "--database": "postgresql",
         ]
         return [name, samples[name] ?? "5"]
     }
@@ -229,12 +247,17 @@ struct CountingOptionsTests {
         // A value has one type.
         if names == ["--local", "--timeout"] || names.isSubset(of: types) { return true }
         if names == ["--key-bytes-max", "--key-utf16-max"] { return true }
+        // A server has one place for its data, and a copy has two.
+        if names == ["--data", "--database"] { return command != "database" }
         return switch command {
         case "get": names == ["--raw", "--json"]
         case "export": names == ["--binary", "--json"]
-        case "doctor": names.contains("--data") && !names.contains("--json")
+        case "doctor":
+            !names.isDisjoint(with: ["--data", "--database"]) && !names.contains("--json")
         case "device": names == ["--account", "--home"]
-        case "account": names == ["--operator-credential", "--data"]
+        case "account":
+            names == ["--operator-credential", "--data"]
+                || names == ["--operator-credential", "--database"]
         default: false
         }
     }

@@ -317,4 +317,98 @@ struct DoctorTests {
         }
         expectServer("open-files", .note, saying: "LimitNOFILE=") { $0.openFilesMax = 1_024 }
     }
+
+    // MARK: A database
+
+    private var database: DatabaseInspection {
+        var database = DatabaseInspection()
+        database.tables = .ours(version: 1, known: 1)
+        database.version = 150_020
+        database.versionText = "15.20"
+        database.connections = 5
+        database.standbys = 1
+        database.synchronousStandbys = "ANY 1 (b, c)"
+        return database
+    }
+
+    private func expectDatabase(
+        _ check: String, _ verdict: Finding.Verdict, saying words: String,
+        _ location: SourceLocation = #_sourceLocation,
+        where change: (inout DatabaseInspection) -> Void
+    ) {
+        var inspection = database
+        change(&inspection)
+        let findings = DatabaseFacts(.success(inspection)).findings.filter { $0.verdict != .ok }
+        #expect(findings.map(\.check) == [check], sourceLocation: location)
+        #expect(findings.first?.verdict == verdict, sourceLocation: location)
+        let sentence = findings.first?.sentence ?? ""
+        #expect(sentence.contains(words), "\(sentence)", sourceLocation: location)
+    }
+
+    @Test func `a sound database has no findings but ok`() {
+        let findings = DatabaseFacts(.success(database)).findings
+        #expect(findings.allSatisfy { $0.verdict == .ok })
+        #expect(findings.count == 6)
+    }
+
+    @Test func `why a database cannot be reached`() {
+        let findings = DatabaseFacts(.failure(.readOnly)).findings
+        #expect(findings.map(\.verdict) == [.problem])
+        #expect(findings[0].sentence.contains("put all hosts"))
+    }
+
+    @Test func `which settings of a database endanger data`() {
+        expectDatabase("fsync", .problem, saying: "fsync = on") { $0.isFlushing = false }
+        expectDatabase("full-page-writes", .problem, saying: "full_page_writes = on") {
+            $0.hasFullPages = false
+        }
+        expectDatabase("synchronous-commit", .note, saying: "is off") {
+            $0.synchronousCommit = "off"
+        }
+        expectDatabase("autovacuum", .problem, saying: "autovacuum = on") {
+            $0.isVacuuming = false
+        }
+        expectDatabase("tls", .problem, saying: "sslmode=verify-full") {
+            $0.isOpenToEavesdroppers = true
+        }
+        expectDatabase("role", .note, saying: "superuser") { $0.isSuperuser = true }
+        expectDatabase("checksums", .note, saying: "pg_checksums") { $0.hasChecksums = false }
+    }
+
+    @Test func `what keeps servers from a database`() {
+        expectDatabase("version", .problem, saying: "version 15") { $0.version = 140_010 }
+        expectDatabase("encoding", .problem, saying: "UTF8") { $0.encoding = "SQL_ASCII" }
+        expectDatabase("tables", .note, saying: "ubiquity database migrate") { $0.tables = .none }
+        expectDatabase("tables", .problem, saying: "GRANT CREATE") {
+            $0.tables = .none
+            $0.mayCreate = false
+        }
+        expectDatabase("tables", .problem, saying: "needs format 2") {
+            $0.tables = .ours(version: 1, known: 2)
+        }
+        expectDatabase("tables", .problem, saying: "another program") {
+            $0.tables = .unusable("it is another program's")
+        }
+        expectDatabase("connections", .problem, saying: "max_connections") {
+            $0.connections = 90
+        }
+        expectDatabase("clock", .problem, saying: "2500 ms behind") {
+            $0.clockAhead = -2_500
+            $0.clockPrecision = 3
+        }
+        // Nobody can tell.
+        var slow = database
+        (slow.clockAhead, slow.clockPrecision) = (2_500, 2_000)
+        #expect(DatabaseFacts(.success(slow)).findings.allSatisfy { $0.verdict == .ok })
+    }
+
+    @Test func `what a database lacks that would survive its disk`() {
+        expectDatabase("standby", .note, saying: "No standby") {
+            ($0.standbys, $0.synchronousStandbys) = (0, "")
+        }
+        expectDatabase("standby", .problem, saying: "Start the standby") { $0.standbys = 0 }
+        expectDatabase("standby", .note, saying: "--require-synchronous-standby") {
+            $0.synchronousStandbys = ""
+        }
+    }
 }

@@ -56,6 +56,37 @@ struct FoundBySimulationTests {
         #expect(cloud.server["a"] == device["a"])
     }
 
+    /// As a node reads what others committed at once.
+    @Test func `no lost write stays if an event brings more than the push that lost`() {
+        let (other, device) = (cloud.device(), cloud.device())
+        device.isOnline = false
+        device["a"] = .integer(1)
+        device["b"] = .integer(1)
+        cloud.pass(milliseconds: 5_000)
+        other["a"] = .integer(2)
+        cloud.settle()
+        other["a"] = nil
+        cloud.settle()
+        // The whole store does not list the deletion.
+        device.holdsStream = true
+        device.goOnline()
+        cloud.settle()
+        #expect(cloud.server["b"] == .integer(1))
+        #expect(device["a"] == .integer(1))
+        other["c"] = .integer(1)
+        cloud.settle()
+        device.holdsStream = false
+        cloud.settle()
+        #expect(device["c"] == .integer(1))
+        // The stream is silent; then a new one is opened.
+        for _ in 0..<2 {
+            cloud.pass(milliseconds: Backoff.maxMilliseconds)
+            cloud.settle()
+        }
+        #expect(device["a"] == nil)
+        #expect(device.engine.status.pendingKeys.isEmpty)
+    }
+
     @Test func `what is stamped anew is later than what the server has answered`() {
         let device = cloud.device()
         cloud.settle()

@@ -191,6 +191,29 @@ struct CheckersTests {
         #expect(complaint(CursorChecker(), [first, received([:], own: [key])]) == nil)
     }
 
+    @Test func `an epoch that comes back`() throws {
+        let commits = try [1, 2, 1].enumerated().map { index, epoch in
+            try commit(
+                [], [record(index + 1, at: Int64(index))], revision: Int64(index + 1),
+                epoch: UInt64(epoch))
+        }
+        #expect(complaint(CursorChecker(), Array(commits.prefix(2))) == nil)
+        #expect(complaint(CursorChecker(), commits) != nil)
+    }
+
+    // MARK: - Answers
+
+    @Test func `an answer before the commit, or that a standby lacks`() throws {
+        let first = try commit([], [record(1, at: 1)])
+        let answered = Observation.answered(store, Position(epoch: 1, revision: 1))
+        #expect(complaint(AnswerChecker(), [answered, first]) != nil)
+        #expect(complaint(AnswerChecker(), [first, answered]) == nil)
+        let standby = Observation.serverRestored([:], keepsAnswers: true)
+        #expect(complaint(AnswerChecker(), [first, answered, standby]) != nil)
+        #expect(complaint(AnswerChecker(), [first, standby]) == nil)
+        #expect(complaint(AnswerChecker(), [first, answered, .serverRestored([:])]) == nil)
+    }
+
     // MARK: - Accounts
 
     @Test func `a write of one account in another one's store`() throws {

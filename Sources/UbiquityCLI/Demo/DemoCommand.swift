@@ -12,12 +12,18 @@ struct DemoCommand: AsyncParsableCommand {
             them on the other; then come changes, a killed server, writes without it, and a \
             conflict. Everything happens in a temporary folder, is checked, and is removed at the \
             end. Status 1: something that should be shown did not happen.
+
+            With --database postgresql: two servers on a PostgreSQL of the demo's own, which must \
+            be installed. One of them is killed, and its device goes on through the other.
             """)
 
     @Option(
         help: ArgumentHelp("The property list to import. Default: a sample.", valueName: "file"),
         transform: notEmpty)
     var plist: String?
+
+    @Option(help: ArgumentHelp("The servers' database.", valueName: "kind"))
+    var database = DemoDatabase.sqlite
 
     func run() async throws {
         let preferences = try DemoPreferences(plist)
@@ -26,7 +32,7 @@ struct DemoCommand: AsyncParsableCommand {
         stage.cleanAtExit()
         defer { stage.clean() }
         let story = Task {
-            try await DemoStory(stage, preferences).tell()
+            try await DemoStory(stage, preferences, database).tell()
         }
         let signals = Signals { story.cancel() }
         defer { signals.cancel() }

@@ -34,7 +34,7 @@ extension DemoStory {
     private func keep(_ a: DemoDevice, _ c: DemoDevice, _ game: LevelGame) async throws {
         let seen = game.seen
         try await step("C signs in: the account's 13 stays, and C gets it") {
-            try await server.signIn("device C", home: c.home)
+            try await servers.signIn("device C", home: c.home)
             try await c.store.initialSync()
             try await c.store.synchronizeNow()
             try await a.store.synchronizeNow()
@@ -47,7 +47,7 @@ extension DemoStory {
     private func overwrite(_ a: DemoDevice, _ d: DemoDevice, _ game: LevelGame) async throws {
         let told = game.seen.count
         try await step("D signs in: its 1 was written later and wins; A is notified") {
-            try await server.signIn("device D", home: d.home)
+            try await servers.signIn("device D", home: d.home)
             try await until("A's notification of level 1") {
                 game.seen.dropFirst(told).contains(1)
             }

@@ -17,7 +17,9 @@ extension DemoStory {
             game.reach(13)
             try await until("its arrival at the server") { a.pendingKeys == 0 }
         }
-        try await step("The server shuts down properly (SIGTERM)") { try await server.stop() }
+        try await step("\(servers.name) \(servers.verb("shut")) down properly (SIGTERM)") {
+            try await servers.stop()
+        }
         try b.reopen()
         let offline = b
         try await step("B's app opens offline; later, a new player there is at level 1") {
@@ -29,7 +31,9 @@ extension DemoStory {
                 throw Failure(.no, "B did not save it")
             }
         }
-        try await step("The server is back") { try await server.start() }
+        try await step("\(servers.name) \(servers.verb("come")) back") {
+            try await servers.start()
+        }
         try await agree(a, offline, game)
         try await welcome(a, game)
     }

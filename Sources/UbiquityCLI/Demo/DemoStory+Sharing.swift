@@ -83,14 +83,20 @@ extension DemoStory {
         // An answer may still be on its way to a device whose change the other already has.
         try await until("the last answer") { a.pendingKeys + b.pendingKeys == 0 }
         let before = a.store.values
-        try await step("The server's process is killed (kill -9)") { try await server.kill() }
+        let killing =
+            servers.isShared ? "Both servers are killed" : "The server's process is killed"
+        try await step("\(killing) (kill -9)") { try await servers.kill() }
         try await step("A and B both write; it is on their disks when synchronize() returns") {
             try write(["ThemeName": "Night", "NoteA": "written on A, offline"], on: a)
             try write(["ExportFormat": "html", "NoteB": "written on B, offline"], on: b)
         }
         let all = before.merging(Self.offline) { $1 }
-        try await step("The server starts again at the same address") {
-            try await server.start()
+        let starting =
+            servers.isShared
+            ? "Both servers start again at the same addresses"
+            : "The server starts again at the same address"
+        try await step(starting) {
+            try await servers.start()
         }
         try await step("A and B have each other's changes; nothing is lost or waiting") {
             try await until("their agreement") {

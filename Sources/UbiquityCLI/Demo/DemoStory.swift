@@ -8,17 +8,19 @@ import UbiquityCore
 struct DemoStory {
     let stage: Stage
     let preferences: DemoPreferences
-    let server: ServerProcess
+    let servers: DemoServers
 
-    init(_ stage: Stage, _ preferences: DemoPreferences) {
+    init(_ stage: Stage, _ preferences: DemoPreferences, _ database: DemoDatabase) throws {
         self.stage = stage
         self.preferences = preferences
-        server = ServerProcess(stage)
+        servers = try DemoServers(stage, database)
     }
 
     func tell() async throws {
         let begin = ContinuousClock.now
-        Output.print("Two devices, one server, in \(stage.folder)")
+        defer { servers.close() }
+        let count = servers.isShared ? "two servers" : "one server"
+        Output.print("Two devices, \(count), in \(stage.folder)")
         try await openServer()
         var (a, b) = try await signIn()
         defer {
@@ -27,6 +29,7 @@ struct DemoStory {
         }
         try await share(a, b)
         try await change(a, b)
+        try await loseNode(a, b)
         try await goOffline(a, b)
         try await playLevels(a, &b)
         let time = Phrase.duration(begin.duration(to: .now))
@@ -70,15 +73,21 @@ struct DemoStory {
     // MARK: - The server
 
     private func openServer() async throws {
-        DemoScreen.chapter("A server, and a person's two devices")
-        try await step("A server starts, in its own process") { try await server.start() }
+        guard servers.isShared else {
+            DemoScreen.chapter("A server, and a person's two devices")
+            return try await step("A server starts, in its own process") {
+                try await servers.start()
+            }
+        }
+        DemoScreen.chapter("Two servers on one PostgreSQL, and a person's two devices")
+        try await step("Two servers start, each in its own process") { try await servers.start() }
     }
 
     private func signIn() async throws -> (DemoDevice, DemoDevice) {
         let (homeA, homeB) = (stage.path("a"), stage.path("b"))
         try await step("A new account; device A and device B sign in to it") {
-            try await server.signIn("device A", isFirst: true, home: homeA)
-            try await server.signIn("device B", home: homeB)
+            try await servers.signIn("device A", isFirst: true, home: homeA)
+            try await servers.signIn("device B", at: 1, home: homeB)
         }
         return try await step("An app on each device opens the store, and connects") {
             let (a, b) = (try DemoDevice("A", home: homeA), try DemoDevice("B", home: homeB))

@@ -5,8 +5,8 @@ import UbiquityCore
 import UbiquityServer
 import UbiquityWire
 
-/// The operator's requests, with the operator's credential or through a data folder. All throw
-/// ``LinkFailure``.
+/// The operator's requests, with the operator's credential, through a data folder or on a database.
+/// All throw ``LinkFailure``.
 struct OperatorClient: Sendable {
     private let address: ServerAddress
     /// Nil in a data folder, which is authority enough.

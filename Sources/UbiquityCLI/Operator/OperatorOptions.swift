@@ -6,9 +6,11 @@ import Ubiquity
 import UbiquityCore
 import UbiquityServer
 
-/// The way of an operator's command to the server: the data folder, or the operator's credential.
+/// The way of an operator's command to the server: the data folder, the database, or the operator's
+/// credential.
 struct OperatorOptions: ParsableArguments {
     @OptionGroup var data: DataOptions
+    @OptionGroup var database: DatabaseOptions
 
     @Option(
         help: ArgumentHelp(
@@ -26,12 +28,16 @@ struct OperatorOptions: ParsableArguments {
     @OptionGroup(title: "Connection") var connection: ConnectionOptions
 
     func validate() throws {
+        try database.refuse(with: data)
         guard operatorCredential != nil else {
             return try refuse(connection.given, "without --operator-credential.")
         }
         if server == nil { throw ValidationError("--operator-credential needs --server URL.") }
         if data.data != nil {
             throw ValidationError("Give --data or --operator-credential, not both.")
+        }
+        if database.database != nil {
+            throw ValidationError("Give --database or --operator-credential, not both.")
         }
         try connection.check(server)
     }
@@ -64,7 +70,7 @@ struct OperatorOptions: ParsableArguments {
     var serverForDevices: String { server ?? "http://127.0.0.1:7717" }
 
     var given: [String] {
-        data.given
+        data.given + database.given
             + UbiquityCLI.given(
                 ("--server", server != nil), ("--operator-credential", operatorCredential != nil))
             + connection.given
@@ -96,6 +102,11 @@ struct OperatorOptions: ParsableArguments {
         _ body: (OperatorClient) async throws -> Result
     ) async throws -> Result {
         if let server { try Failure.checkAddress(server) }
+        if let database = database.settings(unless: data.given) {
+            return try await FolderServer.with(database: database) { server in
+                try await body(OperatorClient(server))
+            }
+        }
         let folder = try data.enter()
         return try await FolderServer.with(
             dataFolder: folder,

@@ -50,6 +50,7 @@ extension Failure {
         case let error as ServerStartError: self.init(Status(error), error.description)
         case let error as ArchiveError: self.init(.badInput, error.description)
         case let error as BackupError: self.init(Status(error), error.description)
+        case let error as DatabaseCopyError: self.init(.cannotCreate, error.description)
         case let error as AtomicFileError: self.init(.cannotCreate, error.description)
         case let error as StorageError: self.init(.inputOutput, error.description)
         case let error as CocoaError:
@@ -105,6 +106,18 @@ extension Failure.Status {
             case .folderUnusable: .cannotCreate
             case .noServerData: .noInput
             case .notPermitted: .noPermission
+            case .database(let problem): Self(problem)
+            default: .inputOutput
+            }
+    }
+
+    private init(_ problem: DatabaseProblem) {
+        self =
+            switch problem {
+            case .addressUnreadable: .usage
+            case .unreachable, .readOnly, .tooFewConnections: .unavailable
+            case .passwordWrong, .notPermitted: .noPermission
+            case .noDatabase, .empty: .noInput
             default: .inputOutput
             }
     }

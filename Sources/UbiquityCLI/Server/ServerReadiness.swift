@@ -8,10 +8,11 @@ import UbiquityCore
 /// The message of a server that accepts requests.
 struct ServerReadiness: Sendable {
     var host: String
-    var data: String
+    /// Nil for a server on a database.
+    var data: String?
     /// The file with the operator's credential. It may have been moved away, or be missing in a
-    /// backup.
-    var credential: String
+    /// backup. Nil for a server on a database.
+    var credential: String?
     var isJSON: Bool
     var isTLS: Bool
     /// Whether the file existed before the start.
@@ -19,20 +20,21 @@ struct ServerReadiness: Sendable {
 
     /// - Parameter metrics: The address of the metrics; nil if there are none.
     func announce(port: Int, metrics: String?) {
-        let hasCredential = FileManager.default.fileExists(atPath: credential)
+        let credential = credential.flatMap { path in
+            FileManager.default.fileExists(atPath: path) ? path : nil
+        }
         let url = "\(isTLS ? "https" : "http")://\(Self.bracketed(host)):\(port)"
         if isJSON {
             return Output.print(
                 .object(
                     [
                         ("url", .string(url)), ("host", .string(host)), ("port", .integer(port)),
-                        ("data", .string(data)),
-                        ("operatorCredential", .optional(hasCredential ? credential : nil)),
+                        ("data", .optional(data)), ("operatorCredential", .optional(credential)),
                     ] + (metrics.map { [("metrics", .string($0))] } ?? [])))
         }
-        Output.print("ubiquity serves on \(url) (data in \(data))")
+        Output.print("ubiquity serves on \(url) (data in \(data ?? "PostgreSQL"))")
         if let metrics { Output.print("Metrics on \(metrics)") }
-        guard hasCredential, !hadCredential else { return }
+        guard let data, let credential, !hadCredential else { return }
         Output.note(
             """
             The operator's credential is in \(credential).

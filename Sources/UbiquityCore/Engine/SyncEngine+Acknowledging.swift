@@ -67,6 +67,7 @@ extension SyncEngine {
         if passedCursors.contains(answer.cursor) {
             post(Notice(.serverChange, finishAcknowledged { $0.cursor == answer.cursor }))
         }
+        noteLag(at: now.uptime)
         // A stream that went live since may come from a server restored after the answer.
         if isLive, inFlight.streamsOpened < streamsOpened { unacknowledge(before: .max) }
     }
@@ -107,7 +108,19 @@ extension SyncEngine {
             streamLag = nil
             fetchesFinished = max(fetchesFinished, lag.fetch)
         }
+        defer { noteLag(at: streamHeartbeatAt) }
         return finishAcknowledged { $0.cursor == cursor }
+    }
+
+    /// Expects the stream at the cursor of an answer for a deletion, which it may not bring: the
+    /// deletion may be older than the stream, which began with the whole store. It may never come to
+    /// that cursor, because an event may bring several pushes. Then a new stream is opened, and the
+    /// write is sent again.
+    private mutating func noteLag(at uptime: Int64) {
+        guard isLive, streamLag == nil else { return }
+        let awaited = acknowledgedWrites.values.filter { $0.held.content == .deleted }
+        guard let next = awaited.min(by: { $0.write.key < $1.write.key }) else { return }
+        streamLag = StreamLag(fetch: 0, cursor: next.cursor, noticedAt: uptime)
     }
 
     /// Replaces acknowledged writes by the server's records where everything committed before the

@@ -47,7 +47,7 @@ extension PartID {
 extension Key {
     /// Whether it is a run's count or the removal of one. A device that was away for long must not
     /// lose what it counted meanwhile.
-    var isCount: Bool { part?.policy == .counter }
+    package var isCount: Bool { part?.policy == .counter }
 
     /// Whether it is the removal of a run's count.
     var isRemoval: Bool { part?.isRemoval ?? false }

@@ -5,7 +5,11 @@
 /// A node knows its own commits, and hears of others by hints, which may be lost, late, doubled or
 /// out of order. A commit of its own is published as it is only if it follows what the listeners
 /// have. Otherwise, and for a hint, the node reads what is new since then, so that nobody misses a
-/// revision.
+/// revision. It also looks up the position every few seconds, since hints may be lost.
+///
+/// A feed is of one history of the database. When that goes on in another one, after a restart, a
+/// fail-over or a restore, all listeners end and resume from their own cursors: what a device was
+/// answered may be gone, even from a store whose position tells nothing of it.
 ///
 /// Feeds begin with the first listener and end with the last one. Each listener is known before it
 /// reads the store, and receives everything that is published from then on.
@@ -23,21 +27,18 @@ package struct StoreFeed: Hashable, Sendable {
 
     /// The position up to which everything was published; nil until a listener has read the store.
     package private(set) var published: Position?
-    /// The position of the first listener. A listener that read an older state has missed what is
-    /// between the two.
+    /// The position of the first listener.
     private var first: Position?
     private var isReading = false
     /// What was heard of and may not be published yet.
     private var heard = Heard.nothing
-    /// The position from which to read again after the current read.
-    private var missed: Position?
 
     private enum Heard: Hashable, Sendable {
         case nothing
         /// The greatest position, all in one epoch.
         case position(Position)
-        /// Positions of several epochs, of which none is known to be the newest.
-        case epochs
+        /// Positions of which none is known to be the newest.
+        case several
     }
 
     package init() {}
@@ -48,18 +49,15 @@ package struct StoreFeed: Hashable, Sendable {
             (first, published) = (position, position)
             return catchUp()
         }
-        guard position.revision < first.revision else { return hear(of: position) }
-        guard isReading else { return read(since: position) }
-        missed = missed.map { $0.revision < position.revision ? $0 : position } ?? position
-        return .nothing
+        // It has missed what is between the two, or the store is an older copy of itself.
+        if position.revision < first.revision { return .restart }
+        return hear(of: position)
     }
 
-    /// This node has committed a push at this position. Call in the order of its commits.
-    package mutating func commit(at position: Position) -> Step {
-        guard let published, !isReading, follows(position, published) else {
-            return hear(of: position)
-        }
-        self.published = position
+    /// This node has committed a push that changes something. Call in the order of its commits.
+    package mutating func commit(_ push: CommittedPush) -> Step {
+        guard !isReading, push.previous == published else { return hear(of: push.position) }
+        published = push.position
         return .publish
     }
 
@@ -69,7 +67,7 @@ package struct StoreFeed: Hashable, Sendable {
         case .nothing: heard = .position(position)
         case .position(let other) where other.epoch == position.epoch:
             if position.revision > other.revision { heard = .position(position) }
-        case .position, .epochs: heard = .epochs
+        case .position, .several: heard = .several
         }
         return isReading ? .nothing : catchUp()
     }
@@ -81,10 +79,6 @@ package struct StoreFeed: Hashable, Sendable {
         isReading = false
         guard let position else { return .restart }
         published = position
-        if let missed {
-            self.missed = nil
-            return read(since: missed)
-        }
         return catchUp()
     }
 
@@ -102,10 +96,5 @@ package struct StoreFeed: Hashable, Sendable {
     private mutating func read(since position: Position) -> Step {
         (isReading, heard) = (true, .nothing)
         return .read(since: position)
-    }
-
-    private func follows(_ next: Position, _ last: Position) -> Bool {
-        // In another epoch, other commits may have taken the place of the last ones.
-        next.revision == last.revision + 1 && (next.epoch == last.epoch || last.revision == 0)
     }
 }

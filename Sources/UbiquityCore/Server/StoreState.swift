@@ -52,6 +52,7 @@ package struct StoreState: Hashable, Sendable {
             folds: PushAdmission.Folds(
                 increments: known, compacted: foldsCompacted, lineage: lineage, epoch: epoch))
         let decision = try admission.decide(push, on: stored)
+        let previous = lineage.position
         var span: Lineage.Span?
         accepted = decision.accepted
         if !decision.writes.isEmpty {
@@ -64,7 +65,8 @@ package struct StoreState: Hashable, Sendable {
         }
         return CommittedPush(
             writes: decision.writes, folded: decision.folded, span: span, results: decision.results,
-            position: lineage.position, serverMilliseconds: admission.now, horizon: horizon,
+            previous: previous, position: lineage.position, serverMilliseconds: admission.now,
+            horizon: horizon,
             deletions: deletions, foldedCount: folded)
     }
 
@@ -118,6 +120,8 @@ package struct CommittedPush: Hashable, Sendable {
     /// The span to store with them, if the revision begins one.
     package var span: Lineage.Span?
     package var results: [TransactionResult]
+    /// The store's position before the push.
+    package var previous: Position
     /// The store's position after the push.
     package var position: Position
     package var serverMilliseconds: Int64

@@ -19,6 +19,7 @@ package enum ServerStartError: Error, Equatable, Sendable {
     case databaseNewer(path: String, version: Int, known: Int)
     case diskFull(path: String)
     case fileUnusable(path: String, reason: String)
+    case database(DatabaseProblem)
 }
 
 extension ServerStartError {
@@ -76,6 +77,7 @@ extension ServerStartError: CustomStringConvertible {
             "the disk with \(path) is full; make room and start the server again"
         case .fileUnusable(let path, let reason):
             "the file \(path) cannot be used: \(reason)"
+        case .database(let problem): problem.description
         }
     }
 }

@@ -22,6 +22,10 @@ final class PushHub: Sendable {
         var groups: [StoreReference: Group] = [:]
         var lastNumber: UInt64 = 0
         var isClosed = false
+        /// The storage's history; nil if it is not known yet.
+        var history: UInt64?
+        /// Up to this number, subscribers may follow another history.
+        var lastOfOtherHistory: UInt64 = 0
     }
 
     private let state = Mutex(State())
@@ -110,7 +114,7 @@ final class PushHub: Sendable {
         var reads: [Read] = []
         state.withLock { state in
             for (store, push) in commits where !push.writes.isEmpty {
-                guard let step = state.groups[store]?.feed.commit(at: push.position) else {
+                guard let step = state.groups[store]?.feed.commit(push) else {
                     continue
                 }
                 let event = Event(push.changes, revision: push.position.revision)
@@ -126,6 +130,28 @@ final class PushHub: Sendable {
     func hear(of position: Position, in store: StoreReference) {
         advance(store) { $0.hear(of: position) }
     }
+
+    /// The storage goes on in this history. If it is another one than before, all subscribers must
+    /// end, see ``StoreFeed``.
+    func follow(_ history: UInt64?) {
+        state.withLock { state in
+            if state.history != nil, state.history != history {
+                state.lastOfOtherHistory = state.lastNumber
+            }
+            state.history = history
+        }
+    }
+
+    /// Ends the subscribers of another history whose turn it is, so that not all of a server's
+    /// devices come back at once.
+    func endOfOtherHistory(second: Int) {
+        let last = state.withLock(\.lastOfOtherHistory)
+        guard last > 0 else { return }
+        let turn = UInt64(second) % Self.endingSeconds
+        end { $0.number <= last && $0.number % Self.endingSeconds == turn }
+    }
+
+    private static let endingSeconds: UInt64 = 5
 
     /// A read of what was committed by others.
     private struct Read: Sendable {

@@ -74,6 +74,7 @@ extension Problem {
             self.init(.tooMany, "The account has as many stores as it may have.")
         case .unreadable: self.init(StorageError.unreadable)
         case .full: self.init(StorageError.full)
+        case .failed(let error): self.init(error)
         case .notAllowed(let refusal): self.init(refusal)
         // Its devices are gone too.
         case .noSuchAccount: self.init(AccessRefusal.credentialInvalid)

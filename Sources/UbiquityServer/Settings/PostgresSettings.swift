@@ -28,5 +28,6 @@ package struct PostgresSettings: Hashable, Sendable {
 
     /// The longest time that this side waits for an answer: longer than the server itself, because
     /// its refusal is better than silence.
-    var answerMilliseconds: Int64 { statementMilliseconds + 5_000 }
+    var answerMilliseconds: Int64 { statementMilliseconds + answerMarginMilliseconds }
+    var answerMarginMilliseconds: Int64 = 5_000
 }

@@ -42,6 +42,8 @@ enum PushRefusal: Error, Hashable, Sendable {
     case notAllowed(AccessRefusal)
     /// The account was erased while the push was under way.
     case noSuchAccount
+    /// The push could not be stored, though others of its group could.
+    case failed(StorageError)
 
     /// The name in the metrics.
     var label: String {
@@ -53,6 +55,7 @@ enum PushRefusal: Error, Hashable, Sendable {
         case .full: "storage-full"
         case .notAllowed: "not-allowed"
         case .noSuchAccount: "no-such-account"
+        case .failed: "storage-failed"
         }
     }
 }

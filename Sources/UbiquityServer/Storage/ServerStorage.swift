@@ -162,6 +162,10 @@ protocol ServerStorage: Sendable {
     /// The storage's own clock, in milliseconds since 1970; nil if it has none.
     func clock() throws(StorageError) -> Int64?
 
+    /// The name of the storage's history, which changes when it restarts, when a standby takes its
+    /// place, and when it is restored; nil if it cannot do so while it is open.
+    func history() throws(StorageError) -> UInt64?
+
     // MARK: Stores
 
     /// In the byte order of their identifiers.
@@ -233,6 +237,7 @@ extension ServerStorage {
     func observe(_ observer: @escaping @Sendable (StorageNews) -> Void) {}
     func lease(for milliseconds: Int64) throws(StorageError) -> Bool { true }
     func clock() throws(StorageError) -> Int64? { nil }
+    func history() throws(StorageError) -> UInt64? { nil }
 }
 
 /// What a node hears of the others, or of itself.

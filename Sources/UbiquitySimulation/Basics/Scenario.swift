@@ -45,6 +45,10 @@ package struct Scenario: Sendable {
     /// The maximum error of a device's wall clock, in hours.
     package var skewHoursMax = 0
     package var faults: Set<Fault> = []
+    /// The number of nodes that share the server's database.
+    package var nodes = 1
+    /// Whether their commits wait for the database's standby.
+    package var hasSynchronousStandby = false
 
     /// The fastest and simplest scenario, for tests of the simulator itself.
     package init() {}
@@ -54,7 +58,11 @@ package struct Scenario: Sendable {
     ///     nothing else.
     ///   - lines: The source for the qualities of lines, separate likewise.
     ///   - folding: The source for the folding of counters, separate likewise.
-    init(_ chance: Chance, merging: Chance?, lines: Chance, folding: Chance) {
+    ///   - nodes: The source for several nodes and their faults, separate likewise; nil for one
+    ///     node.
+    init(
+        _ chance: Chance, merging: Chance?, lines: Chance, folding: Chance, nodes: Chance?
+    ) {
         if let merging, merging.perMille(400) {
             policies = MergePolicy.allCases.filter { _ in merging.coin() }
         }
@@ -83,13 +91,20 @@ package struct Scenario: Sendable {
         skewHoursMax = chance.pick([0, 1, 30])
         // One run in ten has no faults: its failures have other causes.
         if chance.perMille(900) {
-            faults = Set(Fault.allCases.filter { !Fault.rare.contains($0) && chance.coin() })
+            faults = Set(Fault.ofAll.filter { _ in chance.coin() })
             // From the other source, so that runs without these faults do not change.
             if let merging { faults.formUnion(Fault.rare.filter { _ in merging.perMille(250) }) }
         }
         // A run of an app that is resumed twice uses its names twice: see RELIABILITY.md.
         if faults.contains(.snapshot) { policies.removeAll { !$0.survivesSnapshots } }
         if lines.perMille(300) { drawLines(lines) }
+        if let nodes { drawNodes(nodes) }
+    }
+
+    private mutating func drawNodes(_ chance: Chance) {
+        nodes = chance.int(2...4)
+        hasSynchronousStandby = chance.coin()
+        if !faults.isEmpty { faults.formUnion(Fault.ofNodes.filter { _ in chance.coin() }) }
     }
 
     private mutating func drawLines(_ chance: Chance) {
@@ -136,8 +151,15 @@ package struct Scenario: Sendable {
         let again: Int64 =
             !faults.contains(.duplicate) ? 0 : faults.contains(.answerLost) ? 30_000 : late
         let there = delayMax(.there) + transferMax + 2 * flushMax + slow + again
-        let back = delayMax(.back) + transferMax + late
+        let back = delayMax(.back) + transferMax + late + lateNode
         return (there + back) / 2 + 100
+    }
+
+    /// How long a node may hold back an answer: until its group is durable, it has a connection to
+    /// the database, or is not stopped any more; in milliseconds.
+    private var lateNode: Int64 {
+        guard nodes > 1 else { return 0 }
+        return 6_000 + 2 * flushMax + (faults.contains(.nodeStop) ? 50_000 : 0)
     }
 
     /// Whether a write that was once on the server keeps its stamp.
@@ -185,6 +207,7 @@ extension Scenario: CustomStringConvertible {
         delays up to \(delayMax) ms, flushes up to \(flushMax) ms, clocks up to \(skewHoursMax) h wrong; \
         delays there up to \(delayThereMax.map { "\($0)" } ?? "the same"), \
         streams \(streamsMax == .max ? "without limit" : "\(streamsMax)"), \
+        \(nodes) nodes\(hasSynchronousStandby ? " with a synchronous standby" : ""), \
         lines \(qualities.map { "\($0.isBuffering ? "buffering " : "")\($0.bytesPerSecond ?? 0)" }), \
         faults of \(faults.map(\.rawValue).sorted().joined(separator: ", "))
         """
@@ -194,6 +217,12 @@ extension Scenario: CustomStringConvertible {
 /// A deliberate fault.
 package enum Fault: String, CaseIterable, Sendable {
     static let rare: [Fault] = [.commitRefused, .serverClockWeeks, .flood]
+    /// Faults that only several nodes have.
+    static let ofNodes: [Fault] = [
+        .nodeStop, .nodeClock, .hintLost, .hintLate, .databaseRestart, .failOver,
+    ]
+    /// The faults of all servers, except for the rare ones.
+    static let ofAll = allCases.filter { !(rare + ofNodes).contains($0) }
 
     // The network
     case requestLost, answerLost, duplicate, slowAnswer, cut, halfOpen, partition
@@ -205,6 +234,8 @@ package enum Fault: String, CaseIterable, Sendable {
     // The server
     case serverCrash, serverRestore, compactTombstones, serverSlow, serverBusy, overflow
     case limitsChange, unauthorized, commitRefused, serverClockWeeks, flood
+    // Several nodes
+    case nodeStop, nodeClock, hintLost, hintLate, databaseRestart, failOver
     // People
     case signOut, accountSwitch, wipe
 }

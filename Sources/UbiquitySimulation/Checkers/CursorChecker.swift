@@ -2,12 +2,16 @@
 
 import UbiquityCore
 
-/// Each commit has a unique position, and positions follow one another. A process that has reached
+/// Each commit has a unique position, and positions follow one another; an epoch that another one
+/// has followed does not come back. A process that has reached
 /// a position has everything committed up to it. And no process confirms more than its cursor
 /// covers, or a server restored to that cursor would never be told of the rest.
 package final class CursorChecker: Checker {
     private var logs: [StoreReference: ServerLog] = [:]
     private var positions: Set<Position> = []
+    /// The last epoch of each store, and those before.
+    private var epochs: [StoreReference: UInt64] = [:]
+    private var pastEpochs: Set<UInt64> = []
     /// The records that each disk considers confirmed.
     private var confirmed: [DiskReference: [Key: Record]] = [:]
 
@@ -16,7 +20,7 @@ package final class CursorChecker: Checker {
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
         case .committed(let commit): return note(commit)
-        case .serverRestored(let positions):
+        case .serverRestored(let positions, _):
             for name in logs.keys { logs[name]?.goBack(to: positions[name]?.revision ?? 0) }
         case .received(let process, let store, let position, let values, let own):
             return logs[store]?.missing(at: position, values, own).map {
@@ -53,7 +57,11 @@ package final class CursorChecker: Checker {
             return "\(commit.store) has the position \(commit.position.cursor) twice"
         }
         logs[commit.store, default: ServerLog()].append(commit)
-        return nil
+        let epoch = commit.position.epoch
+        let before = epochs.updateValue(epoch, forKey: commit.store)
+        if let before, before != epoch { pastEpochs.insert(before) }
+        return pastEpochs.contains(epoch)
+            ? "\(commit.store) is back in an earlier epoch at \(commit.position.cursor)" : nil
     }
 }
 

@@ -90,7 +90,7 @@ package struct FateLedger {
             }
         case .lost(let disk): losses[disk] = done[disk]?.last
         case .wiped(let disk): losses[disk] = .max
-        case .serverRestored(let positions): dropCommits(after: positions)
+        case .serverRestored(let positions, _): dropCommits(after: positions)
         default: break
         }
     }

@@ -57,7 +57,7 @@ package final class MergeChecker: Checker {
             copies.insert(disk.device)
             ledger.excuse(unsent(on: disk) { _ in true })
         case .cloned(let device, let original): copies.formUnion([device, original])
-        case .serverRestored(let positions):
+        case .serverRestored(let positions, _):
             hasServerGoneBack = true
             // No device has counts that were made and folded after the copy.
             for (store, increment) in folds.goBack(to: positions) {

@@ -40,7 +40,7 @@ package final class RoundTripChecker: Checker {
             for write in commit.writes {
                 if let mark = Mark(write.content.value) { committed.insert(mark.number) }
             }
-        case .serverRestored(let positions):
+        case .serverRestored(let positions, _):
             for name in logs.keys { logs[name]?.goBack(to: positions[name]?.revision ?? 0) }
         case .wrote(let process, let writes):
             for write in writes { last[process, default: [:]][write.key] = write.number }

@@ -15,6 +15,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
     }
 
     mutating func combine(_ observation: Observation, at now: Int64) {
+        if case .answered = observation { return }
         combine(now)
         switch observation {
         case .opened(let process, _, let values): combine(1, process, values)
@@ -49,7 +50,8 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .committed(let commit):
             combine(17, Int(commit.position.revision), commit.results.count)
             for write in commit.writes { combine(write) }
-        case .serverRestored(let positions): combine(18, positions.count)
+        case .serverRestored(let positions, _): combine(18, positions.count)
+        case .answered(_, let position): combine(29, Int(position.revision))
         case .signedIn(let device, _, let account): combine(19, device, account)
         case .cloned(let device, let original): combine(20, device, original)
         case .lost(let disk), .wiped(let disk): combine(21, disk.device, disk.store)

@@ -59,7 +59,11 @@ package enum Observation {
     case committed(Commit)
     /// The server compacted these tombstones by its rule. `left` is the number that remains.
     case compacted(StoreReference, [Record], left: Int, CompactionRule)
-    case serverRestored([StoreReference: Position])
+    /// An older copy of the server takes its place. It keeps the answers if it has everything that
+    /// was answered: it is a synchronous standby.
+    case serverRestored([StoreReference: Position], keepsAnswers: Bool = false)
+    /// The server answers a push that has brought the store to this position, or found it there.
+    case answered(StoreReference, Position)
 
     /// The device signed in: the folder belongs to the account from now on.
     case signedIn(device: Int, folder: String, account: Int)
@@ -238,7 +242,9 @@ extension Observation: CustomStringConvertible {
         case .compacted(let store, let records, let left, _):
             "\(store) has forgotten \(records.map { text($0) }.joined(separator: " ")), and "
                 + "remembers \(left)"
-        case .serverRestored: "the server is an older copy of itself"
+        case .serverRestored(_, let keepsAnswers):
+            "the server is an older copy of itself\(keepsAnswers ? ", a standby" : "")"
+        case .answered(let store, let position): "\(store) is answered: \(position.cursor)"
         case .signedIn(let device, let folder, let account):
             "device \(device) signs in to account \(account), folder \(folder)"
         case .cloned(let device, let original): "device \(device) is a clone of \(original)"

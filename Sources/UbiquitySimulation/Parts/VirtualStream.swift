@@ -14,6 +14,8 @@ package final class VirtualStream {
     private let number: Int
     private let openedAt: Int64
     private var isOpen = true
+    /// A node has it. If the network repeats the request, it is not another node's too.
+    var isTaken = false
     /// Nothing arrives any more, and nobody has noticed.
     package private(set) var isHalfOpen = false
     private var lastArrival: Int64 = 0
@@ -21,7 +23,7 @@ package final class VirtualStream {
     private var kept: [StreamMessage] = []
 
     /// How long a client waits in silence. The server sends keep-alives more often.
-    private static let silenceMax = IdleTimeout.streamMilliseconds(keepAliveSeconds: 0)
+    static let silenceMax = IdleTimeout.streamMilliseconds(keepAliveSeconds: 0)
 
     package init(
         number: Int, listener: any VirtualListener, store: StoreReference, device: DeviceID,

@@ -76,10 +76,10 @@ extension VirtualProcess: VirtualListener {
         world.journal.note(.pulls(process: self.number))
         let request = begin(.pullFailed(number, Self.reset))
         world.network.request(on: device, answerBytes: \.virtualBytes) {
-            [world] (reply: (Result<ChangeSet, LinkFailure>) -> Void) in
-            reply(
-                world.server.pull(
-                    address.store, since: cursor, withConfig: withConfig, by: address.device))
+            [world] (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
+            world.server.pull(
+                address.store, since: cursor, withConfig: withConfig, by: address.device,
+                reply: reply)
         } done: { [self] result in
             switch result {
             case .success(let changes): pulled(request, number, changes)

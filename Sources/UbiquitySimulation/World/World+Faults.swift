@@ -23,6 +23,8 @@ extension World {
         switch fault {
         // These strike single requests, see the network.
         case .requestLost, .answerLost, .duplicate, .slowAnswer: return
+        // And these strike single hints, see the server.
+        case .hintLost, .hintLate: return
         case .cut: for stream in streams(of: device) { stream.cut() }
         case .halfOpen: for stream in streams(of: device) { stream.goSilent() }
         case .partition: partition(device)
@@ -56,6 +58,10 @@ extension World {
             guard scenario.qualities.isEmpty else { return }
             for stream in streams(of: device) { flood(stream) }
         case .serverClockWeeks: setServerClockWrong()
+        case .nodeStop: server.stopNode(for: absence())
+        case .nodeClock: setNodeClockWrong()
+        case .databaseRestart: restartDatabase()
+        case .failOver: failOver()
         case .unauthorized: server.deniesUntil = now + absence() % 600_000
         case .signOut: device.signOut(wipes: false)
         case .accountSwitch: device.signIn(chance.int(1...scenario.accounts))
@@ -152,14 +158,33 @@ extension World {
     }
 
     private func crashServer() {
-        server.crash()
-        after(absence() % 3_600_000) { [self] in server.start() }
+        guard server.isShared else {
+            server.crash()
+            return after(absence() % 3_600_000) { [self] in server.start() }
+        }
+        after(absence() % 3_600_000, server.crashNode())
+    }
+
+    private func setNodeClockWrong() {
+        after(absence(), server.setNodeClock(wrongBy: chance.int64(-600_000...600_000)))
+    }
+
+    private func restartDatabase() {
+        server.stopDatabase()
+        after(absence() % 60_000) { [self] in server.startDatabase() }
+    }
+
+    private func failOver() {
+        server.failOver()
+        after(absence() % 60_000) { [self] in server.startDatabase() }
     }
 
     private func restoreServer() {
         if chance.coin() { return server.makeBackup() }
         server.restore()
-        after(absence() % 3_600_000) { [self] in server.start() }
+        after(absence() % 3_600_000) { [self] in
+            server.isShared ? server.startDatabase() : server.start()
+        }
     }
 
     private func slowServer() {

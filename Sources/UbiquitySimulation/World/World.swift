@@ -15,7 +15,8 @@ final class World {
     private(set) var devices: [SimulatedDevice] = []
     private(set) lazy var server = VirtualServer(
         world: self, limits: scenario.limits, allowance: scenario.allowance,
-        flushMax: scenario.flushMax)
+        flushMax: scenario.flushMax, nodes: scenario.nodes,
+        hasSynchronousStandby: scenario.hasSynchronousStandby)
     private(set) lazy var network = VirtualNetwork(
         world: self, requestMillisecondsMax: scenario.requestMillisecondsMax)
     private let plainKeys: [Key]
@@ -47,6 +48,8 @@ final class World {
         server.streamsMax = scenario.streamsMax
         server.partsMax = scenario.partsMax
         if let max = scenario.foldedMax { server.foldsCompaction.tombstonesMax = max }
+        if scenario.faults.contains(.hintLost) { server.lostHintsPerMille = 500 }
+        if scenario.faults.contains(.hintLate) { server.hintMillisecondsMax = 30_000 }
         if scenario.faults.contains(.serverClockJump) {
             server.clockError = chance.int64(-86_400_000...86_400_000)
         }

@@ -96,9 +96,9 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
     ) {
         if hasEnded { return }
         world.network.request(on: line, answerBytes: \.virtualBytes) {
-            [world, store, device] (reply: (Result<ChangeSet, LinkFailure>) -> Void) in
-            reply(
-                world.server.pull(store, since: cursor, withConfig: withConfig, by: device))
+            [world, store, device] (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
+            world.server.pull(
+                store, since: cursor, withConfig: withConfig, by: device, reply: reply)
         } done: { [weak self] result in
             if self?.hasEnded == false { answered(result) }
         }

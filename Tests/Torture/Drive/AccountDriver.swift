@@ -47,9 +47,9 @@ struct AccountDriver {
     /// The server may be killed meanwhile, with the account made or not.
     private mutating func makeAccount(_ person: String) async throws {
         try await until("\(person)'s account") {
-            codes[person] = try? await run.server.newCode(isFirst: true, account: person)
+            codes[person] = try? await run.newCode(isFirst: true, account: person)
             if codes[person] == nil {
-                codes[person] = try? await run.server.newCode(account: person)
+                codes[person] = try? await run.newCode(account: person)
             }
             return codes[person] != nil || run.isPeaceful
         }
@@ -90,7 +90,7 @@ struct AccountDriver {
         default:
             guard let code = try await code(for: person) else { return }
             child = try command(
-                "sign-in", ["--server", run.server.url, "--code", code, "--replace"])
+                "sign-in", ["--server", run.front.url, "--code", code, "--replace"])
         }
         run.chronicle.count(.accountChanges)
         if random.chance(60) {
@@ -104,7 +104,7 @@ struct AccountDriver {
     /// A code works once, and is used up by a sign-in that was killed after it. Nil: the server is down.
     private mutating func code(for person: String) async throws -> String? {
         if let code = codes.removeValue(forKey: person) { return code }
-        return try? await run.server.newCode(account: person)
+        return try? await run.newCode(account: person)
     }
 
     /// Kills it at any time, or as soon as it has saved.

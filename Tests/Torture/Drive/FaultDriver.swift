@@ -15,14 +15,13 @@ struct FaultDriver {
 
     // MARK: - The server
 
+    /// Where there is one; see ``breakNodes()``.
     mutating func killServer() async throws {
         while await waits(run.plan.serverKillInterval) {
-            try run.server.mustRun()
-            try await run.server.kill()
-            run.chronicle.count(.serverKills)
-            run.chronicle.note("the server is killed")
+            try run.nodes[0].server.mustRun()
+            try await run.kill(run.nodes[0])
             await random.pause(milliseconds: 2_000)
-            try await run.startServer()
+            try await run.start(run.nodes[0])
         }
     }
 

@@ -28,13 +28,28 @@ struct Peace {
     private func agree(within seconds: Double) async throws {
         let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
         var settlement = try await look()
-        while !isAgreed(settlement), ContinuousClock.now < deadline {
+        while ContinuousClock.now < deadline {
+            let isComplete = await missing() == nil
+            if isAgreed(settlement), isComplete { break }
             try await Task.sleep(for: .milliseconds(500))
             settlement = try await look()
         }
+        if let missing = await missing() { run.chronicle.complain(missing) }
         // What apps were told may still be on its way to them.
         try await Task.sleep(for: .milliseconds(1_000))
         run.chronicle.note(.settled(try await look()))
+    }
+
+    /// - Returns: A sentence about a listener that was not told everything, or about the probe; nil:
+    ///   nothing is missing.
+    private func missing() async -> String? {
+        for witness in run.witnesses where await !witness.hasAll() {
+            return "\(witness.name) was not told all that \(witness.store) has"
+        }
+        if !(await run.probe.hasKept()) {
+            return "an acknowledged push of the probe is not in its store"
+        }
+        return nil
     }
 
     private func isAgreed(_ settlement: Settlement) -> Bool {
@@ -49,7 +64,7 @@ struct Peace {
         }
         return Settlement(
             server: server,
-            folded: try FoldedCounts.read(run.server.data, of: run.listeners),
+            folded: try FoldedCounts.read(run),
             processes: try zip(processes, views).map { process, view in
                 Settlement.Process(
                     number: process.number, disk: process.device.disk,

@@ -13,15 +13,20 @@ struct TorturePlan: Sendable {
     var accounts: Int
     /// Nothing that takes a minute to be noticed.
     var isQuick: Bool
+    var database: Database
+
+    enum Database: String, CaseIterable, Sendable { case sqlite, postgresql }
 
     /// Milliseconds between two things that an app does, on average.
     static let workInterval = 250.0
     /// Milliseconds between two kills of an app's process, on average; of the server's; between two
     /// faults of the network, and two full disks.
     static let appKillInterval = 2_500.0
-    var serverKillInterval: Double { isQuick ? 2_000 : 9_000 }
+    var serverKillInterval: Double { isQuick ? 2_000 : database == .sqlite ? 9_000 : 4_000 }
     /// Of one device.
     var networkFaultInterval: Double { isQuick ? 1_500 : 4_000 }
+    /// Between two kills of the database's primary.
+    var primaryKillInterval: Double { isQuick ? 5_000 : 30_000 }
     static let fullDiskInterval = 12_000.0
     /// Between two times that a device is copied, or becomes a copy.
     var copyInterval: Double { isQuick ? 1_000 : 8_000 }
@@ -29,6 +34,12 @@ struct TorturePlan: Sendable {
     static let delayMax: Int64 = 300
     /// For how many milliseconds a process is stopped, at most.
     static let stopMax: Int64 = 2_000
+    /// The same for a node and for the database, which end what another one has left open for three
+    /// seconds.
+    static let nodeStopMax: Int64 = 8_000
+    static let nodes = 3
+    /// For how long a node may find no database.
+    static let startPatience = Duration.seconds(120)
     /// By how many milliseconds the time of a write may be wrong: a device knows the server's time as
     /// of the moment when an answer was sent, a busy machine lets processes wait, and one may be stopped
     /// as it looks at the clock.

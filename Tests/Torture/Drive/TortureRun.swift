@@ -14,22 +14,32 @@ final class TortureRun: Sendable {
     let plan: TorturePlan
     let stage: Stage
     let chronicle: Chronicle
-    let server: ServerProcess
+    /// One server, or several nodes of one.
+    let nodes: [TortureNode]
+    /// Of several nodes; nil if the server has its own.
+    let database: DatabasePair?
+    /// The way to any of the nodes for everybody who has none of their own.
+    let front: Proxy
+    let probe: ServiceProbe
     let devices: [TortureDevice]
+    /// One for each account.
     let listeners: [ServerListener]
+    /// One for each account and node, which only watch.
+    let witnesses: [ServerListener]
     /// Those that can be filled, and what that is called.
     let smallDisks: [Tally.Event: SmallDisk]
     private let numbers = Mutex(0)
     private let peace = Mutex(false)
 
     init(
-        _ plan: TorturePlan, _ stage: Stage, _ chronicle: Chronicle, _ server: ServerProcess,
-        _ devices: [TortureDevice], _ listeners: [ServerListener],
-        _ smallDisks: [Tally.Event: SmallDisk]
+        _ plan: TorturePlan, _ stage: Stage, _ chronicle: Chronicle, _ servers: TortureServers,
+        _ probe: ServiceProbe, _ devices: [TortureDevice], _ listeners: [ServerListener],
+        _ witnesses: [ServerListener], _ smallDisks: [Tally.Event: SmallDisk]
     ) {
         (self.plan, self.stage, self.chronicle) = (plan, stage, chronicle)
-        (self.server, self.devices, self.listeners) = (server, devices, listeners)
-        self.smallDisks = smallDisks
+        (nodes, database, front) = (servers.nodes, servers.database, servers.front)
+        (self.probe, self.devices, self.listeners) = (probe, devices, listeners)
+        (self.witnesses, self.smallDisks) = (witnesses, smallDisks)
     }
 
     var appCount: Int { plan.devices * plan.processes }
@@ -77,15 +87,30 @@ final class TortureRun: Sendable {
         smallDisks.values.contains { device.home.hasPrefix($0.folder) && $0.mayHaveBeenFull }
     }
 
-    /// Starts the server again; where its disk is full, as often as it takes.
-    func startServer() async throws {
+    // MARK: - Servers
+
+    func newCode(isFirst: Bool = false, account: String) async throws -> String {
+        try await nodes[0].server.newCode(isFirst: isFirst, account: account)
+    }
+
+    func kill(_ node: TortureNode) async throws {
+        try await node.server.kill()
+        probe.noteFault(.serverKills)
+        chronicle.count(.serverKills)
+        chronicle.note("server \(node.number) is killed")
+    }
+
+    /// Starts a server again, as often as it takes where its disk is full, or its database is not
+    /// there: that comes back.
+    func start(_ node: TortureNode) async throws {
+        let end = ContinuousClock.now + TorturePlan.startPatience
         while true {
             do {
-                try await server.start()
+                try await node.server.start()
                 return
             } catch {
-                let disk = smallDisks[.serverDisksFull]
-                guard let disk, disk.mayHaveBeenFull else { throw error }
+                let isFull = smallDisks[.serverDisksFull]?.mayHaveBeenFull ?? false
+                guard isFull || database != nil && .now < end else { throw error }
                 chronicle.count(.failedStarts)
                 chronicle.note("\(error)")
                 try await Task.sleep(for: .milliseconds(300))

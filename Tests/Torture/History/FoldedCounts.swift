@@ -2,12 +2,61 @@
 
 import Foundation
 import GRDB
+import ProcessHarness
 import UbiquityCore
 import UbiquitySimulation
 
 /// What the server has folded of counts, which it tells nobody: read beside it.
 enum FoldedCounts {
-    static func read(
+    static func read(_ run: TortureRun) throws -> [StoreReference: [FoldedIncrement]] {
+        guard let database = run.database else {
+            return try read(run.nodes[0].server.data, of: run.listeners)
+        }
+        return try run.listeners.reduce(into: [:]) { folded, listener in
+            folded[listener.store] = try read(database, of: listener.account)
+        }
+    }
+
+    /// Numbers are texts with their bits, see the database's schema.
+    private static func read(
+        _ database: DatabasePair, of account: String
+    ) throws -> [FoldedIncrement] {
+        let rows = try database.query(
+            """
+            SELECT encode(key, 'hex'), encode(run, 'hex'), since, times, amount, total, reals, mark,
+                removed, time
+            FROM ubiquity.folded WHERE account = '\(account)'
+            """)
+        return try rows.split(separator: "\n").map { row in
+            let columns = row.split(separator: "|").map(String.init)
+            let numbers = columns.map { Int64($0) ?? 0 }
+            let (key, run) = (text(hex: columns[0]), text(hex: columns[1]))
+            func number(_ bits: Int64, isReal: Bool) -> Number? {
+                isReal
+                    ? Number(.real(Double(bitPattern: UInt64(bitPattern: bits))))
+                    : Number(.integer(bits))
+            }
+            guard let part = PartID(run),
+                let amount = number(numbers[4], isReal: numbers[6] & 1 != 0),
+                let total = number(numbers[5], isReal: numbers[6] & 2 != 0)
+            else { throw Trouble("a folded count cannot be read: \(row)") }
+            return FoldedIncrement(
+                run: try Key(key).part(part), after: numbers[2], times: numbers[3],
+                amount: amount, total: total, mark: FoldMark(rawValue: numbers[7]),
+                isRemoved: columns[8] == "t",
+                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: numbers[9])))
+        }
+    }
+
+    private static func text(hex: String) -> String {
+        let digits = Array(hex)
+        let bytes = stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+            UInt8(String(digits[$0...$0 + 1]), radix: 16)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func read(
         _ folder: String, of listeners: [ServerListener]
     ) throws -> [StoreReference: [FoldedIncrement]] {
         var configuration = Configuration()

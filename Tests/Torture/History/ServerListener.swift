@@ -7,8 +7,9 @@ import Ubiquity
 import UbiquityCore
 import UbiquitySimulation
 
-/// A device of an account's own that only listens, not through a proxy, and so knows what the server
-/// made durable.
+/// A device of an account's own that only listens, not through a bad network, and so knows what the
+/// server made durable. Of several listeners to a store one tells the checkers, and the others are
+/// only compared with it in the end.
 ///
 /// Shared state: what it knows of the store, guarded by a mutex: it is told on a thread of the
 /// network's.
@@ -18,21 +19,24 @@ final class ServerListener: Sendable {
         var cursor: Cursor?
     }
 
+    let name: String
     let store: StoreReference
     /// The account's name at the server.
     let account: String
     private let transport: HTTPTransport
     private let device: DeviceID
     private let chronicle: Chronicle
+    private let isWitness: Bool
     private let known = Mutex(Known())
 
     init(
-        _ store: StoreReference, server: String, code: String, _ chronicle: Chronicle
+        _ store: StoreReference, server: String, code: String, _ chronicle: Chronicle,
+        name: String = "listener", isWitness: Bool = false
     ) async throws {
-        self.store = store
+        (self.name, self.store, self.isWitness) = (name, store, isWitness)
         self.chronicle = chronicle
         let account = try await AccountClient.signIn(
-            server: server, by: .code(code), deviceName: "listener")
+            server: server, by: .code(code), deviceName: name)
         self.account = account.account
         device = DeviceID(account.device) ?? .unassigned
         transport = HTTPTransport(
@@ -68,7 +72,12 @@ final class ServerListener: Sendable {
         guard let changes = try? await transport.pull(since: nil),
             let last = Position(changes.cursor)
         else { return false }
-        return known.withLock { $0.cursor.flatMap(Position.init)?.revision ?? 0 } >= last.revision
+        return known.withLock { known in
+            let revision = known.cursor.flatMap(Position.init)?.revision ?? 0
+            guard isWitness, revision == last.revision else { return revision >= last.revision }
+            return known.records.filter { $0.value.content != .deleted }
+                == Dictionary(uniqueKeysWithValues: changes.records.map { ($0.key, $0) })
+        }
     }
 
     private func take(_ message: StreamMessage) {
@@ -80,6 +89,7 @@ final class ServerListener: Sendable {
             if changes.isWhole { known.records = [:] }
             for record in changes.records { known.records[record.key] = record }
             known.cursor = changes.cursor
+            guard !isWitness else { return }
             chronicle.count(.commits)
             chronicle.note(.committed(commit(changes, transaction, position, before, known)))
         }

@@ -21,7 +21,12 @@ struct Tally: Sendable {
         case stops = "stops of device processes"
         case appEnds = "orderly ends of device processes"
         case serverKills = "kills of the server"
-        case failedStarts = "starts that a full disk refused"
+        case failedStarts = "starts that a full disk or a lost database refused"
+        case nodeStops = "stops of nodes"
+        case databaseCuts = "nodes cut off from their database"
+        case primaryKills = "kills of the database's primary"
+        case primaryStops = "stops of the database's primary"
+        case promotions = "promotions of the database's standby"
         case connections
         case cuts
         case halfCloses = "half-closes"
@@ -42,7 +47,7 @@ struct Tally: Sendable {
         set { counts[event] = newValue }
     }
 
-    var kills: Int { self[.deviceKills] + self[.serverKills] }
+    var kills: Int { self[.deviceKills] + self[.serverKills] + self[.primaryKills] }
 
     /// One line.
     var brief: String {

@@ -4,12 +4,14 @@ import NIOCore
 import NIOPosix
 import ProcessHarness
 
-/// The way of one device to the server, which can be made bad.
+/// The way of one device to the server, or to any of several, which can be made bad.
 ///
 /// `@unchecked Sendable`: all of its state is used on its event loop only.
 final class Proxy: @unchecked Sendable {
     let port: Int
-    private let serverPort: Int
+    private let serverPorts: [Int]
+    /// The place of the server that takes the next connection: each in turn, as load balancers do.
+    private var turn = Int.random(in: 0..<1_000)
     private let loop: any EventLoop
     private let chronicle: Chronicle
     private var listener: (any Channel)?
@@ -18,8 +20,8 @@ final class Proxy: @unchecked Sendable {
     /// Connections made now are silent from the beginning.
     private var swallows = false
 
-    init(port: Int, to serverPort: Int, on loop: any EventLoop, _ chronicle: Chronicle) {
-        (self.port, self.serverPort) = (port, serverPort)
+    init(port: Int, to serverPorts: [Int], on loop: any EventLoop, _ chronicle: Chronicle) {
+        (self.port, self.serverPorts) = (port, serverPorts)
         (self.loop, self.chronicle) = (loop, chronicle)
     }
 
@@ -83,20 +85,28 @@ final class Proxy: @unchecked Sendable {
         await onLoop { $0.listener = channel }
     }
 
-    /// A server that cannot be reached is a connection that is reset.
     private func connect(_ device: any Channel) -> EventLoopFuture<Void> {
         chronicle.count(.connections)
+        turn += 1
+        connect(
+            device,
+            to: serverPorts.indices.map { serverPorts[($0 + turn) % serverPorts.count] }[...])
+        return loop.makeSucceededVoidFuture()
+    }
+
+    /// Servers that cannot be reached are a connection that is reset.
+    private func connect(_ device: any Channel, to ports: ArraySlice<Int>) {
+        guard let port = ports.first else { return ProxyLine.reset(device) }
         ClientBootstrap(group: loop)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelOption(.autoRead, value: false)
-            .connect(host: "127.0.0.1", port: serverPort)
+            .connect(host: "127.0.0.1", port: port)
             .whenComplete { [self] result in
                 switch result {
                 case .success(let server): join(device, server)
-                case .failure: ProxyLine.reset(device)
+                case .failure: connect(device, to: ports.dropFirst())
                 }
             }
-        return loop.makeSucceededVoidFuture()
     }
 
     private func join(_ device: any Channel, _ server: any Channel) {

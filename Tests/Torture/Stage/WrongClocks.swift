@@ -10,6 +10,9 @@ struct WrongClocks {
     /// ahead, and those that are set, are for the simulator.
     private static let errors = ["", "-5h", "-30h", "-11m"]
 
+    /// Of one node after the other: less than makes a node say that it is not ready.
+    private static let nodeErrors = ["", "-0.4", "-0.8"]
+
     private let isUsed: Bool
 
     init(_ plan: TorturePlan) {
@@ -28,7 +31,15 @@ struct WrongClocks {
     /// What the device's processes have in their environment. Time that only counts up stays right:
     /// no machine gets that wrong, and the history is told by it.
     func environment(of device: Int) -> [String: String] {
-        let error = Self.errors[device % Self.errors.count]
+        environment(Self.errors[device % Self.errors.count])
+    }
+
+    /// The same for a node of several.
+    func environment(ofNode node: Int) -> [String: String] {
+        environment(Self.nodeErrors[node % Self.nodeErrors.count])
+    }
+
+    private func environment(_ error: String) -> [String: String] {
         guard isUsed, !error.isEmpty else { return [:] }
         return [
             "LD_PRELOAD": Self.library, "FAKETIME": error, "FAKETIME_DONT_FAKE_MONOTONIC": "1",

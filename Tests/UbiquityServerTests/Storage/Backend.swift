@@ -1,25 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ClientTestSupport
+internal import ProcessHarness
+internal import Testing
 internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
 /// Every storage there is; the contract's tests run over each.
-enum Backend: CaseIterable {
+enum Backend: Hashable, CaseIterable, CustomTestStringConvertible {
     case memory
     case sqlite
+    case postgresql
+    /// Not a storage to rely on.
+    case broken(StorageFault)
+
+    /// PostgreSQL only where it is installed.
+    static let allCases: [Backend] = [.memory, .sqlite] + PostgresDatabase.backends
+    /// The storages of several nodes.
+    static let shared: [Backend] = [.memory] + PostgresDatabase.backends
 
     /// With the sample's account.
     func open(in folder: TemporaryFolder) throws -> any ServerStorage {
         let storage: any ServerStorage =
             switch self {
             case .memory: MemoryServerStorage()
+            case .broken(let fault): MemoryServerStorage(fault: fault)
             case .sqlite: try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+            case .postgresql: try PostgresDatabase(in: folder).open()
             }
         try storage.makeSampleAccount()
         return storage
     }
+
+    /// Several nodes over one storage with the sample's account.
+    func openNodes(_ count: Int, in folder: TemporaryFolder) throws -> [any ServerStorage] {
+        let nodes: [any ServerStorage]
+        switch self {
+        case .sqlite: throw Trouble("a second node over SQLite")
+        case .postgresql:
+            let database = try PostgresDatabase(in: folder)
+            nodes = try (0..<count).map { _ in try database.open() }
+        case .memory, .broken:
+            let fault: StorageFault? = if case .broken(let fault) = self { fault } else { nil }
+            let first = MemoryServerStorage(isShared: true, fault: fault)
+            nodes = [first] + (1..<count).map { _ in MemoryServerStorage(nodeOf: first) }
+        }
+        try nodes[0].makeSampleAccount()
+        return nodes
+    }
+
+    var testDescription: String { "\(self)" }
 }
 
 /// What the contract's tests push.

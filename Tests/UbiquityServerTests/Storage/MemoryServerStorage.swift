@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 internal import Synchronization
 internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
-/// The contract of a storage in its plainest form: everything in one value behind one lock.
+/// The contract of a storage in its plainest form: everything in one value behind one lock. It may be
+/// that of several nodes, and may break the contract on purpose.
 final class MemoryServerStorage: ServerStorage {
+    typealias Observer = @Sendable (StorageNews) -> Void
+
+    /// What all nodes have in common.
+    private final class Database: Sendable {
+        let state = Mutex(State())
+        let observers = Mutex<[Observer]>([])
+    }
+
     private struct Store {
         var state = StoreState()
         var records: [Key: Entry] = [:]
@@ -37,6 +47,8 @@ final class MemoryServerStorage: ServerStorage {
         var devices: [DeviceReference: SignedIn] = [:]
         var stores: [StoreReference: Store] = [:]
         var running: Int64 = 0
+        /// The node that does the chores, and until when.
+        var lease: (holder: ObjectIdentifier, end: ContinuousClock.Instant)?
 
         func has(_ name: AccountName) -> Bool {
             accounts.values.contains { $0.name == name }
@@ -114,21 +126,64 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
-    private let state = Mutex(State())
+    private let database: Database
+    let isShared: Bool
+    private let fault: StorageFault?
     /// What commits fail with.
     let failure = Mutex<StorageError?>(nil)
     /// What was committed at once, by the stores.
     let groups = Mutex<[[StoreReference]]>([])
 
-    func operatorHash() -> SecretHash? { state.withLock { $0.operatorHash } }
-    func setOperatorHash(_ hash: SecretHash) { state.withLock { $0.operatorHash = hash } }
+    init(isShared: Bool = false, fault: StorageFault? = nil) {
+        (database, self.isShared, self.fault) = (Database(), isShared, fault)
+    }
+
+    /// Another node of the same storage.
+    init(nodeOf other: MemoryServerStorage) {
+        (database, isShared, fault) = (other.database, other.isShared, other.fault)
+    }
+
+    var commitLanes: Int { isShared ? 2 : 1 }
+
+    func observe(_ observer: @escaping Observer) {
+        guard isShared else { return }
+        database.observers.withLock { $0.append(observer) }
+        observer(.anything)
+    }
+
+    private func announce(_ news: StorageNews) {
+        guard isShared else { return }
+        for observer in database.observers.withLock(\.self) { observer(news) }
+    }
+
+    func lease(for milliseconds: Int64) -> Bool {
+        database.state.withLock { state in
+            let now = ContinuousClock.now
+            if let lease = state.lease, lease.end > now, lease.holder != ObjectIdentifier(self),
+                fault != .leasesToEverybody
+            {
+                return false
+            }
+            state.lease = (ObjectIdentifier(self), now + .milliseconds(milliseconds))
+            return true
+        }
+    }
+
+    func operatorHash() -> SecretHash? { database.state.withLock { $0.operatorHash } }
+    func setOperatorHash(_ hash: SecretHash) { database.state.withLock { $0.operatorHash = hash } }
     func close() {}
 
     func createAccount(
         _ account: Account, accountsMax: Int, by actor: AuditActor
     ) throws(StorageError) {
-        try state.withLock { state throws(StorageError) in
-            guard !state.has(account.name) else { throw .accountExists }
+        if fault == .decidesBeforeLocking {
+            guard !database.state.withLock({ $0.has(account.name) }) else { throw .accountExists }
+            usleep(1_000)
+        }
+        try database.state.withLock { state throws(StorageError) in
+            guard fault == .decidesBeforeLocking || !state.has(account.name) else {
+                throw .accountExists
+            }
             try state.insert(account, accountsMax: accountsMax, by: actor)
         }
     }
@@ -137,10 +192,10 @@ final class MemoryServerStorage: ServerStorage {
         accounts().first { $0.name == name }
     }
 
-    func account(_ id: AccountID) -> Account? { state.withLock { $0.accounts[id] } }
+    func account(_ id: AccountID) -> Account? { database.state.withLock { $0.accounts[id] } }
 
     func accounts() -> [Account] {
-        state.withLock { state in
+        database.state.withLock { state in
             state.accounts.values.sorted { Self.isLess($0.name.string, $1.name.string) }
         }
     }
@@ -156,7 +211,7 @@ final class MemoryServerStorage: ServerStorage {
     func rename(
         _ account: AccountID, to name: AccountName, now: Int64, by actor: AuditActor
     ) throws(StorageError) {
-        try state.withLock { state throws(StorageError) in
+        try database.state.withLock { state throws(StorageError) in
             guard let old = state.accounts[account] else { throw .noSuchAccount }
             guard old.name != name else { return }
             guard !state.has(name) else { throw .accountExists }
@@ -166,15 +221,19 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func erase(_ account: AccountID, now: Int64, by actor: AuditActor) -> Bool {
-        state.withLock { state in
+        let wasThere = database.state.withLock { state in
             guard state.accounts.removeValue(forKey: account) != nil else { return false }
             state.devices = state.devices.filter { $0.key.account != account }
             state.codes = state.codes.filter { $0.value.account != account }
             state.identities = state.identities.filter { $0.value != account }
-            state.stores = state.stores.filter { $0.key.account != account }
+            if fault != .keepsErasedStores {
+                state.stores = state.stores.filter { $0.key.account != account }
+            }
             state.record(.accountErased, account, nil, now, actor)
             return true
         }
+        if wasThere { announce(.erased(account)) }
+        return wasThere
     }
 
     func scrub(pacedAt uptime: Int64?) {}
@@ -182,7 +241,7 @@ final class MemoryServerStorage: ServerStorage {
     func eraseRest(for milliseconds: Int64) -> Bool { false }
 
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
-        try state.withLock { state throws(StorageError) in
+        try database.state.withLock { state throws(StorageError) in
             state.codes = state.codes.filter { $0.value.expiresMilliseconds > now }
             guard state.accounts[code.account] != nil else { throw .noSuchAccount }
             state.codes[code.hash] = code
@@ -193,7 +252,7 @@ final class MemoryServerStorage: ServerStorage {
     func redeem(
         _ code: SecretHash, by device: NewDevice, now: Int64
     ) throws(StorageError) -> (account: Account, device: Device) {
-        try state.withLock { state throws(StorageError) in
+        try database.state.withLock { state throws(StorageError) in
             guard let found = state.codes[code], found.expiresMilliseconds > now,
                 let account = state.accounts[found.account]
             else { throw .codeInvalid }
@@ -201,7 +260,7 @@ final class MemoryServerStorage: ServerStorage {
             device.stores = found.terms.stores
             device.expiresMilliseconds = found.terms.milliseconds.map { now + $0 }
             let signedIn = try state.insert(device, .random(), of: account.id, now)
-            state.codes[code] = nil
+            if fault != .redeemsCodesAgain { state.codes[code] = nil }
             return (account, signedIn)
         }
     }
@@ -210,7 +269,7 @@ final class MemoryServerStorage: ServerStorage {
         _ identity: Identity, preferredName: AccountName?, accountsMax: Int,
         by device: NewDevice, now: Int64
     ) throws(StorageError) -> (account: Account, device: Device) {
-        try state.withLock { state throws(StorageError) in
+        try database.state.withLock { state throws(StorageError) in
             var next = state
             let id = DeviceID.random()
             let account = try next.account(
@@ -222,11 +281,12 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func account(of identity: Identity) -> Account? {
-        state.withLock { state in state.identities[identity].flatMap { state.accounts[$0] } }
+        database.state.withLock { state in state.identities[identity].flatMap { state.accounts[$0] }
+        }
     }
 
     func identities(of account: AccountID) -> [Identity] {
-        state.withLock { state in
+        database.state.withLock { state in
             state.identities.filter { $0.value == account }.keys.sorted {
                 ($0.issuer, $0.subject) < ($1.issuer, $1.subject)
             }
@@ -234,13 +294,13 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func device(credential: SecretHash) -> Device? {
-        state.withLock { state in
+        database.state.withLock { state in
             state.devices.values.first { $0.credential == credential }?.device
         }
     }
 
     func devices(of account: AccountID) -> [Device] {
-        state.withLock { state in
+        database.state.withLock { state in
             state.devices.values.filter { $0.device.reference.account == account }
                 .map(\.device).sorted { $0.createdMilliseconds < $1.createdMilliseconds }
         }
@@ -249,7 +309,7 @@ final class MemoryServerStorage: ServerStorage {
     func rename(
         _ device: DeviceReference, displayName: String, now: Int64, by actor: AuditActor
     ) -> Bool {
-        state.withLock { state in
+        database.state.withLock { state in
             guard state.devices[device] != nil else { return false }
             state.devices[device]?.device.displayName = displayName
             state.record(.deviceRenamed, device.account, device.id, now, actor)
@@ -258,11 +318,13 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func revoke(_ device: DeviceReference, now: Int64, by actor: AuditActor) -> Bool {
-        state.withLock { $0.remove(device, .deviceRevoked, now, actor) }
+        let wasThere = database.state.withLock { $0.remove(device, .deviceRevoked, now, actor) }
+        if wasThere { announce(.revoked(device)) }
+        return wasThere
     }
 
     func removeDevices(expiredBy time: Int64, now: Int64) -> Int {
-        state.withLock { state in
+        database.state.withLock { state in
             let expired = state.devices.values.map(\.device.rights).filter {
                 $0.hasExpired(at: time)
             }
@@ -274,7 +336,7 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func apps() -> [RegisteredApp] {
-        state.withLock { state in
+        database.state.withLock { state in
             state.apps.values.sorted { Self.isLess($0.identifier.string, $1.identifier.string) }
         }
     }
@@ -282,37 +344,41 @@ final class MemoryServerStorage: ServerStorage {
     func register(
         _ app: RegisteredApp, appsMax: Int, by actor: AuditActor
     ) throws(StorageError) -> Bool {
-        try state.withLock { state throws(StorageError) in
+        let isNew = try database.state.withLock { state throws(StorageError) in
             guard state.apps[app.identifier] == nil else { return false }
             guard state.apps.count < appsMax else { throw .tooMany("registered apps") }
             state.apps[app.identifier] = app
             state.record(.appRegistered, nil, nil, app.registered, actor)
             return true
         }
+        if isNew { announce(.appsChanged) }
+        return isNew
     }
 
     func removeApp(_ identifier: StoreIdentifier, now: Int64, by actor: AuditActor) -> Bool {
-        state.withLock { state in
+        let wasThere = database.state.withLock { state in
             guard state.apps.removeValue(forKey: identifier) != nil else { return false }
             state.record(.appRemoved, nil, nil, now, actor)
             return true
         }
+        if wasThere { announce(.appsChanged) }
+        return wasThere
     }
 
     func auditEntries(before number: Int64?, max: Int) -> [AuditEntry] {
-        state.withLock { state in
+        database.state.withLock { state in
             Array(state.audit.reversed().filter { $0.number < number ?? .max }.prefix(max))
         }
     }
 
     func record(_ entries: [AuditEntry]) {
-        state.withLock { state in
+        database.state.withLock { state in
             for entry in entries { state.record(entry) }
         }
     }
 
     func recordChanges(ofLimits limits: [String: String], now: Int64) {
-        state.withLock { state in
+        database.state.withLock { state in
             for (name, value) in limits.sorted(by: { $0.key < $1.key }) {
                 guard let old = state.limits.updateValue(value, forKey: name), old != value else {
                     continue
@@ -325,7 +391,7 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func auditSurplus(by rule: AuditRule) -> [Int64] {
-        state.withLock { state in
+        database.state.withLock { state in
             rule.surplus(
                 of: state.audit.map {
                     AuditRule.Line(
@@ -335,11 +401,11 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func removeAuditEntries(_ numbers: [Int64]) {
-        state.withLock { state in state.audit.removeAll { numbers.contains($0.number) } }
+        database.state.withLock { state in state.audit.removeAll { numbers.contains($0.number) } }
     }
 
     func note(_ lastSeen: LastSeenUpdate) {
-        state.withLock { state in
+        database.state.withLock { state in
             for (device, time) in lastSeen.seenMilliseconds {
                 let seenMilliseconds = state.devices[device]?.device.seenMilliseconds ?? time
                 state.devices[device]?.device.seenMilliseconds = max(seenMilliseconds, time)
@@ -352,7 +418,7 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func stores(of account: AccountID) -> [StoreSummary] {
-        state.withLock { state in
+        database.state.withLock { state in
             state.stores.filter { $0.key.account == account }.map { key, store in
                 StoreSummary(
                     identifier: key.identifier, usage: store.state.usage,
@@ -364,13 +430,13 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func positions(of stores: [StoreReference]) -> [StoreReference: Position] {
-        state.withLock { state in
+        database.state.withLock { state in
             stores.reduce(into: [:]) { $0[$1] = state.stores[$1]?.state.lineage.position }
         }
     }
 
     func signedIn(among devices: Set<DeviceReference>) -> Set<DeviceReference> {
-        state.withLock { state in devices.filter { state.devices[$0] != nil } }
+        database.state.withLock { state in devices.filter { state.devices[$0] != nil } }
     }
 
     func unchanged(_ store: StoreReference, since position: Position) -> StoreRead? {
@@ -379,9 +445,15 @@ final class MemoryServerStorage: ServerStorage {
         return read
     }
 
-    func read(_ store: StoreReference, since: Position?) -> StoreRead {
-        state.withLock { state in
-            let store = state.stores[store] ?? Store()
+    func read(_ reference: StoreReference, since: Position?) -> StoreRead {
+        var early: [Key: Entry]?
+        if fault == .tearsReads {
+            early = database.state.withLock { $0.stores[reference]?.records }
+            usleep(1_000)
+        }
+        return database.state.withLock { state in
+            var store = state.stores[reference] ?? Store()
+            if let early { store.records = early }
             let lineage = store.state.lineage
             guard let since else {
                 let records = store.records.values.map(\.record).filter { $0.content != .deleted }
@@ -407,27 +479,90 @@ final class MemoryServerStorage: ServerStorage {
     ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
         if let failure = failure.withLock({ $0 }) { throw failure }
         groups.withLock { $0.append(pushes.map(\.store)) }
-        return state.withLock { state in
-            pushes.map { push in
-                Result { () throws(PushRefusal) in try Self.commit(push, rules: rules, &state) }
+        let results =
+            switch fault {
+            case .answersEarly: commitLater(pushes, rules)
+            case .losesUpdates: commitOnACopy(pushes, rules)
+            case .pushesAfterRevocation: commitWithRightsOfBefore(pushes, rules)
+            default: database.state.withLock { commit(pushes, rules, &$0) }
+            }
+        for (push, result) in zip(pushes, results) {
+            guard let commit = try? result.get(), !commit.writes.isEmpty else { continue }
+            announce(.committed(push.store, commit.position))
+        }
+        return results
+    }
+
+    private func commit(
+        _ pushes: [PendingPush], _ rules: CommitRules, _ state: inout State
+    ) -> [Result<CommittedPush, PushRefusal>] {
+        pushes.map { push in
+            Result { () throws(PushRefusal) in try commit(push, rules: rules, &state) }
+        }
+    }
+
+    // MARK: Faults
+
+    private func commitLater(
+        _ pushes: [PendingPush], _ rules: CommitRules
+    ) -> [Result<CommittedPush, PushRefusal>] {
+        var copy = database.state.withLock(\.self)
+        Thread.detachNewThread { [self] in
+            usleep(50_000)
+            database.state.withLock { _ = commit(pushes, rules, &$0) }
+        }
+        return commit(pushes, rules, &copy)
+    }
+
+    private func commitOnACopy(
+        _ pushes: [PendingPush], _ rules: CommitRules
+    ) -> [Result<CommittedPush, PushRefusal>] {
+        let copy = database.state.withLock(\.self)
+        var next = copy
+        let results = commit(pushes, rules, &next)
+        usleep(1_000)
+        database.state.withLock { $0.stores = next.stores }
+        return results
+    }
+
+    private func commitWithRightsOfBefore(
+        _ pushes: [PendingPush], _ rules: CommitRules
+    ) -> [Result<CommittedPush, PushRefusal>] {
+        let refusals = database.state.withLock { state in
+            pushes.map { refusal(of: $0, rules, state) }
+        }
+        usleep(1_000)
+        return database.state.withLock { state in
+            zip(pushes, refusals).map { push, refusal in
+                if let refusal { return .failure(refusal) }
+                var push = push
+                push.rights = nil
+                return Result { () throws(PushRefusal) in
+                    try commit(push, rules: rules, &state)
+                }
             }
         }
     }
 
-    private static func commit(
+    // MARK: Commits
+
+    private func refusal(
+        of push: PendingPush, _ rules: CommitRules, _ state: State
+    ) -> PushRefusal? {
+        guard let rights = push.rights else { return nil }
+        if rights.hasExpired(at: rules.admission.now) { return .notAllowed(.credentialExpired) }
+        return state.devices[rights.reference] == nil ? .notAllowed(.credentialInvalid) : nil
+    }
+
+    private func commit(
         _ waiting: PendingPush, rules: CommitRules, _ state: inout State
     ) throws(PushRefusal) -> CommittedPush {
-        if let rights = waiting.rights {
-            if rights.hasExpired(at: rules.admission.now) {
-                throw .notAllowed(.credentialExpired)
-            }
-            if state.devices[rights.reference] == nil { throw .notAllowed(.credentialInvalid) }
-        }
+        if let refusal = refusal(of: waiting, rules, state) { throw refusal }
         let isNew = state.stores[waiting.store] == nil
         var store = state.stores[waiting.store] ?? Store()
         let records = store.records.mapValues(\.record)
         guard rules.mayAnswer(waiting.push, over: records) else { throw .answerTooLarge }
-        let admitted: CommittedPush
+        var admitted: CommittedPush
         let queries = waiting.push.foldedQueries(records)
         let folded = store.folded.values.map(\.increment).filter { increment in
             queries.contains { $0.matches(increment) }
@@ -441,7 +576,15 @@ final class MemoryServerStorage: ServerStorage {
             guard state.accounts[waiting.store.account] != nil else { throw .noSuchAccount }
             let count = state.stores.keys.count { $0.account == waiting.store.account }
             guard !isNew || count < rules.storesPerAccountMax else { throw .tooManyStores }
-            for write in admitted.writes {
+            if fault == .repeatsRevisions, admitted.position.revision > 1 {
+                store.state.lineage = Lineage(
+                    spans: store.state.lineage.spans,
+                    revision: store.state.lineage.revision - 1)
+                admitted.position = store.state.lineage.position
+            }
+            if fault == .countsWrong { store.state.usage.bytes += 1 }
+            for write in admitted.writes
+            where fault != .dropsTombstones || write.content != .deleted {
                 store.records[write.key] = Entry(
                     record: write, revision: admitted.position.revision,
                     committed: state.running)
@@ -457,7 +600,7 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func addRunningTime(_ milliseconds: Int64) {
-        state.withLock { $0.running += milliseconds }
+        database.state.withLock { $0.running += milliseconds }
     }
 
     var isFull: Bool { false }
@@ -465,18 +608,18 @@ final class MemoryServerStorage: ServerStorage {
     func emptyLog(pacedAt uptime: Int64) {}
 
     func storesWithDeletions() -> [StoreReference] {
-        state.withLock { state in
+        database.state.withLock { state in
             state.stores.filter { $0.value.state.deletions > 0 || $0.value.state.folded > 0 }.map(
                 \.key)
         }
     }
 
     func compact(_ rule: CompactionRule, in store: StoreReference, now: Int64) -> Int {
-        state.withLock { Self.compact(rule, in: store, now: now, &$0) }
+        database.state.withLock { Self.compact(rule, in: store, now: now, &$0) }
     }
 
     func compactFolded(_ rule: CompactionRule, in store: StoreReference) -> Int {
-        state.withLock { Self.compactFolded(rule, in: store, &$0) }
+        database.state.withLock { Self.compactFolded(rule, in: store, &$0) }
     }
 
     private static func compactFolded(

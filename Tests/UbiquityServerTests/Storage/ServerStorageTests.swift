@@ -120,7 +120,8 @@ internal import UbiquityCore
         let first = try #require(try storage.commit(Sample.push(write))?.position)
         try storage.commit(Sample.push(write, to: other))
         let read = try storage.read(Sample.store, since: first)
-        #expect(storage.unchanged(Sample.store, since: first) == read)
+        // A storage of several nodes has to look.
+        #expect(storage.unchanged(Sample.store, since: first) == (storage.isShared ? nil : read))
         #expect(storage.unchanged(other, since: first) == nil)
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500)))
         #expect(storage.unchanged(Sample.store, since: first) == nil)

@@ -3,15 +3,18 @@
 import ArgumentParser
 import Foundation
 import Ubiquity
+import UbiquityServer
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract: "Check this device or a server, and say what to do about problems.",
         discussion: """
-            Without --data: this device, its sign-in, the connection to the server, and its \
-            stores, or the one that is given. With --data: a server's data folder; run the \
-            command as the user that runs the server. Nothing is changed. A line begins with ok, \
+            Without --data or --database: this device, its sign-in, the connection to the server, \
+            and its stores, or the one that is given. With --data: a server's data folder; run \
+            the command as the user that runs the server. With --database: the PostgreSQL \
+            database of servers that share one, from the machine of one of them. Nothing is \
+            changed. A line begins with ok, \
             note (nothing is broken yet) or problem; the status is 1 if there is a problem.
 
             JSON: a list of {"check", "verdict", "sentence"}.
@@ -22,6 +25,12 @@ struct DoctorCommand: AsyncParsableCommand {
         transform: notEmpty)
     var data: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Check the database of servers instead; -: that of \(DatabaseOptions.variable).",
+            valueName: "url"), transform: notEmpty)
+    var database: String?
+
     @Flag(help: "Do not contact the server.")
     var local = false
 
@@ -29,10 +38,14 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func validate() throws {
-        guard data != nil else { return }
+        if data != nil, database != nil {
+            throw ValidationError("Give --data or --database, not both.")
+        }
+        guard data != nil || database != nil else { return }
         try refuse(
             given(("--local", local)) + store.given,
-            "with --data, which checks a server's folder and not this device.")
+            "with \(data == nil ? "--database" : "--data"), which checks a server and not this "
+                + "device.")
     }
 
     func run() async throws {
@@ -49,6 +62,13 @@ struct DoctorCommand: AsyncParsableCommand {
         if let data {
             try FolderOwner.become(of: DataOptions.expanded(data))
             return ServerFacts(dataFolder: data).findings
+        }
+        if let database {
+            let given = database == "-" ? DatabaseOptions.fromEnvironment : .init(url: database)
+            guard let settings = given else {
+                throw ValidationError("\(DatabaseOptions.variable) is not set.")
+            }
+            return await Progress.showing("Looking") { DatabaseFacts(settings).findings }
         }
         return await Progress.showing("Looking") {
             await DeviceFacts.gather(

@@ -15,8 +15,9 @@ extension AccountCommand {
 
                 The server keeps nothing of the account. The account's data in the database is \
                 overwritten, in slices if a server is running, and the file is rewritten when \
-                that delays nobody. Earlier backups have to be deleted separately. What other \
-                devices have already received stays on them.
+                that delays nobody. PostgreSQL only removes it: docs/OPERATING.md says what is \
+                left. Earlier backups have to be deleted separately. What other devices have \
+                already received stays on them.
 
                 JSON: {"account"}.
                 """)

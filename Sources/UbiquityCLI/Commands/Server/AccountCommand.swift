@@ -11,9 +11,9 @@ struct AccountCommand: AsyncParsableCommand {
         commandName: "account",
         abstract: "Create, rename and delete accounts, and create sign-in codes for devices.",
         discussion: """
-            For server operators: on the server's machine with the data folder (--data), or from \
-            anywhere with the server's address and the operator's credential (--server, \
-            --operator-credential).
+            For server operators: on the server's machine with the data folder (--data), with the \
+            database of several servers (--database), or from anywhere with the server's address \
+            and the operator's credential (--server, --operator-credential).
             """,
         subcommands: [
             Create.self, NewCode.self, List.self, Rename.self, Delete.self, Export.self,

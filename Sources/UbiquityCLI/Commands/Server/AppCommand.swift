@@ -36,7 +36,8 @@ struct AppCommand: AsyncParsableCommand {
             abstract: "List the registered apps.",
             discussion: """
                 JSON: {"registeredOnly", "apps"}; "registeredOnly" is null if no server is running \
-                on the data folder; "apps" lists {"identifier", "registered"}.
+                on the data folder, and with --database; "apps" lists {"identifier", \
+                "registered"}.
                 """)
 
         @OptionGroup var operation: OperatorOptions

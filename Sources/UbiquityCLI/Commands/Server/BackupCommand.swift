@@ -18,6 +18,7 @@ struct BackupCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var data: DataOptions
+    @OptionGroup var database: DatabaseOptions
 
     @Option(
         name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"),
@@ -34,12 +35,14 @@ struct BackupCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func validate() throws {
+        try database.refuseForBackups()
         guard secondsMax > 0, secondsMax <= 1e6 else {
             throw ValidationError("--seconds-max needs a number from 1 to 1000000.")
         }
     }
 
     func run() async throws {
+        try database.refuseForBackups(data)
         let folder = try data.enter()
         let backup = try await Progress.showing("Copying the database") {
             try Backup(

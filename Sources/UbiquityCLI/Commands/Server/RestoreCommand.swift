@@ -29,6 +29,7 @@ struct RestoreCommand: AsyncParsableCommand {
     var file: String
 
     @OptionGroup var data: DataOptions
+    @OptionGroup var database: DatabaseOptions
 
     @Flag(help: "Replace the existing data.")
     var replace = false
@@ -38,7 +39,10 @@ struct RestoreCommand: AsyncParsableCommand {
 
     @OptionGroup var json: JSONOption
 
+    func validate() throws { try database.refuseForBackups() }
+
     func run() async throws {
+        try database.refuseForBackups(data)
         let folder = try data.enter()
         let restoration = try await Progress.showing("Restoring") {
             try Restoration(

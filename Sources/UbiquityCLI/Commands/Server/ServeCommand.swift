@@ -20,9 +20,13 @@ struct ServeCommand: AsyncParsableCommand {
             address with --trusted-proxy, so that limits apply to each of its clients. \
             docs/SETTINGS.md says what happens when a limit is reached.
 
+            With --database the server is one of any number of nodes, which share a PostgreSQL \
+            database and keep nothing on their own disks; docs/SCALING.md says when and how. \
+            `ubiquity database` prepares such a database.
+
             JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, the last \
-            null if the folder has no such file; with --metrics-port also "metrics", their \
-            address.
+            null if the folder has no such file, and the last two with --database; with \
+            --metrics-port also "metrics", their address.
             """)
 
     @OptionGroup var data: DataOptions
@@ -50,6 +54,7 @@ struct ServeCommand: AsyncParsableCommand {
     @Flag(help: ArgumentHelp("End when standard input ends.", visibility: .hidden))
     var endWithInput = false
 
+    @OptionGroup(title: "Several servers on one database") var node: NodeOptions
     @OptionGroup(title: "Connections") var edge: ServerEdgeOptions
     @OptionGroup(title: "Identity provider") var identity: IdentityOptions
     @OptionGroup(title: "Limits") var limits: LimitOptions
@@ -59,15 +64,18 @@ struct ServeCommand: AsyncParsableCommand {
         guard (0...65_535).contains(port) else {
             throw ValidationError("--port needs a number from 0 to 65535.")
         }
+        try node.check(data)
     }
 
     func run() async throws {
         if endWithInput { Self.watchInput() }
         let settings = try settings()
+        let hasFolder = settings.database == nil
+        let credential = hasFolder ? settings.operatorCredentialPath : nil
         let ready = ServerReadiness(
-            host: host, data: settings.dataFolder, credential: settings.operatorCredentialPath,
+            host: host, data: hasFolder ? settings.dataFolder : nil, credential: credential,
             isJSON: json.isOn, isTLS: settings.tls != nil,
-            hadCredential: FileManager.default.fileExists(atPath: settings.operatorCredentialPath))
+            hadCredential: credential.map(FileManager.default.fileExists) ?? false)
         if settings.tls == nil, !PlainHTTPRule.isLoopback(host) { Self.warnOfPlainHTTP(host) }
         let metricsHost = settings.metricsPort == nil ? nil : settings.metricsHost
         let announcement = ServerAnnouncement(ready, metricsHost: metricsHost)
@@ -105,7 +113,9 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func settings() throws -> ServerSettings {
-        var settings = ServerSettings(dataFolder: try data.enter())
+        let database = node.settings(data)
+        var settings = ServerSettings(dataFolder: database == nil ? try data.enter() : "")
+        settings.database = database
         settings.host = host
         settings.port = port
         settings.apps = apps

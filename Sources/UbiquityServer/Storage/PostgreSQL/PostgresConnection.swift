@@ -38,7 +38,7 @@ final class PostgresConnection: @unchecked Sendable {
         self.handle = handle
         guard PQstatus(handle) == CONNECTION_OK else {
             isBroken = true
-            throw Self.connectionFailure(handle)
+            throw Self.connectionFailure(handle, settings.url)
         }
         PQsetErrorContextVisibility(handle, PQSHOW_CONTEXT_NEVER)
         PQsetNoticeReceiver(handle, PostgresNotices.receive, notices.address)
@@ -70,7 +70,8 @@ final class PostgresConnection: @unchecked Sendable {
     }
 
     /// A session never commits without the flush of the log, and not without a standby where one is
-    /// required, whatever its role's defaults are. Plans look rows up by their keys: a table that is
+    /// required, whatever its role's defaults are. Without a limit of TCP, a node that stops while the
+    /// server sends to it would keep its locks: no other time-out ends that. Plans look rows up by their keys: a table that is
     /// still small may be large in a minute.
     private static func setUp(_ settings: PostgresSettings) -> PostgresStatement {
         PostgresStatement(
@@ -82,10 +83,13 @@ final class PostgresConnection: @unchecked Sendable {
                 set_config('default_transaction_read_only', 'off', false),
                 set_config('client_min_messages', 'warning', false),
                 set_config('search_path', 'pg_catalog', false),
+                set_config('tcp_user_timeout', '10000', false),
                 set_config('enable_seqscan', 'off', false),
                 set_config('enable_hashjoin', 'off', false),
                 set_config('enable_mergejoin', 'off', false),
+                set_config('enable_bitmapscan', 'off', false),
                 set_config('jit', 'off', false),
+                set_config('plan_cache_mode', 'force_generic_plan', false),
                 set_config('synchronous_commit', CASE
                     WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN 'on'
                     ELSE current_setting('synchronous_commit') END, false)
@@ -96,6 +100,12 @@ final class PostgresConnection: @unchecked Sendable {
 
     /// The version of the server, such as 150020.
     var serverVersion: Int32 { PQserverVersion(handle) }
+
+    /// As people know it, such as `15.20`.
+    var serverVersionText: String {
+        PQparameterStatus(handle, "server_version").map { String(cString: $0) }
+            ?? "\(serverVersion)"
+    }
 
     /// For ``wait(for:until:)`` of someone who waits for other things too.
     var socket: Int32 { PQsocket(handle) }
@@ -120,9 +130,27 @@ final class PostgresConnection: @unchecked Sendable {
             return try receive(awaited, until: deadline)
         } catch {
             if error.breaksConnection || PQstatus(handle) != CONNECTION_OK { isBroken = true }
+            if error == .silent { cancel() }
             throw error
         }
     }
+
+    /// Asks the server to end what it does for this connection. Otherwise a commit that waits for a
+    /// standby would keep its locks, and its place, until there is one: no time-out of the server's
+    /// ends that. On a thread of its own, because libpq waits for the server.
+    private func cancel() {
+        guard let cancel = PQgetCancel(handle) else { return }
+        let address = UInt(bitPattern: cancel)
+        Thread.detachNewThread {
+            guard let cancel = OpaquePointer(bitPattern: address) else { return }
+            var reason = [CChar](repeating: 0, count: 256)
+            PQcancel(cancel, &reason, Int32(reason.count))
+            PQfreeCancel(cancel)
+        }
+    }
+
+    /// Has the connection not used again.
+    func giveUp() { isBroken = true }
 
     private func send(
         _ statement: PostgresStatement, _ awaited: inout [Awaited]
@@ -234,29 +262,48 @@ final class PostgresConnection: @unchecked Sendable {
         }
     }
 
+    struct Notification: Hashable {
+        var channel: String
+        var payload: String
+        /// Whether this connection sent it.
+        var isOwn: Bool
+    }
+
     /// The notifications that have arrived. Does not wait.
-    func notifications() throws(PostgresFailure) -> [String] {
+    func notifications() throws(PostgresFailure) -> [Notification] {
         guard !isBroken else { throw .lost("the connection is closed") }
         guard PQconsumeInput(handle) == 1 else {
             isBroken = true
             throw lost()
         }
-        var payloads: [String] = []
+        var found: [Notification] = []
         while let notification = PQnotifies(handle) {
-            if let payload = String(validatingCString: notification.pointee.extra) {
-                payloads.append(payload)
-            }
+            found.append(
+                Notification(
+                    channel: String(cString: notification.pointee.relname),
+                    payload: String(cString: notification.pointee.extra),
+                    isOwn: notification.pointee.be_pid == PQbackendPID(handle)))
             PQfreemem(notification)
         }
-        return payloads
+        return found
     }
 
     private func lost() -> PostgresFailure {
         .lost(Self.line(PQerrorMessage(handle)) ?? "the connection was lost")
     }
 
-    private static func connectionFailure(_ handle: OpaquePointer) -> PostgresFailure {
-        .lost(line(PQerrorMessage(handle)) ?? "no connection")
+    static let addressUnreadable = "the address cannot be read"
+
+    /// A sentence about an address may contain some of its password, if that has an "@" in
+    /// it. Then it is not told.
+    private static func connectionFailure(
+        _ handle: OpaquePointer, _ url: String
+    ) -> PostgresFailure {
+        guard let options = PQconninfoParse(url, nil) else { return .lost(addressUnreadable) }
+        PQconninfoFree(options)
+        let message = line(PQerrorMessage(handle)) ?? "no connection"
+        guard !message.contains("@") else { return .lost("no connection") }
+        return .lost(message)
     }
 
     /// libpq's sentences as one line; nil if there are none.

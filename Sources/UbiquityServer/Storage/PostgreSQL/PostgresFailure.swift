@@ -22,8 +22,8 @@ struct PostgresFailure: Error, Hashable, Sendable {
         switch state.prefix(2) {
         case "08", "57": state != "57014"
         // The server became a standby or ended a slow transaction; an old plan does not fit a
-        // migrated table.
-        case "25", "0A": ["25006", "25P03", "0A000"].contains(state)
+        // migrated table; a prepared statement is unknown.
+        case "25", "0A", "26": ["25006", "25P03", "0A000", "26000"].contains(state)
         default: false
         }
     }
@@ -33,6 +33,13 @@ struct PostgresFailure: Error, Hashable, Sendable {
     var isTransient: Bool {
         breaksConnection || isInDoubt
             || ["40001", "40P01", "40003", "55P03", "53300"].contains(state)
+    }
+
+    /// Whether the cause may be one of the transaction's stores, such as a row that another session
+    /// has locked for long, so that the transaction may succeed without that store.
+    var mayBeOfOneStore: Bool {
+        ["55P03", "57014", "40P01"].contains(state)
+            || ["22", "23", "54"].contains(String(state.prefix(2)))
     }
 
     /// For the operator. The sentences of other classes may quote data.

@@ -29,7 +29,7 @@ final class PostgresPool: Sendable {
     func with<T>(_ body: (PostgresConnection) throws -> T) throws -> T {
         let wait = DispatchTimeInterval.milliseconds(Int(settings.answerMilliseconds))
         guard places.wait(timeout: .now() + wait) == .success else {
-            throw PostgresFailure(state: "53300", message: "all of the node's connections are in use")
+            throw PostgresFailure(state: "53300", message: "all connections of this node are busy")
         }
         defer { places.signal() }
         let (connection, generation) = try take()

@@ -42,6 +42,8 @@ struct PostgresRow: ColumnReading, Sendable {
     let result: PostgresResultHandle
     let number: Int32
 
+    var columnCount: Int { Int(PQnfields(result.pointer)) }
+
     func isNull(_ index: Int) -> Bool {
         index >= PQnfields(result.pointer) || PQgetisnull(result.pointer, number, Int32(index)) == 1
     }

@@ -6,23 +6,46 @@ internal import UbiquityCore
 
 /// The storage in a PostgreSQL database, which other nodes use too.
 ///
-/// State: the pool is thread-safe. Nothing of records, stores or devices is remembered.
-final class PostgresServerStorage: Sendable {
+/// State: the pool and the news are thread-safe. `watch` and `full` are guarded by their locks,
+/// since several threads commit. Nothing of records, stores or devices is remembered.
+final class PostgresServerStorage: ServerStorage {
     let settings: PostgresSettings
     let pool: PostgresPool
+    let news: PostgresNews
+    /// Reads a ``PostgresMoment``.
+    let momentStatement: PostgresStatement
+    /// Statements that fail if a commit is not permitted.
+    let commitGuards: [PostgresStatement]
+    /// Names this node in its leases.
+    let node = Int64.random(in: 1 ... .max)
+    let watch = Mutex(Watch())
+    let full = Mutex(Fullness())
 
-    /// Connects to a database that has this program's schema.
-    init(_ settings: PostgresSettings) throws(ServerStartError) {
-        self.settings = settings
-        pool = PostgresPool(settings)
+    struct Watch {
+        var history = HistoryWatch()
+        /// How the database went back. Nothing is committed any more then.
+        var wentBack: String?
     }
+
+    /// Examines nothing yet.
+    /// - Parameter hasTimelines: Whether the engine has timelines and permits to read them.
+    init(_ settings: PostgresSettings, pool: PostgresPool, hasTimelines: Bool = false) {
+        self.settings = settings
+        self.pool = pool
+        news = PostgresNews(settings)
+        momentStatement = PostgresMoment.reading(hasTimelines: hasTimelines)
+        commitGuards = settings.requiresSynchronousStandby ? [PostgresTransaction.standbyGuard] : []
+    }
+
+    static let beginWriting = PostgresStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
+    static let beginReading = PostgresStatement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     /// Runs the body in one transaction that reads one moment, and again if the connection is lost.
     /// - Parameter milliseconds: The longest time that a statement may take; nil for the usual one.
     func reading<T>(
         milliseconds: Int64? = nil, _ body: (PostgresTransaction) throws -> T
     ) throws(StorageError) -> T {
-        try transact("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", milliseconds, body)
+        try transact(Self.beginReading, guards: [], milliseconds, body)
     }
 
     /// Runs the body in one transaction at READ COMMITTED, which an error rolls back. Runs it again
@@ -30,13 +53,14 @@ final class PostgresServerStorage: Sendable {
     func writing<T>(
         milliseconds: Int64? = nil, _ body: (PostgresTransaction) throws -> T
     ) throws(StorageError) -> T {
-        try transact("BEGIN ISOLATION LEVEL READ COMMITTED", milliseconds, body)
+        try transact(Self.beginWriting, guards: commitGuards, milliseconds, body)
     }
 
     private func transact<T>(
-        _ begin: String, _ milliseconds: Int64?, _ body: (PostgresTransaction) throws -> T
+        _ begin: PostgresStatement, guards: [PostgresStatement], _ milliseconds: Int64?,
+        _ body: (PostgresTransaction) throws -> T
     ) throws(StorageError) -> T {
-        var beginning = [PostgresStatement(begin)]
+        var beginning = [begin]
         if let milliseconds {
             beginning.append(
                 PostgresStatement(
@@ -44,9 +68,11 @@ final class PostgresServerStorage: Sendable {
         }
         let answer = milliseconds.map { $0 + 5_000 } ?? settings.answerMilliseconds
         return try attempt { mayBeRepeated in
-            try pool.with { connection in
+            _ = try checkHistory()
+            return try pool.with { connection in
                 let transaction = PostgresTransaction(
-                    connection, beginning, milliseconds: answer, mayBeRepeated: mayBeRepeated)
+                    connection, beginning, guards: guards, milliseconds: answer,
+                    mayBeRepeated: mayBeRepeated)
                 do {
                     let result = try body(transaction)
                     try transaction.commit()
@@ -60,16 +86,30 @@ final class PostgresServerStorage: Sendable {
     }
 
     /// Runs the body again, after a random pause that grows, as long as its failure may pass.
-    /// - Parameter body: Is told whether an earlier attempt may have been committed.
-    func attempt<T>(_ body: (_ mayBeRepeated: Bool) throws -> T) throws(StorageError) -> T {
-        let end = ContinuousClock.now + .milliseconds(settings.patienceMilliseconds)
+    /// - Parameters:
+    ///   - patience: In milliseconds, and anew from the first doubt about a commit; nil for the
+    ///     usual one.
+    ///   - givesUp: Whether not to try again after this failure.
+    ///   - body: Is told whether an earlier attempt may have been committed.
+    func attempt<T>(
+        patience: Int64? = nil, givesUp: (PostgresFailure) -> Bool = { _ in false },
+        _ body: (_ mayBeRepeated: Bool) throws -> T
+    ) throws(StorageError) -> T {
+        let patience = Duration.milliseconds(patience ?? settings.patienceMilliseconds)
+        var end = ContinuousClock.now + patience
         var isInDoubt = false
         var pause = 0.005
         while true {
             do { return try body(isInDoubt) } catch var failure as PostgresFailure {
+                // Its caller is to know whether it was done.
+                if failure.isInDoubt, !isInDoubt { end = .now + patience }
                 isInDoubt = isInDoubt || failure.isInDoubt
-                failure.isInDoubt = isInDoubt
+                guard !givesUp(failure) else {
+                    failure.isInDoubt = isInDoubt
+                    throw StorageError(postgres: failure)
+                }
                 guard failure.isTransient, ContinuousClock.now < end else {
+                    failure.isInDoubt = isInDoubt
                     throw StorageError(postgres: failure)
                 }
             } catch { throw StorageError(postgres: error) }
@@ -78,9 +118,131 @@ final class PostgresServerStorage: Sendable {
         }
     }
 
-    /// Tells the other nodes what was committed. Only a hint, which may be lost; does not block.
-    func announce(_ news: [StorageNews]) {}
+    // MARK: - Nodes
+
+    var isShared: Bool { true }
+
+    /// The pool is for pushes, reads, and the chores on one more thread.
+    var commitLanes: Int { max(1, settings.connectionsMax / 2) }
+    var readLanes: Int { max(1, settings.connectionsMax - commitLanes - 1) }
+
+    func observe(_ observer: @escaping @Sendable (StorageNews) -> Void) {
+        news.follow(observer) { [self] connection in
+            // Notices within seconds that the database went back, also without a commit.
+            let floor = try checkHistory()
+            let results = try connection.run(
+                [momentStatement], milliseconds: settings.answerMilliseconds)
+            try note(PostgresMoment(results[0]), [], since: floor, on: connection)
+        }
+    }
+
+    /// Tells the other nodes what was committed. Only a hint, which may be lost; does not wait for
+    /// it on a server.
+    func announce(_ items: [StorageNews]) {
+        guard !items.isEmpty, !news.announce(items) else { return }
+        // A command, which does not listen.
+        _ = try? pool.with { connection in
+            try PostgresNews.send(items, connection, milliseconds: settings.answerMilliseconds)
+        }
+    }
+
+    func lease(for milliseconds: Int64) throws(StorageError) -> Bool {
+        try writing { transaction in
+            try transaction.run(
+                """
+                INSERT INTO ubiquity.lease AS l (name, holder, until)
+                VALUES ('chores', $1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2)
+                ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+                WHERE l.holder = excluded.holder OR l.until < excluded.until - $2
+                """, .integer(node), .integer(milliseconds)
+            ).changes > 0
+        }
+    }
+
+    func clock() throws(StorageError) -> Int64? {
+        let floor = try checkHistory()
+        return try reading { transaction in
+            let moment = try PostgresMoment(transaction.run([momentStatement])[0])
+            try note(moment, [], since: floor, on: transaction.connection)
+            return moment.now
+        }
+    }
+
+    func history() throws(StorageError) -> UInt64? {
+        let floor = try checkHistory()
+        return try reading { transaction in
+            let moment = try PostgresMoment(transaction.run([momentStatement])[0])
+            try note(moment, [], since: floor, on: transaction.connection)
+            return moment.history
+        }
+    }
+
+    // MARK: - History
+
+    /// - Returns: What is known of the database's history before something new is read.
+    /// - Throws: If the database went back.
+    func checkHistory() throws(StorageError) -> HistoryWatch.Floor {
+        let (floor, wentBack) = watch.withLock { ($0.history.floor, $0.wentBack) }
+        if let wentBack { throw .wentBack(wentBack) }
+        return floor
+    }
+
+    /// - Throws: ``StorageError`` if the database went back, ``PostgresFailure`` if the connection
+    ///   leads to one that was replaced.
+    func note(
+        _ moment: PostgresMoment, _ revisions: [HistoryWatch.Revision],
+        since floor: HistoryWatch.Floor, on connection: PostgresConnection
+    ) throws {
+        let sight = HistoryWatch.Sight(
+            history: moment.history, log: moment.log, revisions: revisions)
+        let (verdict, isFirst) = watch.withLock { watch in
+            let verdict = watch.history.note(sight, since: floor)
+            guard case .wentBack(let reason) = verdict else { return (verdict, false) }
+            defer { watch.wentBack = watch.wentBack ?? reason }
+            return (verdict, watch.wentBack == nil)
+        }
+        switch verdict {
+        case .trusted: return
+        case .replaced:
+            // A primary that was replaced and does not know it. Another connection may find the new
+            // one.
+            connection.giveUp()
+            throw PostgresFailure(
+                state: "25006", message: "this server was replaced as the primary")
+        case .wentBack(let reason):
+            if isFirst {
+                renewIncarnation(moment.incarnation)
+                news.hear(.historyWentBack(reason))
+            }
+            throw StorageError.wentBack(reason)
+        }
+    }
+
+    /// Begins another history before anybody goes on, so that no cursor of the lost one is valid. On
+    /// a thread of its own, because this one has a connection already.
+    private func renewIncarnation(_ old: Int64) {
+        Thread.detachNewThread { [settings] in
+            let pool = PostgresPool(settings)
+            defer { pool.close() }
+            _ = try? pool.with { connection in
+                try Self.transact(connection, settings) { transaction in
+                    _ = try transaction.run(
+                        "\(PostgresSchema.renewingIncarnation.sql) WHERE incarnation = $1",
+                        .integer(old))
+                }
+            }
+        }
+    }
 
     /// No other call may follow.
-    func close() throws(StorageError) { pool.close() }
+    func close() throws(StorageError) {
+        news.close()
+        pool.close()
+    }
+}
+
+extension StorageError {
+    fileprivate static func wentBack(_ reason: String) -> StorageError {
+        .failed("the database has lost what it had confirmed: \(reason)")
+    }
 }

@@ -5,17 +5,20 @@ final class PostgresTransaction {
     /// Whether an earlier attempt may have been committed. What is already as wanted then counts as
     /// done.
     let mayBeRepeated: Bool
-    private let connection: PostgresConnection
+    let connection: PostgresConnection
     private let milliseconds: Int64
+    /// Statements that fail if a commit is not permitted.
+    private let guards: [PostgresStatement]
     /// The statements that go with the next flight.
     private var beginning: [PostgresStatement]
 
     init(
-        _ connection: PostgresConnection, _ beginning: [PostgresStatement], milliseconds: Int64,
-        mayBeRepeated: Bool
+        _ connection: PostgresConnection, _ beginning: [PostgresStatement],
+        guards: [PostgresStatement] = [], milliseconds: Int64, mayBeRepeated: Bool = false
     ) {
         self.connection = connection
         self.beginning = beginning
+        self.guards = guards
         self.milliseconds = milliseconds
         self.mayBeRepeated = mayBeRepeated
     }
@@ -42,7 +45,7 @@ final class PostgresTransaction {
     func commit(_ statements: [PostgresStatement] = []) throws -> [PostgresResult] {
         if statements.isEmpty, !beginning.isEmpty { return [] }
         do {
-            let results = try run(statements + [PostgresStatement("COMMIT")])
+            let results = try run(statements + guards + [PostgresStatement("COMMIT")])
             // A transaction that had failed is answered so.
             guard results.last?.tag == "COMMIT" else {
                 throw PostgresFailure(state: "40000", message: "the transaction was rolled back")
@@ -51,12 +54,25 @@ final class PostgresTransaction {
                 // It is committed here, and perhaps on no standby.
                 throw PostgresFailure(state: warning, message: "", isInDoubt: true)
             }
-            return Array(results.dropLast())
+            return Array(results.prefix(statements.count))
+        } catch let failure as PostgresFailure where failure.state == "22P02" && !guards.isEmpty {
+            throw StorageError.failed(
+                "the database has no synchronous standby, which this server requires")
         } catch var failure as PostgresFailure {
+            // Also if the server ended the connection with an error: that may be of the commit.
             if connection.isBroken { failure.isInDoubt = true }
             throw failure
         }
     }
+
+    /// Fails if there is no synchronous standby. The names of standbys may be hidden from the user.
+    static let standbyGuard = PostgresStatement(
+        """
+        SELECT CASE WHEN current_setting('synchronous_standby_names') = '' OR NOT EXISTS (
+            SELECT FROM pg_stat_get_wal_senders() w
+            WHERE w.sync_state IS NULL OR w.sync_state IN ('sync', 'quorum'))
+            THEN 'none' ELSE '1' END::int
+        """)
 
     /// Undoes everything.
     func rollBack() {

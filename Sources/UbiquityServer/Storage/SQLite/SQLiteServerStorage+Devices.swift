@@ -154,7 +154,7 @@ extension SQLiteServerStorage {
                 """,
             arguments: [
                 account.string, id.bits, SQLiteText.bytes(device.displayName),
-                device.credential.bytes, now, now, rights.stores.map(SQLiteStores.text),
+                device.credential.bytes, now, now, rights.stores.map(StoreList.text),
                 rights.expiresMilliseconds,
             ])
         try record(AuditEvent(.deviceSignedIn, of: account, id, by: .device(id)), at: now, db)
@@ -175,7 +175,7 @@ extension Device {
         let name = DeviceReference(account: try row.account(0), id: try row.device(1))
         self.init(
             rights: DeviceRights(
-                reference: name, stores: try SQLiteStores.set(row.valueIfAny(5)),
+                reference: name, stores: try StoreList.set(row.valueIfAny(5)),
                 expiresMilliseconds: row.hasNull(atIndex: 6) ? nil : try row.time(6)),
             displayName: SQLiteText.text(try row.value(2)), createdMilliseconds: try row.time(3),
             seenMilliseconds: try row.time(4))

@@ -19,7 +19,7 @@ extension SQLiteServerStorage {
                     """,
                 arguments: [
                     code.hash.bytes, code.account.string, code.expiresMilliseconds,
-                    code.terms.stores.map(SQLiteStores.text), code.terms.milliseconds,
+                    code.terms.stores.map(StoreList.text), code.terms.milliseconds,
                 ])
             try record(AuditEvent(.codeMade, of: code.account, by: actor), at: now, db)
         }
@@ -42,7 +42,7 @@ extension SQLiteServerStorage {
                 let account = try fetchAccount(db, "id = ?", row.value(0))
             else { throw StorageError.codeInvalid }
             var device = device
-            device.stores = try SQLiteStores.set(row.valueIfAny(1))
+            device.stores = try StoreList.set(row.valueIfAny(1))
             device.expiresMilliseconds = row.hasNull(atIndex: 2) ? nil : now + (try row.time(2))
             return (account, try insert(device, of: account.id, now: now, db))
         }
@@ -114,22 +114,6 @@ extension SQLiteServerStorage {
                 SQLiteText.bytes(identity.issuer), SQLiteText.bytes(identity.subject), id.string,
             ])
         return account
-    }
-}
-
-/// A confinement in SQLite: the sorted identifiers, one per line.
-enum SQLiteStores {
-    static func text(_ stores: Set<StoreIdentifier>) -> String {
-        stores.map(\.string).sorted().joined(separator: "\n")
-    }
-
-    /// Returns nil if the device is not confined.
-    /// - Throws: ``StorageError/unreadable``.
-    static func set(_ text: String?) throws(StorageError) -> Set<StoreIdentifier>? {
-        guard let text else { return nil }
-        do {
-            return Set(try text.split(separator: "\n").map { try StoreIdentifier(String($0)) })
-        } catch { throw .unreadable }
     }
 }
 

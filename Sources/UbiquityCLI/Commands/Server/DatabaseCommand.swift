@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import UbiquityServer
+
+struct DatabaseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "database",
+        abstract: "Prepare, check or copy the PostgreSQL database of servers that share one.",
+        discussion: """
+            A server that is started with --database is one of any number of nodes on a PostgreSQL \
+            database, version 15 or later. Accounts, devices, apps and the audit log are managed \
+            by the same commands as with a data folder, given --database in place of --data.
+            """,
+        subcommands: [Migrate.self, Check.self, Copy.self])
+
+    struct Migrate: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make the tables, or bring them to this program's format.",
+            discussion: """
+                A server does it by itself on an empty database only, so that servers of the \
+                version before can go on until all are replaced. Running it again changes nothing.
+
+                JSON: {"format", "formatBefore"}; the last is 0 for an empty database.
+                """)
+
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            let settings = try database.required()
+            let migration = try await Progress.showing("Migrating") {
+                try DatabaseMigration(settings)
+            }
+            guard !json.isOn else {
+                return Output.print(
+                    .object([
+                        ("format", .integer(migration.format)),
+                        ("formatBefore", .integer(migration.formatBefore)),
+                    ]))
+            }
+            Output.print(
+                migration.format == migration.formatBefore
+                    ? "The database has format \(migration.format) already."
+                    : "The database now has format \(migration.format).")
+        }
+    }
+
+    struct Check: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Read everything in the database, as a server would.",
+            discussion: """
+                Servers may be running. Shows the number of rows of each table and a digest of \
+                their content: a restored dump has the same. The status is 1 if a row cannot be \
+                used. `ubiquity doctor --database` checks the settings and the connection.
+
+                JSON: {"format", "unreadable", "isCountRight", "tables"}; "tables" lists {"name", \
+                "rows", "digest"}.
+                """)
+
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            let settings = try database.required()
+            let check = try await Progress.showing { note in
+                try DatabaseCheck(settings) { note("Reading: \(Phrase.grouped($0)) rows") }
+            }
+            let isSound = check.unreadable == 0 && check.isCountRight
+            if json.isOn { Output.print(check.json) } else { show(check) }
+            if !isSound { Output.end(.no) }
+        }
+
+        private func show(_ check: DatabaseCheck) {
+            let rows = check.tables.map { table in
+                [
+                    table.name, Phrase.grouped(table.digest.rows),
+                    String(table.digest.text.prefix(16)),
+                ]
+            }
+            Output.print(
+                TerminalText(lines: Table(header: ["TABLE", "ROWS", "DIGEST"], rows: rows).lines))
+            if check.unreadable > 0 {
+                Output.note(
+                    "\(Phrase.counted(check.unreadable, "row")) cannot be used; restore a backup.")
+            }
+            if !check.isCountRight {
+                Output.note(
+                    "The database counts another number of accounts than it has; was it changed by "
+                        + "another program?")
+            }
+        }
+    }
+
+    struct Copy: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Copy a server's data from a data folder into a database, or back.",
+            discussion: """
+                No server may be running on either. The target must have no data yet; the source \
+                stays as it is. Everything is copied and then compared, and only then it counts: \
+                an interrupted copy leaves nothing behind. Devices continue where they were, at \
+                whatever address they find the new server: copy the operator's credential too if \
+                you use it from elsewhere. Do not start a server on the source again.
+
+                JSON: {"accounts", "devices", "stores", "records", "tables"}, the last as for \
+                `ubiquity database check`.
+                """)
+
+        @OptionGroup var data: DataOptions
+        @OptionGroup var database: DatabaseOptions
+
+        @Flag(help: "Copy from the database into the folder.")
+        var back = false
+
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            let settings = try database.required()
+            let folder = try data.enter()
+            let copy = try await Progress.showing { note in
+                let progress = { (done: Int, all: Int) in
+                    note("Copying: \(all == 0 ? 100 : 100 * done / all) % of \(all / 3) rows")
+                }
+                return back
+                    ? try DatabaseCopy(from: settings, to: folder, progress: progress)
+                    : try DatabaseCopy(from: folder, to: settings, progress: progress)
+            }
+            guard !json.isOn else { return Output.print(copy.json) }
+            let target = back ? "from the database to \(folder)" : "from \(folder) to the database"
+            Output.print(
+                "Copied \(Phrase.counted(copy.rows(in: "account"), "account")) with "
+                    + "\(Phrase.counted(copy.rows(in: "device"), "device")), "
+                    + "\(Phrase.counted(copy.rows(in: "store"), "store")) and "
+                    + "\(Phrase.counted(copy.rows(in: "record"), "record")) \(target), and "
+                    + "compared both.")
+        }
+    }
+}
+
+extension DatabaseCheck {
+    fileprivate var json: JSON {
+        .object([
+            ("format", .integer(format)), ("unreadable", .integer(unreadable)),
+            ("isCountRight", .boolean(isCountRight)), ("tables", .tables(tables)),
+        ])
+    }
+}
+
+extension DatabaseCopy {
+    fileprivate var json: JSON {
+        .object([
+            ("accounts", .integer(rows(in: "account"))), ("devices", .integer(rows(in: "device"))),
+            ("stores", .integer(rows(in: "store"))), ("records", .integer(rows(in: "record"))),
+            ("tables", .tables(tables)),
+        ])
+    }
+}
+
+extension JSON {
+    fileprivate static func tables(_ tables: [(name: String, digest: TableDigest)]) -> JSON {
+        .array(
+            tables.map { table in
+                .object([
+                    ("name", .string(table.name)), ("rows", .integer(table.digest.rows)),
+                    ("digest", .string(table.digest.text)),
+                ])
+            })
+    }
+}

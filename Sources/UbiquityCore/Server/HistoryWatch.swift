@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Notices that a shared database lost what it had confirmed, such as when a copy of it was put in
+/// its place: within one history, neither the position of its log nor a store's revision ever
+/// decreases.
+///
+/// Looks at the database overlap, and their results come in any order. So each is compared with what
+/// was known when it began, see ``floor``.
+package struct HistoryWatch: Sendable {
+    /// The state of one store.
+    package struct Revision: Hashable, Sendable {
+        /// The store's number, which a store that is made again does not have.
+        package var store: Int64
+        package var revision: Int64
+
+        package init(store: Int64, revision: Int64) {
+            (self.store, self.revision) = (store, revision)
+        }
+    }
+
+    /// What one look at the database has found.
+    package struct Sight: Hashable, Sendable {
+        /// The name of the database's history.
+        package var history: UInt64
+        /// The position up to which the log is on the disk; nil if the database has none.
+        package var log: Int64?
+        package var revisions: [Revision]
+
+        package init(history: UInt64, log: Int64?, revisions: [Revision] = []) {
+            (self.history, self.log, self.revisions) = (history, log, revisions)
+        }
+    }
+
+    /// What is known when a look begins, which is the least that it must find.
+    package struct Floor: Hashable, Sendable {
+        fileprivate var history: UInt64?
+        fileprivate var log: Int64?
+        /// The number of looks that are known.
+        fileprivate var looks = 0
+    }
+
+    private struct Known: Sendable {
+        var revision: Int64
+        /// The number of the look that found it.
+        var look: Int
+    }
+
+    /// What a look says about the database.
+    package enum Verdict: Hashable, Sendable {
+        case trusted
+        /// It is of a history that another one has replaced, so nobody may work with it.
+        case replaced
+        /// It has lost something. How, for the operator's log.
+        case wentBack(String)
+    }
+
+    package private(set) var floor = Floor()
+    /// The histories before this one, the oldest first.
+    private var replaced: [UInt64] = []
+    /// The stores of this history, in two generations: when the younger one is full, the older one
+    /// is dropped.
+    private var young: [Int64: Known] = [:]
+    private var old: [Int64: Known] = [:]
+    private let storesMax: Int
+
+    /// - Parameter storesMax: Half of the most stores that it knows.
+    package init(storesMax: Int = 16_384) { self.storesMax = storesMax }
+
+    private static let replacedMax = 64
+
+    /// Takes note of a look that has begun at a floor.
+    package mutating func note(_ sight: Sight, since floor: Floor) -> Verdict {
+        if floor.history == sight.history, let reason = reason(sight, below: floor) {
+            return .wentBack(reason)
+        }
+        if self.floor.history != sight.history {
+            // Of two histories, the one that was not known before is the newer one.
+            guard floor.history == self.floor.history else { return .trusted }
+            guard !replaced.contains(sight.history) else { return .replaced }
+            if let history = self.floor.history { replaced.append(history) }
+            if replaced.count > Self.replacedMax { replaced.removeFirst() }
+            self.floor = Floor(history: sight.history, looks: self.floor.looks)
+            (young, old) = ([:], [:])
+        }
+        self.floor.looks += 1
+        if let log = sight.log { self.floor.log = max(log, self.floor.log ?? log) }
+        for item in sight.revisions { note(item) }
+        return .trusted
+    }
+
+    private func reason(_ sight: Sight, below floor: Floor) -> String? {
+        if let known = floor.log, let log = sight.log, log < known {
+            return "its log was at \(known) and is at \(log)"
+        }
+        for item in sight.revisions {
+            guard let known = young[item.store] ?? old[item.store] else { continue }
+            if known.look <= floor.looks, item.revision < known.revision {
+                return "a store was at revision \(known.revision) and is at \(item.revision)"
+            }
+        }
+        return nil
+    }
+
+    private mutating func note(_ item: Revision) {
+        let known = young[item.store] ?? old[item.store]
+        if let known, known.revision > item.revision { return }
+        young[item.store] = Known(revision: item.revision, look: floor.looks)
+        guard young.count >= storesMax else { return }
+        (old, young) = (young, [:])
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+extension PostgresServerStorage {
+    func apps() throws(StorageError) -> [RegisteredApp] {
+        try reading { transaction in
+            try transaction.run(
+                "SELECT identifier, registered FROM ubiquity.app ORDER BY identifier"
+            ).rows.compactMap(RegisteredApp.init(readable:))
+        }
+    }
+
+    func register(
+        _ app: RegisteredApp, appsMax: Int, by actor: AuditActor
+    ) throws(StorageError) -> Bool {
+        let event = AuditEvent(.appRegistered, by: actor)
+        // Whether an earlier attempt found it missing.
+        var isNew = false
+        try writing { transaction in
+            let found = try transaction.run([
+                Directory.locking,
+                PostgresStatement(
+                    "SELECT 1 FROM ubiquity.app WHERE identifier = $1",
+                    [.text(app.identifier.string)]),
+                PostgresStatement("SELECT count(*) FROM ubiquity.app", []),
+                PostgresAudit.reading(event),
+            ])
+            guard found[1].rows.isEmpty else {
+                isNew = isNew && transaction.mayBeRepeated
+                return
+            }
+            guard try found[2].rows.first?.count(0) ?? 0 < appsMax else {
+                throw StorageError.tooMany("registered apps")
+            }
+            isNew = true
+            let registering = PostgresStatement(
+                "INSERT INTO ubiquity.app (identifier, registered) VALUES ($1, $2)",
+                [.text(app.identifier.string), .integer(app.registered)]
+            )
+            try transaction.run(
+                [registering]
+                    + PostgresAudit.writing(event, at: app.registered, after: found[3]))
+        }
+        if isNew { announce([.appsChanged]) }
+        return isNew
+    }
+
+    func removeApp(
+        _ identifier: StoreIdentifier, now: Int64, by actor: AuditActor
+    ) throws(StorageError) -> Bool {
+        let event = AuditEvent(.appRemoved, by: actor)
+        // Whether an earlier attempt found it.
+        var wasThere = false
+        try writing { transaction in
+            let found = try transaction.run([
+                Directory.locking,
+                PostgresStatement(
+                    "DELETE FROM ubiquity.app WHERE identifier = $1", [.text(identifier.string)]),
+                PostgresAudit.reading(event),
+            ])
+            guard found[1].changes == 1 else {
+                wasThere = wasThere && transaction.mayBeRepeated
+                return
+            }
+            wasThere = true
+            try transaction.run(PostgresAudit.writing(event, at: now, after: found[2]))
+        }
+        if wasThere { announce([.appsChanged]) }
+        return wasThere
+    }
+}
+
+extension RegisteredApp {
+    /// Fails for an unreadable row. That app is then not registered, while the others are.
+    fileprivate init?(readable row: PostgresRow) {
+        guard let identifier = try? row.store(0), let registered = try? row.time(1) else {
+            return nil
+        }
+        self.init(identifier: identifier, registered: registered)
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+
+/// Compaction works on a store under the lock of its row, on what it reads there: any node may do it
+/// at any time.
+extension PostgresServerStorage {
+    /// Reads the heads of all stores, some at a time, each time in a transaction of its own. An index
+    /// of tombstones would make every push slower: PostgreSQL would have to change all of a row's
+    /// index entries with each revision.
+    func storesWithDeletions() throws(StorageError) -> [StoreReference] {
+        var crowded: [StoreReference] = []
+        var last: PostgresRow?
+        repeat {
+            let page = try reading { transaction in
+                try transaction.run(
+                    """
+                    SELECT account, identifier, revision, newest, head FROM ubiquity.store
+                    WHERE (account, identifier) > ($1, $2)
+                    ORDER BY account, identifier LIMIT $3
+                    """, .text(last?.text(0) ?? ""), .text(last?.text(1) ?? ""),
+                    .integer(Int64(Self.headsAtOnce))
+                ).rows
+            }
+            for row in page {
+                guard
+                    let state = try? StoreHead.state(
+                        row.bytes(4), newest: row.timestamp(3), revision: row.revision(2)
+                    ).state, state.deletions > 0 || state.folded > 0,
+                    let account = try? row.account(0), let identifier = try? row.store(1)
+                else { continue }
+                crowded.append(StoreReference(account: account, identifier: identifier))
+            }
+            last = page.last
+        } while last != nil
+        return crowded
+    }
+
+    private static let headsAtOnce = 2_000
+
+    func compact(
+        _ rule: CompactionRule, in store: StoreReference, now: Int64
+    ) throws(StorageError) -> Int {
+        try compact(
+            store,
+            reading: [
+                Self.tombstones(of: store),
+                Self.leastPassed(of: store, liveSince: now - rule.liveMilliseconds),
+            ]
+        ) { state, running, results in
+            let tombstones = try results[0].rows.map { row in
+                CompactionRule.Tombstone(
+                    revision: try row.revision(0), committed: try row.time(1),
+                    timestamp: try row.timestamp(2),
+                    weight: CompactionRule.Tombstone.weight(bytes: try row.count(3)))
+            }
+            let passed = try results[1].rows.first.flatMap { row in
+                row.isNull(0) ? nil : try row.revision(0)
+            }
+            let horizon = rule.horizon(
+                of: tombstones, passed: passed, running: running, newest: state.newest)
+            guard let horizon else { return nil }
+            state.compact(through: horizon, of: tombstones)
+            return (
+                tombstones.count { $0.revision <= horizon },
+                """
+                DELETE FROM ubiquity.record
+                WHERE account = $1 AND store = $2 AND value IS NULL AND revision <= $3
+                """, horizon
+            )
+        }
+    }
+
+    func compactFolded(
+        _ rule: CompactionRule, in store: StoreReference
+    ) throws(StorageError) -> Int {
+        try compact(store, reading: [Self.increments(of: store)]) { state, running, results in
+            let increments = try results[0].rows.map { row in
+                CompactionRule.Tombstone(
+                    revision: FoldMark(rawValue: try row.integer(0)).revision,
+                    committed: try row.time(1), timestamp: try row.timestamp(2))
+            }
+            let horizon = rule.horizon(
+                of: increments, passed: nil, running: running, newest: state.newest)
+            guard let horizon else { return nil }
+            let compacted = increments.filter { $0.revision <= horizon }
+            state.compactFolded(compacted.map(\.timestamp), through: horizon)
+            return (
+                compacted.count,
+                "DELETE FROM ubiquity.folded WHERE account = $1 AND store = $2 AND mark < $3",
+                FoldMark(revision: horizon + 1, epoch: 0).rawValue
+            )
+        }
+    }
+
+    /// Locks the store's row and reads it and what else decides in one flight, and removes rows and
+    /// writes the store's in another.
+    /// - Parameters:
+    ///   - statements: Read what else decides.
+    ///   - decide: Changes the state. Returns the number of rows to remove and the statement that
+    ///     removes them, with its last value; nil if there is nothing to do.
+    /// - Returns: The number of removed rows.
+    private func compact(
+        _ store: StoreReference, reading statements: [PostgresStatement],
+        _ decide: (
+            inout StoreState, _ running: Int64, _ results: ArraySlice<PostgresResult>
+        ) throws -> (count: Int, sql: String, limit: Int64)?
+    ) throws(StorageError) -> Int {
+        // Mostly there is nothing to do: then nothing is locked, and no commit is waited for.
+        func look(
+            _ transaction: PostgresTransaction, isLocking: Bool
+        ) throws -> (PostgresStore, (count: Int, sql: String, limit: Int64))? {
+            let heads = PostgresStore.reading([store], isLocking: isLocking)
+            let running = PostgresStatement("SELECT milliseconds FROM ubiquity.running")
+            let results = try transaction.run(heads + statements + [running])
+            let found = try PostgresStore.read([store], from: results[..<heads.count])[store]
+            guard var found = try found?.get() else { return nil }
+            guard let time = results.last?.rows.first else { throw StorageError.unreadable }
+            let others = Array(results[heads.count...].dropLast())
+            return try decide(&found.state, try time.time(0), others[...]).map { (found, $0) }
+        }
+        guard try reading({ try look($0, isLocking: false) }) != nil else { return 0 }
+        return try writing { transaction in
+            guard let (found, removal) = try look(transaction, isLocking: true) else { return 0 }
+            let removing = PostgresStatement(
+                removal.sql, .text(store.account.string), .integer(found.number),
+                .integer(removal.limit))
+            try transaction.run([removing] + PostgresStore.updating([found]))
+            return removal.count
+        }
+    }
+
+    private static func tombstones(of store: StoreReference) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT record.revision, record.committed, record.time, octet_length(record.key)
+            FROM ubiquity.store JOIN ubiquity.record
+                ON record.account = store.account AND record.store = store.number
+            WHERE store.account = $1 AND store.identifier = $2 AND record.value IS NULL
+            ORDER BY record.revision
+            """, .text(store.account.string), .text(store.identifier.string))
+    }
+
+    /// The smallest revision that a live device of the store is known to have.
+    private static func leastPassed(
+        of store: StoreReference, liveSince: Int64
+    ) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT min(passed.revision) FROM ubiquity.store
+            JOIN ubiquity.passed ON passed.account = store.account AND passed.store = store.number
+            JOIN ubiquity.device ON device.account = passed.account AND device.id = passed.device
+            WHERE store.account = $1 AND store.identifier = $2 AND device.seen >= $3
+            """, .text(store.account.string), .text(store.identifier.string), .integer(liveSince))
+    }
+
+    /// In the order in which they were folded.
+    private static func increments(of store: StoreReference) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT folded.mark, folded.committed, folded.time
+            FROM ubiquity.store JOIN ubiquity.folded
+                ON folded.account = store.account AND folded.store = store.number
+            WHERE store.account = $1 AND store.identifier = $2 ORDER BY folded.mark
+            """, .text(store.account.string), .text(store.identifier.string))
+    }
+
+    /// Only by the node that has the lease: the time of several would be added up.
+    func addRunningTime(_ milliseconds: Int64) throws(StorageError) {
+        try writing { transaction in
+            // Rather too little than twice: tombstones may be kept a minute longer.
+            guard !transaction.mayBeRepeated else { return }
+            try transaction.run(
+                "UPDATE ubiquity.running SET milliseconds = milliseconds + $1",
+                .integer(milliseconds))
+        }
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+extension PostgresServerStorage {
+    /// Opens a database for a node. Makes the schema if the database is empty, and checks that the
+    /// server has connections left.
+    static func openForServer(
+        _ settings: PostgresSettings
+    ) throws(ServerStartError) -> PostgresServerStorage {
+        try open(settings, migrates: false, isServing: true)
+    }
+
+    /// Opens a database for a command.
+    /// - Parameter migrates: Whether to make or migrate the schema if necessary.
+    static func openForAdministration(
+        _ settings: PostgresSettings, migrates: Bool = false
+    ) throws(ServerStartError) -> PostgresServerStorage {
+        try open(settings, migrates: migrates, isServing: false)
+    }
+
+    private static func open(
+        _ settings: PostgresSettings, migrates: Bool, isServing: Bool
+    ) throws(ServerStartError) -> PostgresServerStorage {
+        let pool = PostgresPool(settings)
+        let hasTimelines = try first(pool) { connection in
+            try checkVersion(connection)
+            var state = try transact(connection, settings, PostgresSchema.state)
+            if migrates || isServing && state == .empty {
+                try makeSchema(connection, settings)
+                state = try transact(connection, settings, PostgresSchema.state)
+            }
+            try state.check()
+            if isServing {
+                try transact(connection, settings) { try checkConnections(settings, $0) }
+            }
+            return try findTimelines(connection, settings)
+        }
+        return PostgresServerStorage(settings, pool: pool, hasTimelines: hasTimelines)
+    }
+
+    /// Makes the schema, or migrates an older one.
+    /// - Returns: The version that was found, 0 for an empty database, and this program's.
+    static func migrate(
+        _ settings: PostgresSettings
+    ) throws(ServerStartError) -> (from: Int64, to: Int64) {
+        let pool = PostgresPool(settings)
+        defer { pool.close() }
+        let from = try first(pool) { connection in
+            try checkVersion(connection)
+            return try makeSchema(connection, settings)
+        }
+        return (from, PostgresSchema.version)
+    }
+
+    @discardableResult
+    private static func makeSchema(
+        _ connection: PostgresConnection, _ settings: PostgresSettings
+    ) throws -> Int64 {
+        do {
+            return try transact(connection, settings, PostgresSchema.migrate)
+        } catch let failure as PostgresFailure
+            where ["23505", "42P06", "42P07", "42710"].contains(failure.state)
+        {
+            // Another node was first.
+            return try transact(connection, settings, PostgresSchema.migrate)
+        }
+    }
+
+    private static func checkVersion(_ connection: PostgresConnection) throws {
+        guard connection.serverVersion >= 150_000 else {
+            throw DatabaseProblem.serverTooOld(version: connection.serverVersionText)
+        }
+    }
+
+    static func transact<T>(
+        _ connection: PostgresConnection, _ settings: PostgresSettings,
+        _ body: (PostgresTransaction) throws -> T
+    ) throws -> T {
+        let transaction = PostgresTransaction(
+            connection, [beginWriting], milliseconds: settings.answerMilliseconds)
+        do {
+            let result = try body(transaction)
+            try transaction.commit()
+            return result
+        } catch {
+            transaction.rollBack()
+            throw error
+        }
+    }
+
+    /// Whether the engine has timelines and permits to read them.
+    private static func findTimelines(
+        _ connection: PostgresConnection, _ settings: PostgresSettings
+    ) throws -> Bool {
+        do {
+            try transact(connection, settings) { transaction in
+                _ = try transaction.run([PostgresMoment.reading(hasTimelines: true)])
+            }
+            return true
+        } catch let failure as PostgresFailure
+            where ["42883", "42501", "42P01", "0A000", "55000"].contains(failure.state)
+        {
+            // No such function or table, no permission, or not supported.
+            return false
+        }
+    }
+
+    /// Each node's listening session says how many connections the node may make.
+    private static func checkConnections(
+        _ settings: PostgresSettings, _ transaction: PostgresTransaction
+    ) throws {
+        let row = try transaction.run(
+            """
+            SELECT current_setting('max_connections')::bigint
+                - current_setting('superuser_reserved_connections')::bigint,
+                coalesce(sum(substring(application_name FROM $1)::bigint), 0)::bigint,
+                count(*) FILTER (WHERE application_name !~ '^ubiquity')
+            FROM pg_stat_activity WHERE backend_type = 'client backend'
+            """, .text(PostgresNews.sessionName(connections: "([0-9]{1,6})"))
+        ).rows[0]
+        let free = try Int(row.integer(0) - row.integer(1) - row.integer(2))
+        let needed = settings.connectionsMax + 1
+        guard free >= needed else {
+            throw DatabaseProblem.tooFewConnections(needed: needed, free: max(0, free))
+        }
+    }
+
+    /// Runs the body with the pool's first connection, and translates its errors.
+    private static func first<T>(
+        _ pool: PostgresPool, _ body: (PostgresConnection) throws -> T
+    ) throws(ServerStartError) -> T {
+        do { return try pool.with(body) } catch let problem as DatabaseProblem {
+            throw .database(problem)
+        } catch let failure as PostgresFailure {
+            throw .database(DatabaseProblem(failure))
+        } catch { throw .database(.unusable("\(error)")) }
+    }
+}
+
+extension DatabaseProblem {
+    init(_ failure: PostgresFailure) {
+        switch failure.state {
+        case "08006": self.init(connecting: failure.message)
+        case "25006": self = .readOnly
+        case "42501": self = .notPermitted(failure.message)
+        case "53300": self = .unreachable(failure.message)
+        default: self = .unusable(failure.reason)
+        }
+    }
+
+    /// libpq has no codes for the failure to connect. In another language than English, its own
+    /// sentence is told.
+    private init(connecting message: String) {
+        func says(_ texts: String...) -> Bool { texts.contains { message.contains($0) } }
+        self =
+            if says(PostgresConnection.addressUnreadable) {
+                .addressUnreadable
+            } else if says("password authentication failed", "no password supplied")
+                || says("no pg_hba.conf entry") || says("role \"") && says("does not exist")
+            {
+                .passwordWrong
+            } else if says("database \"") && says("does not exist") {
+                .noDatabase
+            } else if says("session is read-only", "hot standby mode") {
+                .readOnly
+            } else {
+                .unreachable(message)
+            }
+    }
+}

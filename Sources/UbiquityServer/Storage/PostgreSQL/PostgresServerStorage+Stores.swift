@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+
+extension PostgresServerStorage {
+    func stores(of account: AccountID) throws(StorageError) -> [StoreSummary] {
+        try reading { transaction in
+            let rows = try transaction.run(
+                "SELECT identifier FROM ubiquity.store WHERE account = $1 ORDER BY identifier",
+                .text(account.string)
+            ).rows
+            let names = try rows.map {
+                StoreReference(account: account, identifier: try $0.store(0))
+            }
+            let stores = try PostgresStore.read(
+                names, from: transaction.run(PostgresStore.reading(names, isLocking: false))[...])
+            return try names.compactMap { name in
+                guard let store = try stores[name]?.get() else { return nil }
+                return StoreSummary(
+                    identifier: name.identifier, usage: store.state.usage,
+                    position: store.state.lineage.position)
+            }
+        }
+    }
+
+    func positions(
+        of stores: [StoreReference]
+    ) throws(StorageError) -> [StoreReference: Position] {
+        guard !stores.isEmpty else { return [:] }
+        let floor = try checkHistory()
+        return try reading { transaction in
+            let results = try transaction.run(
+                PostgresStore.reading(stores, isLocking: false) + [momentStatement])
+            let found = try PostgresStore.read(stores, from: results[0...1])
+                .compactMapValues { try? $0.get() }
+            try note(
+                PostgresMoment(results[2]), found.values.map(\.storedPosition), since: floor,
+                on: transaction.connection)
+            return found.mapValues(\.state.lineage.position)
+        }
+    }
+
+    /// Nothing is remembered.
+    func unchanged(_ store: StoreReference, since position: Position) -> StoreRead? { nil }
+
+    /// Reads the head and the records of one moment in one flight. The position tells which records
+    /// are wanted, even before it is known whether it is one of this store.
+    func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead {
+        try reading { transaction in
+            let results = try transaction.run(
+                PostgresStore.reading([store], isLocking: false) + [Self.records(of: store, since)])
+            guard let found = try PostgresStore.read([store], from: results[0...1])[store]?.get()
+            else { return Self.absent(since) }
+            let state = found.state
+            switch since.map(state.lineage.resumption) {
+            case .otherHistory: return .otherHistory
+            case .compacted: return .compacted
+            case nil, .after: break
+            }
+            let records = try results[2].rows.map { row in
+                StoredRecord(
+                    key: try row.bytes(0), stamp: try row.stamp(1), value: try row.bytesIfAny(4))
+            }
+            return .changes(
+                records, position: state.lineage.position, isWhole: since == nil,
+                horizon: state.horizon)
+        }
+    }
+
+    private static func absent(_ since: Position?) -> StoreRead {
+        let state = StoreState()
+        switch since.map(state.lineage.resumption) {
+        case .otherHistory: return .otherHistory
+        case .compacted: return .compacted
+        case nil, .after:
+            return .changes(
+                [], position: state.lineage.position, isWhole: since == nil,
+                horizon: state.horizon)
+        }
+    }
+
+    private static func records(of store: StoreReference, _ since: Position?) -> PostgresStatement {
+        let columns =
+            "SELECT r.key, r.time, r.device, r.digest, r.value FROM ubiquity.store s "
+            + "JOIN ubiquity.record r ON r.account = s.account AND r.store = s.number "
+            + "WHERE s.account = $1 AND s.identifier = $2 AND"
+        let name: [PostgresValue] = [
+            .text(store.account.string), .text(store.identifier.string),
+        ]
+        guard let since else { return PostgresStatement("\(columns) r.value IS NOT NULL", name) }
+        return PostgresStatement("\(columns) r.revision > $3", name + [.integer(since.revision)])
+    }
+}
+
+extension StoreReference: Comparable {
+    /// By the bytes of the account's ID and the store's identifier, as the database does.
+    static func < (a: Self, b: Self) -> Bool {
+        func isLess(_ a: String, _ b: String) -> Bool { a.utf8.lexicographicallyPrecedes(b.utf8) }
+        guard a.account.string.utf8.elementsEqual(b.account.string.utf8) else {
+            return isLess(a.account.string, b.account.string)
+        }
+        return isLess(a.identifier.string, b.identifier.string)
+    }
+}

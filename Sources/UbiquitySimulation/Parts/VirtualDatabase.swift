@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// The database of a server: the rows of its stores, the name of their history, and the clock of
+/// all decisions. Its decisions are made by the rules that ship. One node has it to itself, or
+/// several share it; then a standby follows it.
+final class VirtualDatabase {
+    /// A value, so that a copy is a backup.
+    typealias Rows = [StoreReference: VirtualStore]
+
+    private unowned let world: any VirtualWorld
+    private(set) var rows: Rows = [:]
+    private(set) var isRunning = true
+    /// Names the history: the number of starts, promotions included.
+    private(set) var run = 1
+    /// The running time of earlier runs, and the start of the current one.
+    private var ran: Int64 = 0
+    private var startedAt: Int64
+    var clockError: Int64 = 0 {
+        didSet { greatestError = max(greatestError, clockError) }
+    }
+    private var greatestError = Int64.min
+    private var backup: Rows = [:]
+    private var seen: [Client: Int64] = [:]
+
+    // The standby; nil if there is none.
+
+    /// Whether commits wait for the standby.
+    private let isSynchronous: Bool?
+    /// The rows after each of the last changes. The standby has the first of them.
+    private var history: [Rows] = [[:]]
+    /// The number of the last change.
+    private var lastChange = 0
+    /// Changes with each promotion and restore.
+    private var timeline = 1
+    private var replicatedUntil: Int64 = 0
+
+    /// The greatest lag of the standby, in milliseconds.
+    private static let lagMax: Int64 = 5_000
+
+    struct Client: Hashable {
+        var account: Int
+        var device: DeviceID
+    }
+
+    struct DeviceStore: Hashable {
+        var store: StoreReference
+        var device: DeviceID
+    }
+
+    /// - Parameter isSynchronous: Nil without a standby.
+    init(world: any VirtualWorld, isSynchronous: Bool?) {
+        self.world = world
+        self.isSynchronous = isSynchronous
+        startedAt = world.now
+    }
+
+    var now: Int64 { world.now + clockError }
+
+    /// The running time of all runs together.
+    private var running: Int64 { ran + (isRunning ? world.now - startedAt : 0) }
+
+    /// The time that its clock would show if it had never been set back.
+    var greatestNow: Int64 { world.now + max(greatestError, clockError) }
+
+    /// Sets its clock to the time without any set-backs, so that nobody has to wait for it.
+    func setClockForward() { clockError = max(greatestError, clockError) }
+
+    private func epoch(of store: StoreReference) -> UInt64 {
+        Position.epoch(ofRun: UInt64(run), store: "\(store)")
+    }
+
+    // MARK: - Reading and writing
+
+    func position(of store: StoreReference) -> Position {
+        rows[store]?.state.lineage.position ?? Position(epoch: 0, revision: 0)
+    }
+
+    /// From one snapshot.
+    func changes(
+        of store: StoreReference, since cursor: Cursor?, now: Int64
+    ) throws(LinkFailure) -> ChangeSet {
+        try (rows[store] ?? VirtualStore()).changes(since: cursor, now: now)
+    }
+
+    /// Decides on a push by the rows as they are, and stores its changes.
+    func commit(
+        _ push: Push, to name: StoreReference, by device: DeviceID, limits: StoreLimits,
+        partsMax: Int
+    ) -> Result<CommittedPush, LinkFailure> {
+        var store = rows[name] ?? VirtualStore()
+        let before = store.records
+        do throws(ClockAhead) {
+            let admission = PushAdmission(limits: limits, now: now, partsMax: partsMax)
+            let admitted = try store.admit(
+                push, by: admission, in: epoch(of: name), running: running)
+            rows[name] = store
+            world.note(
+                .committed(
+                    Commit(
+                        store: name, before: before, after: store.records,
+                        position: admitted.position, push: push, results: admitted.results,
+                        writes: admitted.writes, limits: limits, serverMilliseconds: now,
+                        newestCompacted: store.state.newestCompacted, device: device,
+                        folded: admitted.folded, partsMax: partsMax)))
+            return .success(admitted)
+        } catch {
+            return .failure(
+                LinkFailure(.clockAhead(serverMilliseconds: error.serverMilliseconds), "ahead"))
+        }
+    }
+
+    func see(_ client: Client, at time: Int64) { seen[client] = time }
+
+    func pass(_ revisions: [DeviceStore: Int64]) {
+        for (deviceStore, revision) in revisions {
+            rows[deviceStore.store]?.pass(revision, by: deviceStore.device)
+        }
+    }
+
+    func compactTombstones(by rule: CompactionRule) {
+        for name in rows.keys.sorted(by: { ($0.account, $0.store) < ($1.account, $1.store) }) {
+            let compacted = rows[name]?.compact(rule, running: running) { device in
+                let seen = seen[Client(account: name.account, device: device)]
+                return seen.map { $0 >= now - rule.liveMilliseconds } ?? false
+            }
+            guard let compacted, !compacted.isEmpty else { continue }
+            let left = rows[name]?.state.deletions ?? 0
+            world.note(.compacted(name, compacted, left: left, rule))
+        }
+    }
+
+    func compactFolded(by rule: CompactionRule) {
+        for name in rows.keys { rows[name]?.compactFolded(rule, running: running) }
+    }
+
+    // MARK: - Starting and stopping
+
+    func stop() {
+        guard isRunning else { return }
+        ran = running
+        isRunning = false
+    }
+
+    func start() {
+        guard !isRunning else { return }
+        isRunning = true
+        startedAt = world.now
+        run += 1
+    }
+
+    func makeBackup() { backup = rows }
+
+    func restore() { restore(backup) }
+
+    /// Replaces the rows by an older copy. Call this while it is stopped.
+    func restore(_ older: Rows) { become(older, keepsAnswers: false) }
+
+    private func become(_ older: Rows, keepsAnswers: Bool) {
+        rows = older
+        (history, timeline) = ([rows], timeline + 1)
+        world.note(
+            .serverRestored(
+                rows.mapValues { $0.state.lineage.position }, keepsAnswers: keepsAnswers))
+    }
+
+    // MARK: - The standby
+
+    /// Sends the changes since the last call to the standby.
+    /// - Parameter durable: Called when the changes may be answered for, unless the database stops
+    ///   before that.
+    func replicate(then durable: @escaping () -> Void) {
+        guard let isSynchronous else { return durable() }
+        lastChange += 1
+        history.append(rows)
+        let lag = world.chance.int64(0...(isSynchronous ? 20 : Self.lagMax))
+        replicatedUntil = max(replicatedUntil, world.now + lag)
+        replicate(lastChange, on: timeline, at: replicatedUntil) { if isSynchronous { durable() } }
+        if !isSynchronous { durable() }
+    }
+
+    private func replicate(
+        _ change: Int, on timeline: Int, at time: Int64, then done: @escaping () -> Void
+    ) {
+        world.at(time) { [self] in
+            guard timeline == self.timeline else { return }
+            guard isRunning else {
+                return replicate(change, on: timeline, at: world.now + 1_000, then: done)
+            }
+            let rest = lastChange - change + 1
+            if history.count > rest { history.removeFirst(history.count - rest) }
+            done()
+        }
+    }
+
+    /// The standby takes over, with at least what it has confirmed. Call this while it is stopped.
+    func promoteStandby() {
+        let kept = world.chance.int(0...history.count - 1)
+        if kept < history.count - 1 {
+            become(history[kept], keepsAnswers: isSynchronous == true)
+        } else {
+            (history, timeline) = ([rows], timeline + 1)
+        }
+    }
+}

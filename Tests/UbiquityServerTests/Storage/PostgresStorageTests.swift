@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Foundation
+internal import ProcessHarness
+internal import Synchronization
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// The storage in PostgreSQL where it differs from the others.
+@Suite(.enabled(if: PostgresDatabase.isAvailable, "PostgreSQL 15 is not installed"))
+@OwnThread struct PostgresStorageTests {
+    private let folder: TemporaryFolder
+    init() throws { folder = try TemporaryFolder() }
+
+    private nonisolated static let push = Sample.push(Sample.record("a", .string("1"), at: 5))
+
+    // MARK: - Commits in doubt
+
+    /// A storage on a server of its own that waits for a standby which does not exist.
+    private func waiting(
+        _ configure: (inout PostgresSettings) -> Void = { _ in }
+    ) throws -> (PostgresServer, PostgresServerStorage) {
+        let server = try PostgresServer.started(settings: ["max_connections": "20"])
+        var settings = PostgresSettings(url: server.url())
+        settings.usesOwnClock = true
+        configure(&settings)
+        let storage = try PostgresServerStorage.openForServer(settings)
+        try storage.makeSampleAccount()
+        // Not by a reload: sessions wait only when the checkpointer has noticed too.
+        try server.set(["synchronous_standby_names": "nobody"])
+        try server.stop()
+        try server.start()
+        return (server, storage)
+    }
+
+    private nonisolated static func standbysAreForgotten(_ server: PostgresServer) throws {
+        try server.set(["synchronous_standby_names": ""])
+        server.reload()
+    }
+
+    private nonisolated static let waitingOnes =
+        "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'"
+
+    /// Waits for a condition on a thread that may block.
+    private nonisolated static func wait(
+        _ server: PostgresServer, _ sql: String, _ isWanted: (String) -> Bool
+    ) throws {
+        let deadline = ContinuousClock.now + .seconds(300)
+        while try !isWanted(server.query(sql)) {
+            guard .now < deadline else { throw Trouble("\(sql) was never so") }
+            usleep(10_000)
+        }
+    }
+
+    /// Runs the body, and does something to the session whose commit waits for the standby. Then
+    /// nobody waits for standbys any more.
+    private nonisolated static func doing(
+        _ deed: String, to server: PostgresServer, _ body: @escaping @Sendable () throws -> Void
+    ) throws {
+        try atOnce([
+            body,
+            {
+                try wait(server, "SELECT 1 \(waitingOnes)") { !$0.isEmpty }
+                let start = try server.query("SELECT xact_start \(waitingOnes)")
+                try server.query("SELECT \(deed)(pid) \(waitingOnes)")
+                // The next attempt waits too, perhaps in the same session.
+                try wait(server, "SELECT 1 \(waitingOnes) AND xact_start > '\(start)'") {
+                    !$0.isEmpty
+                }
+                try standbysAreForgotten(server)
+            },
+        ])
+    }
+
+    @Test(arguments: ["pg_terminate_backend", "pg_cancel_backend"])
+    func `a push whose commit is in doubt is decided again`(deed: String) throws {
+        let (server, storage) = try waiting()
+        try Self.doing(deed, to: server) {
+            let committed = try storage.commit(Self.push)
+            // The first attempt had been committed on this server.
+            #expect(committed?.writes == [])
+            #expect(committed?.position.revision == 1)
+        }
+        #expect(try storage.keys(since: nil) == ["a"])
+        try storage.close()
+    }
+
+    @Test func `a body whose commit is in doubt is told so when it runs again`() throws {
+        let (server, storage) = try waiting()
+        let attempts = Mutex<[Bool]>([])
+        try Self.doing("pg_cancel_backend", to: server) {
+            try storage.writing { transaction in
+                attempts.withLock { $0.append(transaction.mayBeRepeated) }
+                try transaction.run("UPDATE ubiquity.running SET milliseconds = milliseconds + 1")
+            }
+        }
+        // One more may come before, on a connection from before the server's restart.
+        #expect(attempts.withLock { $0.suffix(2) } == [false, true])
+        try storage.close()
+    }
+
+    @Test func `a commit that waits too long for a standby is not answered, and given up`() throws {
+        let (server, storage) = try waiting {
+            $0.statementMilliseconds = 300
+            $0.answerMarginMilliseconds = 0
+            $0.patienceMilliseconds = 0
+        }
+        try Self.wait(server, "SHOW synchronous_standby_names") { $0 == "nobody" }
+        #expect(throws: StorageError.self) { try storage.commit(Self.push) }
+        // It holds no lock any more.
+        try Self.wait(server, "SELECT count(*) \(Self.waitingOnes)") { $0 == "0" }
+        try Self.standbysAreForgotten(server)
+        try Self.wait(server, "SHOW synchronous_standby_names") { $0.isEmpty }
+        let patient = try PostgresServerStorage.openForServer(
+            PostgresSettings(url: server.url()))
+        #expect(try patient.commit(Self.push)?.position.revision == 1)
+        try patient.close()
+        try storage.close()
+    }
+
+    @Test func `without a standby nothing is committed where one is required`() throws {
+        let (server, storage) = try waiting()
+        try Self.standbysAreForgotten(server)
+        var settings = storage.settings
+        settings.requiresSynchronousStandby = true
+        let strict = try PostgresServerStorage.openForServer(settings)
+        for names in ["", "nobody"] {
+            try server.set(["synchronous_standby_names": names])
+            server.reload()
+            try Self.wait(server, "SHOW synchronous_standby_names") { $0 == names }
+            let error = #expect(throws: StorageError.self) { try strict.commit(Self.push) }
+            #expect("\(error!)".contains("standby"))
+            #expect(throws: StorageError.self) { try strict.addRunningTime(1) }
+        }
+        try server.set(["synchronous_standby_names": "*"])
+        server.reload()
+        let standby = try server.newStandby()
+        try Self.wait(server, "SELECT sync_state FROM pg_stat_replication") { $0 == "sync" }
+        #expect(try strict.commit(Self.push)?.position.revision == 1)
+        try strict.close()
+        try storage.close()
+        withExtendedLifetime(standby) {}
+    }
+
+    // MARK: - The state of a store
+
+    @Test func `a refused push leaves no empty store`() throws {
+        let database = try PostgresDatabase(in: folder)
+        let storage = try database.open()
+        try storage.makeSampleAccount()
+        let ahead = Sample.push(Sample.record("a", .string("1"), at: 10_000_000))
+        #expect(try storage.commit(ahead) == nil)
+        #expect(try database.query("SELECT count(*) FROM ubiquity.store") == "0")
+        try storage.close()
+    }
+
+    @Test func `the old spans of a store are rows`() throws {
+        let storage = try PostgresDatabase(in: folder).open()
+        try storage.makeSampleAccount()
+        var positions: [Position] = []
+        for run in 1...30 as ClosedRange<UInt64> {
+            let push = Sample.push(Sample.record("k\(run)", .string("1"), at: 5))
+            positions.append(try #require(try storage.commit(push, epoch: run)).position)
+        }
+        for (index, position) in positions.enumerated() {
+            #expect(try storage.keys(since: position)?.count == 29 - index)
+            let other = Position(epoch: position.epoch &+ 1, revision: position.revision)
+            #expect(try storage.keys(since: other) == nil)
+        }
+        try storage.close()
+    }
+
+    // MARK: - Opening
+
+    @Test func `a database that this program cannot use is left as it was`() throws {
+        let database = try PostgresDatabase(in: folder, isEmpty: true)
+        let settings = PostgresSettings(url: try database.url)
+        func problem(isServing: Bool) -> ServerStartError? {
+            do {
+                let storage =
+                    isServing
+                    ? try PostgresServerStorage.openForServer(settings)
+                    : try PostgresServerStorage.openForAdministration(settings)
+                try storage.close()
+                return nil
+            } catch let error as ServerStartError { return error } catch { return nil }
+        }
+        #expect(problem(isServing: false) == .database(.empty))
+        try database.query("CREATE SCHEMA ubiquity")
+        #expect(problem(isServing: false) == .database(.empty))
+        try database.query("CREATE TABLE ubiquity.meta (version int)")
+        for isServing in [false, true] {
+            #expect(problem(isServing: isServing) == .database(.foreign))
+        }
+        #expect(
+            try database.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'ubiquity'")
+                == "1")
+        try database.query("DROP SCHEMA ubiquity CASCADE")
+        #expect(problem(isServing: true) == nil)
+        #expect(problem(isServing: false) == nil)
+        try database.query("UPDATE ubiquity.meta SET version = 99, compatible = 1")
+        #expect(problem(isServing: true) == nil)
+        try database.query("UPDATE ubiquity.meta SET compatible = 99")
+        #expect(
+            problem(isServing: true)
+                == .database(.newer(version: 99, known: PostgresSchema.version)))
+        try database.query("UPDATE ubiquity.meta SET version = 0, compatible = 0")
+        #expect(
+            problem(isServing: true)
+                == .database(.older(version: 0, known: PostgresSchema.version)))
+    }
+
+    @Test func `a node stops committing when a newer program migrates the database`() throws {
+        let database = try PostgresDatabase(in: folder)
+        let storage = try database.open()
+        try storage.makeSampleAccount()
+        try database.query("UPDATE ubiquity.meta SET version = 99, compatible = 99")
+        #expect(throws: StorageError.self) { try storage.commit(Self.push) }
+        try storage.close()
+    }
+
+    @Test func `a standby, and a server that is not there, are named`() throws {
+        let server = try PostgresServer.started(settings: ["max_connections": "20"])
+        let standby = try server.newStandby()
+        let error = #expect(throws: ServerStartError.self) {
+            _ = try PostgresServerStorage.openForServer(PostgresSettings(url: standby.url()))
+        }
+        #expect(error == .database(.readOnly))
+        let both = PostgresServer.url(ports: [standby.port, server.port], "postgres")
+        try PostgresServerStorage.openForServer(PostgresSettings(url: both)).close()
+        var few = PostgresSettings(url: both)
+        few.connectionsMax = 17
+        let tooFew = #expect(throws: ServerStartError.self) {
+            _ = try PostgresServerStorage.openForServer(few)
+        }
+        guard case .database(.tooFewConnections(needed: 18, _)) = tooFew else {
+            Issue.record("\(tooFew!)")
+            return
+        }
+        server.kill()
+        let gone = #expect(throws: ServerStartError.self) {
+            _ = try PostgresServerStorage.openForServer(PostgresSettings(url: server.url()))
+        }
+        guard case .database(.unreachable) = gone else {
+            Issue.record("\(gone!)")
+            return
+        }
+    }
+}

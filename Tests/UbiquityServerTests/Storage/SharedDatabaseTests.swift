@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Foundation
+internal import ProcessHarness
+internal import Synchronization
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// What becomes of a database under its nodes: its histories, its schema, and its locks.
+@Suite(.enabled(if: PostgresDatabase.isAvailable, "PostgreSQL 15 is not installed"))
+@OwnThread struct SharedDatabaseTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// The product's rules: the storage names its own history.
+    private static func push(_ key: String, to node: PostgresServerStorage) throws -> Position {
+        var rules = Sample.rules()
+        rules.run = nil
+        let push = Sample.push(Sample.record(key, .integer(1), at: 500))
+        return try node.commit([push], rules: rules)[0].get().position
+    }
+
+    @Test func `nodes that come and go are one history`() throws {
+        let database = try PostgresDatabase(in: folder)
+        let first = try database.open()
+        try first.makeSampleAccount()
+        let positions = try [Self.push("a", to: first), Self.push("b", to: database.open())]
+        try first.close()
+        let last = try Self.push("c", to: database.open())
+        #expect(Set(positions.map(\.epoch)) == [last.epoch])
+        #expect(try database.open().keys(since: positions[0]) == ["b", "c"])
+    }
+
+    @Test func `a restart and a promotion are another epoch, in which older positions hold`()
+        async throws
+    {
+        let primary = try PostgresServer.started()
+        try primary.query("CREATE DATABASE ubiquity")
+        try primary.set(["synchronous_standby_names": "*"])
+        let standby = try primary.newStandby()
+        primary.reload()
+        var settings = PostgresDatabase.settings(primary, "ubiquity")
+        settings.url = PostgresServer.url(ports: [primary.port, standby.port], "ubiquity")
+        let node = try PostgresServerStorage.openForServer(settings)
+        try node.makeSampleAccount()
+        let first = try Self.push("a", to: node)
+        primary.kill()
+        try primary.start()
+        let second = try Self.push("b", to: node)
+        primary.kill()
+        try standby.promote()
+        try primary.become(standbyOf: standby)
+        let third = try Self.push("c", to: node)
+        #expect([first, second, third].map(\.revision) == [1, 2, 3])
+        #expect(Set([first, second, third].map(\.epoch)).count == 3)
+        #expect(try node.keys(since: first) == ["b", "c"])
+        #expect(try node.keys(since: second) == ["c"])
+        #expect(try node.keys(since: third) == [])
+        try node.close()
+    }
+
+    @Test func `what a fail-over lost is another history`() async throws {
+        let primary = try PostgresServer.started()
+        try primary.query("CREATE DATABASE ubiquity")
+        let standby = try primary.newStandby()
+        let settings = PostgresDatabase.settings(primary, "ubiquity")
+        let node = try PostgresServerStorage.openForServer(settings)
+        try node.makeSampleAccount()
+        let kept = try Self.push("a", to: node)
+        try await until("the standby's copy") {
+            // It fails until the table is there too.
+            (try? standby.query("SELECT count(*) FROM ubiquity.record", in: "ubiquity")) == "1"
+        }
+        standby.kill()
+        let lost = try Self.push("b", to: node)
+        primary.kill()
+        try standby.start()
+        try standby.promote()
+        let other = try PostgresServerStorage.openForServer(
+            PostgresDatabase.settings(standby, "ubiquity"))
+        #expect(try other.read(Sample.store, since: lost) == .otherHistory)
+        let instead = try Self.push("c", to: other)
+        #expect(instead.revision == lost.revision)
+        #expect(try other.read(Sample.store, since: lost) == .otherHistory)
+        #expect(try other.keys(since: kept) == ["c"])
+        try node.close()
+        try other.close()
+    }
+
+    @Test func `a node notices that rows became older under it, and commits no more`()
+        async throws
+    {
+        let database = try PostgresDatabase(in: folder)
+        let node = try database.open()
+        try node.makeSampleAccount()
+        let heard = Mutex<[StorageNews]>([])
+        node.observe { news in heard.withLock { $0.append(news) } }
+        _ = try Self.push("a", to: node)
+        try database.query("CREATE TABLE saved AS SELECT * FROM ubiquity.store")
+        for key in ["b", "c"] { _ = try Self.push(key, to: node) }
+        try database.query(
+            "DELETE FROM ubiquity.store; INSERT INTO ubiquity.store SELECT * FROM saved")
+        #expect(throws: StorageError.self) { try Self.push("d", to: node) }
+        try await until("the news") {
+            heard.withLock { news in
+                news.contains { if case .historyWentBack = $0 { true } else { false } }
+            }
+        }
+        #expect(throws: StorageError.self) { try Self.push("e", to: node) }
+        #expect(try database.query("SELECT revision FROM ubiquity.store") == "1")
+    }
+
+    @Test func `a schema that a newer version added to goes on to work`() throws {
+        let database = try PostgresDatabase(in: folder)
+        try database.query(
+            """
+            UPDATE ubiquity.meta SET version = version + 1;
+            ALTER TABLE ubiquity.store ADD COLUMN news text;
+            ALTER TABLE ubiquity.record ADD COLUMN news text
+            """)
+        let node = try database.open()
+        try node.makeSampleAccount()
+        try node.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        #expect(try node.keys(since: nil) == ["a"])
+    }
+
+    @Test func `nodes that start at once on an empty database make one schema`() throws {
+        let database = try PostgresDatabase(in: folder, isEmpty: true)
+        let nodes = Mutex<[PostgresServerStorage]>([])
+        try atOnce(
+            (0..<4).map { _ in
+                {
+                    let node = try database.open()
+                    nodes.withLock { $0.append(node) }
+                }
+            })
+        let all = nodes.withLock(\.self)
+        try all[0].makeSampleAccount()
+        for (number, node) in all.enumerated() {
+            #expect(
+                try node.commit(Sample.push(Sample.record("\(number)", .integer(1), at: 500)))?
+                    .position.revision == Int64(number + 1))
+        }
+    }
+
+    @Test func `a node that stops with locks in its hands is cut off, and others go on`() throws {
+        let database = try PostgresDatabase(in: folder)
+        let nodes = try [database.open(), database.open()]
+        try nodes[0].makeSampleAccount()
+        try nodes[0].commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        let isLocked = Mutex(false)
+        let isOver = Mutex(false)
+        try atOnce([
+            {
+                try nodes[0].writing { transaction in
+                    try transaction.run("SELECT 1 FROM ubiquity.store FOR UPDATE")
+                    isLocked.withLock { $0 = true }
+                    // As one that was stopped.
+                    while !isOver.withLock({ $0 }) { usleep(10_000) }
+                    try transaction.run("SELECT 1")
+                }
+            },
+            {
+                defer { isOver.withLock { $0 = true } }
+                while !isLocked.withLock({ $0 }) { usleep(1_000) }
+                let push = Sample.push(Sample.record("b", .integer(1), at: 600))
+                _ = try nodes[1].commit([push], rules: Sample.rules())[0].get()
+            },
+        ])
+        #expect(try nodes[0].keys(since: nil) == ["a", "b"])
+    }
+}

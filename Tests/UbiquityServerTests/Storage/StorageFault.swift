@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A way in which a storage breaks its contract. The contract's tests must notice each.
+enum StorageFault: CaseIterable {
+    /// A push is answered before its changes can be read.
+    case answersEarly
+    case dropsTombstones
+    /// Two pushes have one revision.
+    case repeatsRevisions
+    case countsWrong
+    /// A read has the records of one moment and the position of another.
+    case tearsReads
+    /// Of two nodes that push at once, one replaces what the other did.
+    case losesUpdates
+    /// A push is committed by the rights that its device had a moment ago.
+    case pushesAfterRevocation
+    case keepsErasedStores
+    case redeemsCodesAgain
+    /// Whether a name is free is decided before it is taken.
+    case decidesBeforeLocking
+    case leasesToEverybody
+}
