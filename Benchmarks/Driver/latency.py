@@ -45,11 +45,11 @@ class Connection:
 
 
 class PushToEvent:
-    """A device that pushes, and another connection with the store's events."""
+    """A device that pushes, and another connection with the store's events, perhaps of another node."""
 
-    def __init__(self, server, credential):
+    def __init__(self, server, credential, other=None):
         self.credential = credential
-        self.writer, self.reader = Connection(server.port), Connection(server.port)
+        self.writer, self.reader = Connection(server.port), Connection((other or server).port)
         bearer = [f"Authorization: Bearer {credential}"]
         self.reader.send(request("GET", server.PATH, bearer + ["Accept: text/event-stream"]))
         self.reader.receive(b"event: ready")

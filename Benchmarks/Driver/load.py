@@ -26,11 +26,11 @@ def wrk_command(kind, port, targets, connections, seconds, writes=1, accept="app
         SCRIPT, f"http://127.0.0.1:{port}/", "--", kind, targets, str(threads), str(writes), accept]
 
 
-def wrk(kind, port, targets, connections, seconds, **options):
+def wrk(kind, port, targets, connections, seconds, pinned=(), **options):
     """Requests of one kind, for some seconds.
     - targets: the name of a file with a credential (or -) and a path in each line.
     """
-    output = run(wrk_command(kind, port, targets, connections, seconds, **options), seconds)
+    output = run([*pinned, *wrk_command(kind, port, targets, connections, seconds, **options)], seconds)
     result = json.loads(output.strip().splitlines()[-1])
     if result["failed"] or result["wrong"] or not result["requests"]:
         raise Trouble(

@@ -9,7 +9,7 @@ from run import note
 START, END = "<!-- figures: written by make benchmark -->", "<!-- end of the figures -->"
 VERSIONS = {
     "etcd": ["etcd", "--version"], "Redis": ["redis-server", "--version"],
-    "NATS": ["nats-server", "--version"], "wrk": ["wrk", "-v"], "Swift": ["swift", "--version"]}
+    "NATS": ["nats-server", "--version"], "PostgreSQL": ["psql", "--version"], "wrk": ["wrk", "-v"], "Swift": ["swift", "--version"]}
 
 
 def version(command):

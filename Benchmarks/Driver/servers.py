@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server and its peers, each a process with a folder of its own, all on the loopback interface."""
 
-import ctypes, http.client, json, os, re, signal, socket, subprocess, tempfile, time
+import contextlib, ctypes, glob, http.client, json, os, pwd, re, signal, socket, subprocess
+import tempfile, time
 
 SECONDS_MAX = 20
 
@@ -78,20 +79,30 @@ class Ubiquity(Server):
     STORE = "TEAM.example.benchmark"
     PATH = f"/v1/stores/{STORE}/changes"
 
-    def __init__(self, stage, program, options=(), data=None, tls=None):
+    def __init__(self, stage, program, options=(), data=None, tls=None, pinned=()):
         folder = tempfile.mkdtemp(prefix="ubiquity-", dir=stage)
         self.program, self.data = program, data or os.path.join(folder, "data")
         command = [
-            program, "serve", "--data", self.data, "--port", "0", "--json", "--log-level", "error",
+            *pinned, program, "serve", *self.place(), "--port", "0", "--json", "--log-level", "error",
             "--end-with-input", "--connections-per-address-max", "16384", *options]
         for rate in self.RATES: command += [rate, "1000000"]
         super().__init__(folder, command, 0)
         self.wait(self.has_said_port)
-        with open(os.path.join(self.data, "operator-credential")) as file:
-            self.operator = file.read().strip()
         self.connection = (
             http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=tls) if tls
             else http.client.HTTPConnection("127.0.0.1", self.port, timeout=60))
+
+    def place(self):
+        """Where its data is."""
+        return ["--data", self.data]
+
+    @property
+    def operator(self):
+        with open(os.path.join(self.data, "operator-credential")) as file: return file.read().strip()
+
+    def code(self, name):
+        """A code for a new account."""
+        return self.ask("POST", "/v1/accounts", self.operator, {"name": name})["code"]
 
     def has_said_port(self):
         with open(self.log.name) as log:
@@ -110,8 +121,8 @@ class Ubiquity(Server):
 
     def account(self, name):
         """The credential of a device of a new account."""
-        code = self.ask("POST", "/v1/accounts", self.operator, {"name": name})["code"]
-        return self.ask("POST", "/v1/sign-in", None, {"code": code, "deviceName": "benchmark"})["credential"]
+        return self.ask(
+            "POST", "/v1/sign-in", None, {"code": self.code(name), "deviceName": "benchmark"})["credential"]
 
     def accounts(self, number, name="account"):
         return [self.account(f"{name}-{index}") for index in range(number)]
@@ -127,6 +138,89 @@ class Ubiquity(Server):
 
     def cursor(self, credential):
         return self.ask("GET", self.PATH, credential)["cursor"]
+
+
+class Node(Ubiquity):
+    """A server on a PostgreSQL database."""
+
+    def __init__(self, stage, program, database, options=(), pinned=()):
+        self.database = database
+        super().__init__(stage, program, ["--metrics-port", "0", *options], pinned=pinned)
+
+    def place(self):
+        return ["--database", self.database]
+
+    def code(self, name):
+        done = subprocess.run(
+            [self.program, "account", "create", name, "--database", self.database, "--json"],
+            capture_output=True, text=True)
+        if done.returncode: raise Trouble(f"account create: {done.stderr[-300:]}")
+        return json.loads(done.stdout)["code"]
+
+    def metrics(self):
+        """The numbers of all metrics without labels."""
+        with open(self.log.name) as log: address = re.search(r'"metrics":"http:..([^/"]+)', log.read())[1]
+        connection = http.client.HTTPConnection(address, timeout=10)
+        connection.request("GET", "/metrics")
+        lines = connection.getresponse().read().decode().splitlines()
+        connection.close()
+        return {words[0]: float(words[1]) for line in lines if len(words := line.split()) == 2}
+
+
+class Postgres(Server):
+    """A server of its own, with everything as it comes but for its memory and its connections."""
+
+    def __init__(self, stage, pinned=()):
+        programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1:]
+        if not programs: raise Trouble("there is no PostgreSQL")
+        self.programs, port = programs[0], free_port()
+        folder = tempfile.mkdtemp(prefix="postgres-", dir=stage)
+        self.user = []
+        if os.getuid() == 0:
+            # It does not run as root.
+            user = pwd.getpwnam("postgres")
+            os.chown(folder, user.pw_uid, user.pw_gid)
+            for above in stage, os.path.dirname(stage): os.chmod(above, os.stat(above).st_mode | 0o011)
+            self.user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        data = os.path.join(folder, "data")
+        self.run("initdb", "--pgdata", data, "--auth", "trust", "--username", "benchmark", "--encoding",
+                 "UTF8", "--locale", "C")
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+        super().__init__(folder, [
+            *pinned, *self.user, os.path.join(self.programs, "postgres"), "-D", data, "-p", str(port),
+            "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}",
+            "-c", f"shared_buffers={memory // 4}MB", "-c", "max_wal_size=8GB",
+            "-c", "autovacuum_naptime=10s"], port)
+        self.wait(lambda: self.accepts() and self.is_ready())
+
+    def run(self, name, *arguments):
+        done = subprocess.run(
+            [*self.user, os.path.join(self.programs, name), *arguments], capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, cwd="/")
+        if done.returncode: raise Trouble(f"{name}: {done.stderr[-300:]}{done.stdout[-300:]}")
+        return done.stdout
+
+    def is_ready(self):
+        with contextlib.suppress(Trouble): return self.sql("SELECT 1", "postgres")
+
+    def sql(self, text, database):
+        return self.run(
+            "psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "benchmark", "-d", database, "-qAt", "-v",
+            "ON_ERROR_STOP=1", "-c", text)
+
+    def create(self, name, program):
+        """The address of a new database with the tables of servers."""
+        self.sql(f'CREATE DATABASE "{name}"', "postgres")
+        url = f"postgresql://benchmark@127.0.0.1:{self.port}/{name}"
+        done = subprocess.run(
+            [program, "database", "migrate", "--database", url], capture_output=True, text=True)
+        if done.returncode: raise Trouble(f"database migrate: {done.stderr[-300:]}")
+        return url
+
+    def stop(self):
+        # A fast shutdown: SIGTERM would wait for its clients.
+        if self.process.poll() is None: self.process.send_signal(signal.SIGINT)
+        super().stop()
 
 
 class Etcd(Server):
