@@ -72,7 +72,7 @@ BUSY ?=
 
 # PostgreSQL is one of the server's storages; the tests start one of their own.
 test:
-	@scripts/setup postgresql
+	@scripts/setup postgresql zbar-tools
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
 	@scripts/failures-last $(if $(BUSY),scripts/busy) $(SWIFT) test $(BUILD_FLAGS) --skip-build \
 		$(TEST_WIDTH_FLAGS) $(if $(FILTER),--filter "$(FILTER)")

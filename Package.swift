@@ -216,7 +216,7 @@ let package = Package(
             name: "UbiquityServerTests",
             dependencies: [
                 "ClientTestSupport", "ProcessHarness", "Ubiquity", "UbiquityArchive",
-                "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "UbiquityCore", "UbiquityServer", "UbiquitySimulation", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),

@@ -59,6 +59,17 @@ func showStatus() async {
 }
 // snippet.end
 
+// snippet.deliveries
+func showDeliveries() async throws {
+    for try await delivery in store.deliveries {
+        print(delivery)  // on 2 of 3 devices; laptop was last seen on 2026-11-17
+        for device in delivery.devices where !device.isCurrent {
+            print("\(device.name) lacks \(device.changesBehind) changes")
+        }
+    }
+}
+// snippet.end
+
 // snippet.observation
 @MainActor
 func draw(_ settings: ObservableStore) {

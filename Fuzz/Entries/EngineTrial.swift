@@ -95,9 +95,9 @@ struct EngineTrial {
         switch effect {
         case .save(let batch):
             engine.handle(.saved(version: batch.expectedVersion + 1), at: now)
-        case .listen(let number, _): stream = number
+        case .listen(let number, _, _): stream = number
         case .push(let number, _): push = number
-        case .pull(let number, _, _): pull = number
+        case .pull(let number, _, _, _): pull = number
         case .hangUp, .notify, .finishSync: break
         }
     }

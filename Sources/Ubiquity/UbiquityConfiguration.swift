@@ -33,6 +33,12 @@ public struct UbiquityConfiguration: Sendable {
     /// Whether a refused write ends the program with an error message, for use in development. A
     /// full store does not end it, because that is not a mistake of the app.
     public var isStrict = false
+    /// The keys whose values the server must not keep in its history: what was replaced is gone, as
+    /// is everything that the history had of the key before. See <doc:GoingBackInTime>.
+    ///
+    /// Give the same keys in all apps that use the store, because one process of a device may send
+    /// what another one wrote.
+    public var historyExcluded: Set<String> = []
     /// The queue on which notifications are posted and sequences are fed; nil means a queue of the
     /// store's own.
     ///
@@ -72,6 +78,7 @@ extension UbiquityConfiguration {
         case .utf8Bytes(let max): settings.key = .utf8Bytes(max)
         case .utf16Units(let max): settings.key = .utf16Units(max)
         }
+        settings.unkept = Set(historyExcluded.map { ExactString($0) })
         return settings
     }
 }

@@ -10,6 +10,7 @@ package struct Archive: Sendable {
     private let digests: ArchiveDigests?
 
     static let storesFolder = "stores/"
+    static let historyFolder = "history/"
     static let suffix = ".plist"
     private static let manifestBytesMax = 4 << 20
     /// The maximum size of a store's file.
@@ -31,7 +32,8 @@ package struct Archive: Sendable {
         TarHeader.isTar(bytes)
     }
 
-    /// Files other than the manifest and those of stores are ignored: a system may have added them.
+    /// Files other than the manifest and those of stores are ignored: a system may have added them,
+    /// and histories are for people.
     /// - Parameter count: The size of the whole archive in bytes.
     /// - Throws: ``ArchiveError``.
     package init(

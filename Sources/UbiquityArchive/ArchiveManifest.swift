@@ -11,12 +11,18 @@ package struct ArchiveManifest: Hashable, Sendable {
         package var keys: Int
         /// The size of its values, counted like the limits.
         package var bytes: Int
+        /// The name of the file with its history in the archive; nil if it was not exported.
+        package var history: String?
 
-        package init(identifier: StoreIdentifier, file: String, keys: Int, bytes: Int) {
+        package init(
+            identifier: StoreIdentifier, file: String, keys: Int, bytes: Int,
+            history: String? = nil
+        ) {
             self.identifier = identifier
             self.file = file
             self.keys = keys
             self.bytes = bytes
+            self.history = history
         }
     }
 
@@ -64,11 +70,13 @@ extension ArchiveManifest {
             "format": .integer(Self.format), "made": .date(Self.seconds(made)),
             "account": .dictionary(["id": .string(accountID), "name": .string(accountName)]),
             "stores": .array(
-                stores.map {
-                    .dictionary([
-                        "identifier": .string($0.identifier.string), "file": .string($0.file),
-                        "keys": .integer(Int64($0.keys)), "bytes": .integer(Int64($0.bytes)),
-                    ])
+                stores.map { store in
+                    var fields: [ExactString: PropertyListValue] = [
+                        "identifier": .string(store.identifier.string), "file": .string(store.file),
+                        "keys": .integer(Int64(store.keys)), "bytes": .integer(Int64(store.bytes)),
+                    ]
+                    fields["history"] = store.history.map { .string($0) }
+                    return .dictionary(fields)
                 }),
             "devices": .array(
                 devices.map {
@@ -110,7 +118,7 @@ extension ArchiveManifest {
     private static let millisecondsTo2001: Int64 = 978_307_200_000
 
     /// Whole seconds since 2001, which the XML format can represent.
-    private static func seconds(_ milliseconds: Int64) -> Double {
+    static func seconds(_ milliseconds: Int64) -> Double {
         let seconds = (Double(milliseconds - millisecondsTo2001) / 1_000).rounded(.down)
         return min(max(seconds, XMLCompatibility.firstSecond), XMLCompatibility.lastSecond)
     }
@@ -126,7 +134,8 @@ extension ArchiveManifest.Store {
         guard let identifier = try? StoreIdentifier(text) else { throw .otherType("identifier") }
         self.init(
             identifier: identifier, file: try fields.text("file"),
-            keys: Int(try fields.count("keys")), bytes: Int(try fields.count("bytes")))
+            keys: Int(try fields.count("keys")), bytes: Int(try fields.count("bytes")),
+            history: try fields.string("history"))
     }
 }
 

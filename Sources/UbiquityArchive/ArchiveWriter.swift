@@ -10,6 +10,8 @@ package import UbiquityCore
 package struct ArchiveWriter: Sendable {
     private var manifest: ArchiveManifest
     private var digests = ArchiveDigests()
+    /// The name of the next store's file of history.
+    private var history: String?
 
     package init(
         made: Int64, accountID: String, accountName: String, devices: [ArchiveManifest.Device]
@@ -23,11 +25,12 @@ package struct ArchiveWriter: Sendable {
     package mutating func store(
         _ identifier: StoreIdentifier, _ values: [Key: PropertyListValue]
     ) -> [UInt8] {
-        let file = fileName(for: identifier)
+        let file = fileName(for: identifier, in: Archive.storesFolder)
         manifest.stores.append(
             ArchiveManifest.Store(
                 identifier: identifier, file: file, keys: values.count,
-                bytes: values.values.reduce(0) { $0 + $1.quotaBytes }))
+                bytes: values.values.reduce(0) { $0 + $1.quotaBytes }, history: history))
+        history = nil
         return member(file, Self.content(of: .entries(values)))
     }
 
@@ -52,9 +55,45 @@ package struct ArchiveWriter: Sendable {
     }
 
     /// A header has space for a hundred bytes. No identifier begins with an underscore.
-    private func fileName(for identifier: StoreIdentifier) -> String {
-        let name = Archive.storesFolder + identifier.string + Archive.suffix
+    private func fileName(for identifier: StoreIdentifier, in folder: String) -> String {
+        let name = folder + identifier.string + Archive.suffix
         return name.utf8.count <= TarHeader.nameBytesMax
-            ? name : Archive.storesFolder + "_\(manifest.stores.count + 1)" + Archive.suffix
+            ? name : folder + "_\(manifest.stores.count + 1)" + Archive.suffix
+    }
+}
+
+extension ArchiveWriter {
+    /// The file with the history of a store. Call it before ``store(_:_:)``, which lists it.
+    /// - Parameter versions: In the order of the file.
+    package mutating func history(
+        of identifier: StoreIdentifier, _ versions: [RecordVersion]
+    ) -> [UInt8] {
+        let file = fileName(for: identifier, in: Archive.historyFolder)
+        history = file
+        return member(file, Self.content(of: .array(versions.map(\.propertyList))))
+    }
+}
+
+extension RecordVersion {
+    /// Times are whole seconds, as in the manifest.
+    fileprivate var propertyList: PropertyListValue {
+        func date(_ milliseconds: Int64) -> PropertyListValue {
+            .date(ArchiveManifest.seconds(milliseconds))
+        }
+        var fields: [ExactString: PropertyListValue] = [
+            "key": .string(record.key.string),
+            "written": date(record.stamp.timestamp.milliseconds),
+            "device": .string(record.stamp.device.description),
+        ]
+        if let part = record.key.part { fields["part"] = .string(part.text.string) }
+        if let value = record.content.value { fields["value"] = value }
+        if let came, came.milliseconds > 0 { fields["came"] = date(came.milliseconds) }
+        if let ended { fields["ended"] = date(ended.milliseconds) }
+        switch outcome {
+        case .current: fields["outcome"] = .string("current")
+        case .replaced: fields["outcome"] = .string("replaced")
+        case .lost: fields["outcome"] = .string("lost")
+        }
+        return .dictionary(fields)
     }
 }

@@ -27,10 +27,17 @@ struct Program: AsyncParsableCommand {
                     WatchCommand.self, ImportCommand.self, ExportCommand.self,
                 ]),
             CommandGroup(
+                name: "History",
+                subcommands: [
+                    HistoryCommand.self, BlameCommand.self, DiffCommand.self, UndoCommand.self,
+                    RewindCommand.self,
+                ]),
+            CommandGroup(
                 name: "This device",
                 subcommands: [
-                    SignInCommand.self, SignOutCommand.self, SyncCommand.self, StatusCommand.self,
-                    DeviceCommand.self, DoctorCommand.self,
+                    SignInCommand.self, SignOutCommand.self, PairCommand.self,
+                    ApproveCommand.self, SyncCommand.self, StatusCommand.self,
+                    DeviceCommand.self, DevicesCommand.self, DoctorCommand.self,
                 ]),
             CommandGroup(
                 name: "The server",

@@ -125,6 +125,7 @@ extension Routes {
         routes.requests = nil
         routes.gate.isInFolder = true
         routes.exports.gate = routes.gate
+        routes.pairing.gate = routes.gate
         routes.operations.service.actor = .operatorLocally
         return routes
     }

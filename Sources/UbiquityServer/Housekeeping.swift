@@ -8,7 +8,7 @@ internal import UbiquityCore
 /// The periodic work of a server, in loops of their own, so that none waits for another. Once a second
 /// it keeps the streams: keep-alives, and the ends of expired ones; and does what every server does
 /// for itself with the storage. Four times a second it does the chores: compaction of tombstones,
-/// scrubbing of erased data, each in short slices. Of several servers, one does the chores of all.
+/// pruning of histories, scrubbing of erased data, each in short slices. Of several servers, one does the chores of all.
 ///
 /// When the server is to stop, it ends the streams, which would otherwise keep the server running.
 ///
@@ -22,8 +22,10 @@ final class Housekeeping: Service {
         /// with tombstones; and when these were last listed.
         var crowded: Set<StoreReference> = []
         var listed: Set<StoreReference> = []
+        /// The stores whose history is to be pruned.
+        var aged: Set<StoreReference> = []
         var listing = Interval(milliseconds: 3_600_000)
-        /// The excess entries of the audit log, and when it and expired devices were last examined.
+        /// The excess entries of the audit log, and when it and what expires were last examined.
         var surplus: [Int64] = []
         /// Whether this node does the chores of all.
         var isLeader = false
@@ -150,17 +152,25 @@ final class Housekeeping: Service {
         noteFullness()
         if storage.findRoom() { logger.notice("The disk has room again.") }
         let seen = server.lastSeen.take()
-        if !seen.isEmpty { try storage.note(seen) }
+        var isStored = seen.isEmpty
+        defer { server.lastSeen.finish(isStored: isStored) }
+        if !isStored { try storage.note(seen) }
+        isStored = true
         try storage.record(server.failures.take(now: settings.clock.now()))
     }
 
     // MARK: - Chores
 
-    /// Lists the stores with tombstones, which may take many seconds.
+    /// Lists the stores with tombstones or old versions, which may take many seconds.
     private func listStores(second: Int) async throws {
         guard state.withLock({ $0.isLeader && $0.listing.isOver(now: uptime) }) else { return }
         let stores = try await server.readers.run { [storage] in try storage.storesWithDeletions() }
         state.withLock { $0.listed.formUnion(stores) }
+        let rule = historyRule
+        let aged = try await server.readers.run { [storage] in
+            try storage.storesWithOldHistory(rule)
+        }
+        state.withLock { $0.aged.formUnion(aged) }
     }
 
     private func doChores(tick: Int) async throws {
@@ -181,6 +191,7 @@ final class Housekeeping: Service {
             if mustTidy { try removeExpired() }
             try trimAudit()
             try compactTombstones()
+            try pruneHistories()
             try storage.scrub(pacedAt: uptime)
             try storage.emptyLog(pacedAt: uptime)
         }
@@ -230,6 +241,7 @@ final class Housekeeping: Service {
 
     private func removeExpired() throws {
         let now = settings.clock.now()
+        try storage.removeCodes(expiredBy: now)
         let count = try storage.removeDevices(
             expiredBy: now - settings.expiredDevicesKeptSeconds * 1_000, now: now)
         if count > 0 {
@@ -276,5 +288,27 @@ final class Housekeeping: Service {
             }
         } while uptime < end
         if count > 0 { logger.info("Deletions were compacted.", metadata: ["count": "\(count)"]) }
+    }
+
+    private var historyRule: HistoryRule {
+        HistoryRule(settings.history, now: settings.clock.now())
+    }
+
+    /// Handles a few stores at a time, like tombstones.
+    private func pruneHistories() throws {
+        let end =
+            uptime
+            + (storage.isShared ? Self.sharedSliceMilliseconds : Self.sliceMilliseconds)
+        var count = 0
+        repeat {
+            guard let store = state.withLock({ $0.aged.popFirst() }) else { break }
+            do throws(StorageError) {
+                count += try storage.pruneHistory(historyRule, of: store)
+            } catch {
+                guard error == .unreadable else { throw error }
+                logger.error("A store's history cannot be read, so it is not pruned.")
+            }
+        } while uptime < end
+        if count > 0 { logger.info("Histories were pruned.", metadata: ["count": "\(count)"]) }
     }
 }

@@ -28,7 +28,7 @@ struct OtherNodes: Sendable {
         switch news {
         case .committed(let store, let position): hub.hear(of: position, in: store)
         case .revoked(let device): revocation.revoked(device)
-        case .erased(let account): revocation.erased(account)
+        case .accountChanged(let account): revocation.accountChanged(account)
         case .appsChanged: inTurn(reloadApps)
         case .anything:
             revocation.authenticator.invalidateAll()

@@ -224,7 +224,7 @@ extension Server {
             }
         }
         attempt {
-            let seen = lastSeen.take()
+            let seen = lastSeen.take(all: true)
             if !seen.isEmpty { try storage.note(seen) }
         }
         attempt { try storage.record(failures.take(now: nil)) }

@@ -59,6 +59,7 @@ struct Server: Sendable {
             readiness: readiness, clock: settings.clock, logger: logger)
         let answers = AccountShares(of: edge.answers, placesMax: settings.connectionsMax)
         let allowance = PushAllowance(settings)
+        let attempts = SignInThrottle(settings)
         let reader = StoreReader(
             storage: storage, threads: readers, lastSeen: lastSeen, clock: settings.clock,
             shares: answers)
@@ -66,24 +67,28 @@ struct Server: Sendable {
             gate: gate,
             accounts: AccountRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate,
-                revocation: revocation, attempts: SignInThrottle(settings), failures: failures,
+                revocation: revocation, attempts: attempts, failures: failures,
                 allowance: allowance,
                 identities: settings.identity.map {
                     IdentityVerifier($0, clock: settings.clock, logger: logger)
                 },
                 settings: settings),
+            pairing: PairingRoutes(
+                storage: storage, writer: writer, readers: readers, gate: gate,
+                attempts: attempts, settings: settings),
             operations: OperatorRoutes(
                 service: OperatorService(
                     storage: storage, settings: settings, actor: .operatorByCredential),
                 writer: writer, readers: readers, revocation: revocation, apps: apps),
             stores: StoreRoutes(reader: reader, settings: settings),
+            histories: HistoryRoutes(reader: reader, settings: settings),
             push: PushRoute(
                 commits: commits, gate: gate, threads: readers,
                 allowance: allowance,
                 shares: AccountShares(
                     of: edge.bodies, placesMax: PushRoute.placesMax,
                     bytesMin: settings.limits.pushBytesMax),
-                answers: answers, limits: settings.limits),
+                answers: answers, lastSeen: lastSeen, limits: settings.limits),
             stream: StreamRoute(
                 reader: reader, hub: hub, gate: gate, settings: settings),
             exports: ExportRoutes(

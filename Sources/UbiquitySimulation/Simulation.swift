@@ -74,6 +74,7 @@ package struct Simulation: Sendable {
             ConvergenceChecker(), FirstSyncChecker(timeTolerance: scenario.timeTolerance),
             MergeChecker(policies: scenario.mergedKeys, timeTolerance: scenario.timeTolerance),
             SavedFirstChecker(), AnswerChecker(), HorizonChecker { clock.now },
+            HistoryChecker(),
             SurvivalChecker(
                 timeTolerance: scenario.timeTolerance, keepsStamps: scenario.keepsStamps),
         ]

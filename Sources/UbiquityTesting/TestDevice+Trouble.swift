@@ -57,7 +57,9 @@ extension TestDevice {
         precondition(
             account.isOf(cloud.world), "\"\(account.name)\" is an account of another cloud.",
             file: file, line: line)
-        change { $0.device.signIn(account.number, accountName: account.name) }
+        change {
+            $0.device.signIn(account.number, accountName: account.name, deviceName: $0.name)
+        }
     }
 
     /// Signs the device out for all its apps. Stores follow when time passes.

@@ -120,6 +120,7 @@ package enum MessageShape: Sendable {
     case changes
     case push, transaction
     case pushAnswer, transactionResult, committed, writeResult
+    case history, version, ended, snapshot
     /// Fields 1 to 3 may be lists of messages without nested ones.
     case list
     /// No nested messages.
@@ -131,13 +132,16 @@ package enum MessageShape: Sendable {
         case (.value, 9): .dictionary
         case (.array, 1), (.entry, 2), (.record, 2): .value
         case (.dictionary, 1): .entry
-        case (.changes, 1), (.transaction, 1), (.writeResult, 2): .record
+        case (.changes, 1), (.transaction, 1), (.writeResult, 2), (.version, 1), (.snapshot, 1):
+            .record
         case (.push, 1): .transaction
-        case (.record, 9): .fields
+        case (.record, 9), (.ended, 3): .fields
         case (.pushAnswer, 3): .transactionResult
         case (.transactionResult, 1): .committed
         case (.transactionResult, 2): .fields
         case (.committed, 1): .writeResult
+        case (.history, 1): .version
+        case (.version, 5...6): .ended
         case (.list, 1...3): .fields
         default: nil
         }

@@ -7,6 +7,9 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case credentialInvalid = "credential-invalid"
     case credentialExpired = "credential-expired"
     case codeInvalid = "code-invalid"
+    /// Nobody has approved the sign-in request yet.
+    case signInPending = "sign-in-pending"
+    case signInDenied = "sign-in-denied"
     case tokenInvalid = "token-invalid"
     case tokenExpired = "token-expired"
     case tokenNotTaken = "token-not-taken"
@@ -20,6 +23,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case clockAhead = "clock-ahead"
     case cursorOtherHistory = "cursor-other-history"
     case cursorCompacted = "cursor-forgotten"
+    case historyForgotten = "history-forgotten"
+    case historyOff = "history-off"
     case bodyTooLarge = "body-too-large"
     /// The account or the server has as many things of a kind as it may have.
     case tooMany = "too-many"

@@ -8,6 +8,7 @@ extension WirePush {
     package init(_ push: Push, author: DeviceID) {
         self.init()
         tellsHad = push.tellsHad
+        saved = push.saved?.text ?? ""
         transactions = push.transactions.map { transaction in
             .with {
                 $0.writes = transaction.writes.map { write in
@@ -17,6 +18,7 @@ extension WirePush {
                         wire.had = WireReplaced(had)
                         if had.device == author { wire.had.device = "" }
                     }
+                    wire.unkept = transaction.unkept.contains(write.key)
                     return wire
                 }
             }
@@ -34,7 +36,9 @@ extension Push {
                 throw WireError("transactions[\(index)]\(error)")
             }
         }
-        self.init(transactions, tellsHad: wire.tellsHad)
+        self.init(
+            transactions, tellsHad: wire.tellsHad,
+            saved: try wire.saved.isEmpty ? nil : Cursor(wire: wire.saved, in: "saved"))
     }
 }
 
@@ -43,14 +47,26 @@ extension Transaction {
     fileprivate init(_ wire: WireTransaction, author: DeviceID) throws(WireError) {
         var writes: [Record] = []
         var had: [Key: Stamp] = [:]
+        var unkept: Set<Key> = []
         for (index, wire) in wire.writes.enumerated() {
             do {
                 let write = try Record(wire, author: author)
                 writes.append(write)
-                if wire.hasHad { had[write.key] = try Stamp(wire.had, author: author) }
+                if wire.hasHad { had[write.key] = try Stamp(had: wire.had, author: author) }
+                if wire.unkept { unkept.insert(write.key) }
             } catch { throw WireError(".writes[\(index)]: \(error)") }
         }
-        do { try self.init(writes, had: had) } catch { throw WireError(": \(error)") }
+        do { try self.init(writes, had: had, unkept: unkept) } catch {
+            throw WireError(": \(error)")
+        }
+    }
+}
+
+extension Stamp {
+    fileprivate init(had wire: WireReplaced, author: DeviceID) throws(WireError) {
+        do { try self.init(wire: wire, author: author) } catch {
+            throw WireError("\"had\": \(error)")
+        }
     }
 }
 
@@ -76,8 +92,8 @@ extension PushAnswer {
 
 extension Cursor {
     /// - Throws: ``WireError`` for a text that is not a cursor.
-    package init(wire text: String) throws(WireError) {
-        guard let cursor = Cursor(text) else { throw WireError("\"cursor\" is not a cursor") }
+    package init(wire text: String, in field: String = "cursor") throws(WireError) {
+        guard let cursor = Cursor(text) else { throw WireError("\"\(field)\" is not a cursor") }
         self = cursor
     }
 }

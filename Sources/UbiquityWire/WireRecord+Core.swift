@@ -31,6 +31,19 @@ extension Record {
     }
 }
 
+extension [Record] {
+    /// - Throws: ``WireError`` that names the record with the fault.
+    init(_ wire: [WireRecord]) throws(WireError) {
+        self = []
+        reserveCapacity(wire.count)
+        for (index, record) in wire.enumerated() {
+            do { append(try Record(record)) } catch {
+                throw WireError("records[\(index)]: \(error)")
+            }
+        }
+    }
+}
+
 extension WireReplaced {
     init(_ stamp: Stamp) {
         self.init()
@@ -41,12 +54,11 @@ extension WireReplaced {
 }
 
 extension Stamp {
-    init(_ wire: WireReplaced, author: DeviceID) throws(WireError) {
-        do {
-            self.init(
-                try HybridTimestamp(wire.milliseconds, wire.counter),
-                try DeviceID(wire.device, default: author))
-        } catch { throw WireError("\"had\": \(error)") }
+    /// - Parameter author: As for a record.
+    init(wire: WireReplaced, author: DeviceID? = nil) throws(WireError) {
+        self.init(
+            try HybridTimestamp(wire.milliseconds, wire.counter),
+            try DeviceID(wire.device, default: author))
     }
 }
 

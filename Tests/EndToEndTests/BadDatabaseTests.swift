@@ -32,7 +32,7 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `a wrong password, a missing database and a user without rights are refused`()
+        @Test func `no password, database, rights or connections: each is refused and named`()
             async throws
         {
             let server = try PostgresServer.started()
@@ -45,6 +45,8 @@ extension EndToEndTests {
                 let guest = "postgresql://guest:guest@127.0.0.1:\(server.port)/other"
                 complains(try await serve(stage, guest), 77, "does not permit")
                 #expect(try schemas(server, "other").isEmpty)
+                try server.query("ALTER ROLE guest CONNECTION LIMIT 0")
+                complains(try await serve(stage, guest), 69, "no connection left")
             }
         }
 
@@ -95,6 +97,14 @@ extension EndToEndTests {
                 complains(
                     try await serve(stage, server.url(), "--database-connections", "4"), 69,
                     "--database-connections")
+                // An ordinary role counts the connections of others, too.
+                try server.query("CREATE ROLE guest LOGIN PASSWORD 'guest'")
+                try server.query("CREATE DATABASE other OWNER guest")
+                let guest = "postgresql://guest:guest@127.0.0.1:\(server.port)/other"
+                complains(
+                    try await serve(stage, guest, "--database-connections", "4"), 69,
+                    "--database-connections")
+                #expect(try schemas(server, "other").isEmpty)
                 try await node.stop()
             }
         }

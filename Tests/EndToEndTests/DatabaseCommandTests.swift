@@ -34,11 +34,14 @@ extension EndToEndTests {
                 b.store.set("from the second", forKey: "two")
                 try await agreement(a, b) { $0.count == 2 }
                 try await until("the connections") { a.isConnected && b.isConnected }
+                // Where devices find the servers, only the operator knows.
+                let code = try await stage.succeed(["account", "code", "ada"], environment: place)
+                #expect(code.contains("sign-in --server URL --code"))
                 let audit = try await stage.succeed(["audit", "--json"], environment: place)
                 #expect(audit.contains("device-signed-in"))
                 let doctor = try await stage.run(
                     ["doctor", "--database", "-"], environment: place)
-                #expect(doctor.output.contains("format 1"))
+                #expect(doctor.output.contains("format 2"))
                 let check = try await stage.succeed(
                     ["database", "check", "--json"], environment: place)
                 #expect(try json(check)["unreadable"] as? Int == 0)

@@ -44,6 +44,29 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `sync waits until another device has everything, or says that it does not`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let a = ["--home", try await server.newHome("a", isFirst: true)] + Self.store
+                let b = ["--home", try await server.newHome("b")] + Self.store
+                try await stage.run(["set", "k", "1"] + a).expectSuccess()
+                let late = try await stage.run(["sync", "--until", "b", "--timeout", "1s"] + a)
+                #expect(late.status == 69)
+                #expect(late.errors.contains("b has never used this store; it was last seen on "))
+                try await stage.run(["sync"] + b).expectSuccess()
+                let sync = try await stage.run(["sync", "--until", "b"] + a)
+                #expect(sync.output == "1 key synced, 0 pending; b has everything\n")
+                #expect(try await stage.run(["sync", "--until", "c"] + a).status == 1)
+                let devices = try await stage.run(["devices", "k", "--json"] + a).output
+                #expect(devices.split(separator: "\"isCurrent\":true,\"behind\":0").count == 3)
+                let table = try await stage.run(["devices"] + b).output
+                #expect(table.split(separator: "\n").count == 3)
+                #expect(table.contains("b (this one)"))
+            }
+        }
+
         @Test func `sync ends when nothing of what it sent waits for agreement`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)

@@ -47,26 +47,33 @@ struct CountingOptionsTests {
         ]
     }
 
-    private static func keeping(_ words: [String]) -> [Mode] {
-        [Mode(words: words, counts: ["--account", "--home", "--json"])]
-            + operating(words + ["--account", "ada"])
+    private static func keeping(_ words: [String], _ own: Set<String> = []) -> [Mode] {
+        [Mode(words: words, counts: own.union(["--account", "--home", "--json"]))]
+            + operating(words + ["--account", "ada"], own)
     }
 
     static let modes: [Mode] =
-        valueModes + deviceModes + serverModes + keeping(["device", "list"])
-        + keeping(["device", "rename", "d", "n"]) + keeping(["device", "revoke", "d"])
+        valueModes + historyModes + deviceModes + serverModes + keeping(["device", "list"])
+        + keeping(["device", "rename", "d", "n"]) + keeping(["device", "revoke", "d"], ["--yes"])
+        + [
+            Mode(
+                words: ["device", "revoke", "--others"], counts: ["--yes", "--home", "--json"])
+        ] + keeping(["approve", "c"], ["--store", "--for", "--yes", "--deny"])
         + operating(["account", "create", "ada"], ["--code-minutes"], namesServer: true)
         + operating(
             ["account", "code", "ada"], ["--store", "--credential-days", "--code-minutes"],
             namesServer: true)
         + operating(["account", "list"]) + operating(["account", "rename", "ada", "eve"])
+        + operating(
+            ["account", "limits", "ada"],
+            ["--store-bytes", "--keys", "--history-days", "--history-versions", "--history-bytes"])
         + operating(["account", "delete", "ada"], ["--yes"])
         + [Mode(words: ["account", "delete"], counts: ["--yes", "--wipe", "--home", "--json"])]
-        + operating(["account", "export", "ada", "--output", "f"], ["--force"])
+        + operating(["account", "export", "ada", "--output", "f"], ["--force", "--with-history"])
         + [
             Mode(
                 words: ["account", "export", "--output", "f"],
-                counts: ["--force", "--home", "--json"])
+                counts: ["--force", "--with-history", "--home", "--json"])
         ] + operating(["app", "register", "TEAM.app"]) + operating(["app", "list"])
         + operating(["app", "remove", "TEAM.app"]) + operating(["audit"], ["--limit"])
 
@@ -94,18 +101,47 @@ struct CountingOptionsTests {
         Mode(words: ["export", "f", "--binary"], counts: values),
     ]
 
+    private static let asking: Set = ["--store", "--home", "--timeout", "--json"]
+
+    private static let historyModes = [
+        Mode(words: ["history"], counts: asking.union(["--limit"])),
+        Mode(words: ["history", "k"], counts: values.union(["--limit"])),
+        Mode(words: ["blame"], counts: asking),
+        Mode(words: ["diff", "--since", "yesterday"], counts: asking),
+        Mode(words: ["undo", "k"], counts: asking.union(["--to", "--dry-run"])),
+        Mode(
+            words: ["rewind", "--to", "yesterday"],
+            counts: asking.union(["--keys", "--dry-run", "--yes"])),
+    ]
+
     private static let deviceModes = [
         Mode(
             words: ["sign-in", "--code", "c", "--server", "https://prod.example"],
             counts: [
                 "--device-name", "--replace", "--certificate", "--allow-plain-http", "--home",
-                "--json",
+                "--json", "--keep",
             ]),
         Mode(
             words: ["sign-in", "--token-file", "f", "--server", "http://127.0.0.1:1"],
-            counts: ["--device-name", "--replace", "--allow-plain-http", "--home", "--json"]),
+            counts: [
+                "--device-name", "--replace", "--allow-plain-http", "--home", "--json", "--keep",
+            ]),
+        Mode(
+            words: ["sign-in", "--server", "https://prod.example"],
+            counts: [
+                "--code", "--token-file", "--store", "--for", "--device-name", "--replace",
+                "--certificate", "--allow-plain-http", "--home", "--json", "--keep",
+            ]),
+        Mode(
+            words: ["sign-in", "https://prod.example#c"],
+            counts: [
+                "--device-name", "--replace", "--certificate", "--allow-plain-http", "--home",
+                "--json", "--keep",
+            ]),
+        Mode(words: ["pair"], counts: ["--store", "--for", "--home", "--json"]),
         Mode(words: ["sign-out"], counts: ["--home", "--timeout", "--wipe", "--json"]),
-        Mode(words: ["sync"], counts: ["--store", "--home", "--timeout", "--json"]),
+        Mode(words: ["sync"], counts: ["--store", "--home", "--timeout", "--until", "--json"]),
+        Mode(words: ["devices"], counts: ["--store", "--home", "--timeout", "--json"]),
         Mode(words: ["status"], counts: values),
         Mode(
             words: ["doctor"],
@@ -211,7 +247,9 @@ struct CountingOptionsTests {
         guard let name = option.name, option.kind == "option" else { return [option.name ?? ""] }
         let samples = [
             "--server": "https://prod.example", "--apps": "registered", "--log-level": "info",
-            "--log-format": "json", "--trusted-proxy": "10.0.0.0/8", "--database": "postgresql",
+            "--log-format": "json", "--for": "30d", "--keep": "newest",
+            "--trusted-proxy": "10.0.0.0/8",
+            "--database": "postgresql",
         ]
         return [name, samples[name] ?? "5"]
     }
@@ -250,11 +288,20 @@ struct CountingOptionsTests {
         // A server has one place for its data, and a copy has two.
         if names == ["--data", "--database"] { return command != "database" }
         return switch command {
+        case "rewind": names == ["--dry-run", "--yes"]
         case "get": names == ["--raw", "--json"]
         case "export": names == ["--binary", "--json"]
         case "doctor":
             !names.isDisjoint(with: ["--data", "--database"]) && !names.contains("--json")
         case "device": names == ["--account", "--home"]
+        case "approve":
+            names == ["--account", "--home"]
+                || names.contains("--deny")
+                    && !names.isDisjoint(with: ["--store", "--for", "--yes"])
+        case "sign-in":
+            names == ["--code", "--token-file"]
+                || !names.isDisjoint(with: ["--code", "--token-file"])
+                    && !names.isDisjoint(with: ["--store", "--for"])
         case "account":
             names == ["--operator-credential", "--data"]
                 || names == ["--operator-credential", "--database"]
@@ -336,7 +383,7 @@ struct CountingOptionsTests {
     @Test(arguments: [
         ["account", "delete", "", "--yes"], ["account", "create", ""], ["account", "export", ""],
         ["account", "rename", "a", ""], ["app", "register", ""], ["device", "revoke", ""],
-        ["import", ""], ["export", ""], ["restore", ""],
+        ["import", ""], ["export", ""], ["restore", ""], ["approve", ""], ["sign-in", ""],
     ])
     func `an empty argument is an error`(_ words: [String]) {
         #expect(!parses(words))

@@ -3,6 +3,7 @@
 import ClientTestSupport
 import NIOHTTP1
 import Testing
+import Ubiquity
 import UbiquityWire
 
 @testable import UbiquityCLI

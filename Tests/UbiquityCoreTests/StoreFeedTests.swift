@@ -15,7 +15,8 @@ struct StoreFeedTests {
     private func push(to position: Position, after previous: Position) -> CommittedPush {
         CommittedPush(
             writes: [], folded: [], span: nil, results: [], previous: previous, position: position,
-            serverMilliseconds: 0, horizon: .zero, deletions: 0, foldedCount: 0)
+            serverMilliseconds: 0, horizon: .zero, deletions: 0, foldedCount: 0,
+            history: HistoryChange(at: .start))
     }
 
     private func push(_ revision: Int64) -> CommittedPush {

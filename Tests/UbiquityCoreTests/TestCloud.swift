@@ -13,9 +13,14 @@ final class TestCloud {
     private(set) var server = TestServer(epoch: 1)
     private(set) var devices: [TestDevice] = []
 
-    func device(clockError: Int64 = 0, policy: FirstSyncPolicy = .serverWins) -> TestDevice {
+    /// - Parameter unkept: The keys that it excludes from the history.
+    func device(
+        clockError: Int64 = 0, policy: FirstSyncPolicy = .serverWins,
+        unkept: Set<ExactString> = []
+    ) -> TestDevice {
         let device = TestDevice(
-            number: devices.count + 1, cloud: self, clockError: clockError, policy: policy)
+            number: devices.count + 1, cloud: self, clockError: clockError, policy: policy,
+            unkept: unkept)
         devices.append(device)
         return device
     }
@@ -220,6 +225,8 @@ final class TestDevice {
     /// here.
     var way: (there: Int64, back: Int64) = (0, 0)
     private(set) var polls = 0
+    /// The cursor that it last said to have saved.
+    private(set) var told: Cursor?
     /// A push of so many bytes of values never gets there.
     var pushBytesThatTimeOut = Int.max
     /// A proxy refuses it.
@@ -234,7 +241,7 @@ final class TestDevice {
     init(
         number: Int, cloud: TestCloud, clockError: Int64, policy: FirstSyncPolicy,
         disk: TestDisk = TestDisk(), leads: Bool = true, isSignedIn: Bool = true,
-        boot: UInt64 = 1
+        boot: UInt64 = 1, unkept: Set<ExactString> = []
     ) {
         self.boot = boot
         self.cloud = cloud
@@ -244,6 +251,7 @@ final class TestDevice {
         let now = Self.reading(cloud, clockError, boot)
         var settings = SyncEngine.Settings()
         settings.firstSync = policy
+        settings.unkept = unkept
         driver = Driver(
             content: disk.changes(after: -1), device: state, settings: settings,
             seed: .random(in: 0 ... .max), at: now)
@@ -401,12 +409,15 @@ final class TestDevice {
             receive(.notified)
         case .finishSync(let id, let failure): finished[id] = .some(failure)
         case .hangUp: stream = nil
-        case .listen(let stream, let cursor): listen(stream, since: cursor)
+        case .listen(let stream, let cursor, let isSaved):
+            if isSaved { told = cursor }
+            listen(stream, since: cursor)
         case .push(let number, let push): self.push(number, push)
-        case .pull(let number, let cursor, let withConfig):
+        case .pull(let number, let cursor, let isSaved, let withConfig):
             polls += 1
             do throws(LinkFailure) {
                 try reach()
+                if isSaved { told = cursor }
                 cloud.pass(milliseconds: way.there)
                 var changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)
                 if withConfig { changes.config = cloud.server.config(cloud.serverNow) }
@@ -441,6 +452,7 @@ final class TestDevice {
             let bytes = push.transactions.flatMap(\.writes)
                 .reduce(0) { $0 + ($1.content.value?.quotaBytes ?? 0) }
             pushes.append(push)
+            if let saved = push.saved { told = saved }
             if bytes >= pushBytesThatTimeOut { throw LinkFailure(.timedOut, "too slow") }
             if bytes >= pushBytesTooLarge { throw LinkFailure(.tooLarge, "413") }
             cloud.pass(milliseconds: pushMilliseconds)

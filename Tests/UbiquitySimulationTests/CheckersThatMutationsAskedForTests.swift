@@ -73,6 +73,23 @@ struct CheckersThatMutationsAskedForTests {
         #expect(complaint(SavedFirstChecker(), [opened, unsaved]) != nil)
     }
 
+    @Test func `what is said to be on a disk that does not have it`() throws {
+        let record = record(write(1, of: key, batch: 0))
+        let commit = try commit([], [record], pushed: [record])
+        func tells(_ values: [Key: PropertyListValue], own: Set<Key> = []) -> [Observation] {
+            guard case .committed(let committed) = commit else { return [] }
+            return [
+                commit,
+                .tells(
+                    process: 1, committed.store, committed.position, values: values, own: own),
+            ]
+        }
+        #expect(complaint(CursorChecker(), tells([:])) != nil)
+        #expect(complaint(CursorChecker(), tells([:], own: [key])) == nil)
+        let value = try #require(record.content.value)
+        #expect(complaint(CursorChecker(), tells([key: value])) == nil)
+    }
+
     @Test func `a part of a transaction without the key that has been written again since`() throws
     {
         let first = write(1, of: key, batch: 1)

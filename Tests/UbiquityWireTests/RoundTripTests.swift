@@ -33,7 +33,7 @@ import UbiquityWire
         for count in 0...4 {
             var changes = ChangeSet(
                 records: [], cursor: Cursor("1-1")!, serverMilliseconds: 6, isWhole: true)
-            var encoder = WireChangesEncoder(format)
+            var encoder = WireListEncoder(format)
             var bytes = records.prefix(count).flatMap { encoder.encode($0) }
             bytes += encoder.end(changes)
             changes.records = Array(records.prefix(count))
@@ -123,7 +123,9 @@ import UbiquityWire
         let had = [other.key: other.stamp.withoutDigest]
         let transaction = try Transaction([record, other, part], had: had)
         for tellsHad in [true, false] {
-            let push = Push([transaction], tellsHad: tellsHad)
+            let push = Push(
+                [transaction], tellsHad: tellsHad,
+                saved: tellsHad ? Cursor("0123456789abcdef-7") : nil)
             let bytes = format.encode(WirePush(push, author: device))
             #expect(try Push(format.decode(WirePush.self, from: bytes), author: device) == push)
         }

@@ -15,18 +15,43 @@ extension DeviceHome {
     ///
     /// An existing sign-in is given up once the new one works. The new one is given up if it cannot
     /// be stored.
+    /// - Parameter review: Called if this device and the account both have values of a store.
     /// - Throws: ``LinkFailure`` if the server rejects the proof, ``HomeError`` if the sign-in
     ///   cannot be stored.
     package func signIn(
         server: String, by proof: SignInProof, deviceName: String,
-        security: ConnectionSecurity = ConnectionSecurity()
+        security: ConnectionSecurity = ConnectionSecurity(), review: FirstSyncReview? = nil
+    ) async throws -> (account: SignedInAccount, old: DiscardedCredential?) {
+        try await signIn(review) {
+            try await AccountClient.signIn(
+                server: server, by: proof, deviceName: deviceName, security: security)
+        }
+    }
+
+    /// Waits until somebody has approved the sign-in, and does the same.
+    package func signIn(
+        approved pending: PendingSignIn, review: FirstSyncReview? = nil
+    ) async throws -> (account: SignedInAccount, old: DiscardedCredential?) {
+        try await signIn(review) { try await pending.account() }
+    }
+
+    /// Decides whose values to keep, before this device is signed in. An error gives the sign-in up.
+    package typealias FirstSyncReview = ([FirstSyncStore]) async throws -> FirstSyncChoice
+
+    private func signIn(
+        _ review: FirstSyncReview?, _ exchange: () async throws -> SignedInAccount
     ) async throws -> (account: SignedInAccount, old: DiscardedCredential?) {
         // Fails early if the sign-in could not be stored, because a code works only once.
         try update { _ in }
-        let account = try await AccountClient.signIn(
-            server: server, by: proof, deviceName: deviceName, security: security)
+        let account = try await exchange()
         var old: SignedInAccount?
         do {
+            if let review {
+                let stores = try await firstSync(of: account)
+                if !stores.isEmpty {
+                    try await keep(try await review(stores), in: stores, of: account)
+                }
+            }
             try update { state in
                 old = state.signedIn
                 state.signIn(account)
@@ -69,5 +94,19 @@ extension DeviceHome {
             if error.kind == .unauthorized { return DiscardedCredential(account: account) }
             return DiscardedCredential(account: account, failure: error)
         }
+    }
+
+    /// Renames a device of the account. A new name of this device is stored here too.
+    /// - Throws: ``LinkFailure``, ``HomeError``.
+    package func rename(
+        device: String, to name: String, _ account: SignedInAccount
+    ) async throws -> ServerDevice {
+        let renamed = try await AccountClient.rename(device: device, to: name, account)
+        guard renamed.id == account.device else { return renamed }
+        try update { state in
+            guard state.signedIn?.device == renamed.id else { return }
+            state.signedIn?.deviceName = renamed.name
+        }
+        return renamed
     }
 }

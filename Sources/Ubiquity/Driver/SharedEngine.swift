@@ -16,6 +16,14 @@ final class SharedEngine: Sendable {
         /// The waiting callers of round trips, by the engine's number. There are few, and a
         /// dictionary's type would have to be instantiated while a store opens.
         var waiters: [(request: Int, continuation: CheckedContinuation<Void, any Error>)] = []
+        private(set) var questions = 0
+
+        /// A number for a caller who waits for something beside the sync. The engine's are
+        /// positive.
+        mutating func newQuestion() -> Int {
+            questions -= 1
+            return questions
+        }
 
         mutating func takeWaiter(_ request: Int) -> CheckedContinuation<Void, any Error>? {
             waiters.firstIndex { $0.request == request }

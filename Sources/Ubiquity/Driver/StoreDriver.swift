@@ -105,8 +105,63 @@ final class StoreDriver: @unchecked Sendable {
         }
     }
 
+    /// Asks the server something beside the sync.
+    /// - Throws: ``UbiquityError`` and `CancellationError`.
+    func ask<Answer: Sendable>(
+        _ begin:
+            @escaping @Sendable (
+                any StoreLink, @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
+            ) -> Void
+    ) async throws -> Answer {
+        let answer = FirstAnswer<Answer>()
+        let id = shared.state.withLock { $0.newQuestion() }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                shared.state.withLock { $0.waiters.append((id, continuation)) }
+                queue.enqueue { [self] in
+                    guard let account = signedIn, let link = shell.makeLink(of: account) else {
+                        return finish(
+                            id,
+                            throwing: UbiquityError(.notSignedIn, "this device is not signed in"))
+                    }
+                    begin(link) { [self] result in
+                        answer.take(result)
+                        finish(id, throwing: nil)
+                    }
+                }
+                if !queue.isAwaited(until: { [self] in !isWaiting(id) }) {
+                    finish(id, throwing: UbiquityError.closed)
+                }
+                if Task.isCancelled { finish(id, throwing: CancellationError()) }
+            }
+        } onCancel: {
+            finish(id, throwing: CancellationError())
+        }
+        guard let result = answer.value else { throw UbiquityError.closed }
+        do { return try result.get() } catch { throw UbiquityError(error) }
+    }
+
     private func isWaiting(_ request: Int) -> Bool {
         shared.state.withLock { $0.waiters.contains { $0.request == request } }
+    }
+
+    /// Asks the server which devices have the store's changes, or those of one key.
+    /// - Parameter answered: Called once, on any thread.
+    func ask(
+        for key: Key?,
+        answered: @escaping @Sendable (Result<[DeviceDelivery], LinkFailure>) -> Void
+    ) {
+        queue.enqueue { [self] in
+            guard signedIn != nil else { return answered(.failure(.notSignedIn)) }
+            shell.deliveries(of: key, saved: read(\.savedCursor), answered: answered)
+        }
+    }
+
+    /// - Parameter ask: Asks the server, and calls back.
+    func watchDeliveries(
+        asking ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) -> DeliveryWatch {
+        DeliveryWatch(on: queue, seed: .random(in: 0 ... .max), ask: ask)
     }
 
     /// Call when the app waits for the first download.
@@ -244,4 +299,13 @@ final class StoreDriver: @unchecked Sendable {
         let milliseconds = max(1, min(wake - shared.now().uptime, 86_400_000))
         cancelWake = queue.enqueue(after: milliseconds) { [weak self] in self?.run() }
     }
+}
+
+/// The answer to a question, set on any thread.
+private final class FirstAnswer<Answer: Sendable>: Sendable {
+    private let state = Mutex<Result<Answer, LinkFailure>?>(nil)
+
+    var value: Result<Answer, LinkFailure>? { state.withLock(\.self) }
+
+    func take(_ result: Result<Answer, LinkFailure>) { state.withLock { $0 = $0 ?? result } }
 }

@@ -2,6 +2,11 @@
 
 internal import UbiquityCore
 
+extension LinkFailure {
+    /// What the server is not asked for by a device that is signed out.
+    static let notSignedIn = LinkFailure(.unauthorized, "this device is not signed in")
+}
+
 /// The I/O of one store: its file, its connection and the device's sign-in.
 ///
 /// Confined to the driver's queue. `@unchecked Sendable` because of closures that are called
@@ -29,6 +34,12 @@ final class StoreShell: @unchecked Sendable {
     /// The process that leads the store, if known. Can be called on any thread.
     func leader(in folder: String) -> String? {
         device?.leader(of: identity.fileName, folder: folder)
+    }
+
+    /// A link of its own, for questions beside the sync. Nil for a store without an identifier.
+    func makeLink(of account: SignedInAccount) -> (any StoreLink)? {
+        guard let id = DeviceID(account.device) else { return nil }
+        return identity.identifier.flatMap { device?.link(to: $0, of: account, as: id) }
     }
 
     /// Begins to watch the file and the sign-in.
@@ -131,18 +142,22 @@ final class StoreShell: @unchecked Sendable {
     ) -> Driver.Event? {
         switch effect {
         case .save(let batch): return .engine(save(batch))
-        case .listen(let stream, let cursor): listen(stream, since: cursor, within: intake())
+        case .listen(let stream, let cursor, let isSaved):
+            listen(stream, since: cursor, isSaved, within: intake())
         case .hangUp(let stream): hangUp(stream)
         case .push(let number, let push): self.push(number, push, within: intake())
-        case .pull(let number, let cursor, let withConfig):
-            pull(number, since: cursor, withConfig, within: intake())
+        case .pull(let number, let cursor, let isSaved, let withConfig):
+            pull(number, since: cursor, isSaved, withConfig, within: intake())
         case .notify, .finishSync: break
         }
         return nil
     }
 
-    private func listen(_ stream: Int, since cursor: Cursor?, within intake: IntakeLimits) {
-        let end = link?.listen(since: cursor, within: intake) { [emit] message in
+    private func listen(
+        _ stream: Int, since cursor: Cursor?, _ isSaved: Bool, within intake: IntakeLimits
+    ) {
+        let end = link?.listen(since: cursor, isSaved: isSaved, within: intake) {
+            [emit] message in
             emit(.engine(.streamReceived(stream, message)))
         } ended: { [emit] failure in
             emit(.engine(.streamEnded(stream, failure)))
@@ -166,10 +181,20 @@ final class StoreShell: @unchecked Sendable {
         }
     }
 
-    private func pull(
-        _ number: Int, since cursor: Cursor?, _ withConfig: Bool, within intake: IntakeLimits
+    func deliveries(
+        of key: Key?, saved: Cursor?,
+        answered: @escaping @Sendable (Result<[DeviceDelivery], LinkFailure>) -> Void
     ) {
-        link?.pull(since: cursor, withConfig: withConfig, within: intake) { [emit] result in
+        guard let link else { return answered(.failure(.notSignedIn)) }
+        link.deliveries(of: key, saved: saved, answered: answered)
+    }
+
+    private func pull(
+        _ number: Int, since cursor: Cursor?, _ isSaved: Bool, _ withConfig: Bool,
+        within intake: IntakeLimits
+    ) {
+        link?.pull(since: cursor, isSaved: isSaved, withConfig: withConfig, within: intake) {
+            [emit] result in
             switch result {
             case .success(let changes): emit(.engine(.pulled(number, changes)))
             case .failure(let failure): emit(.engine(.pullFailed(number, failure)))

@@ -34,7 +34,7 @@ package final class MemoryStorage: LocalStorage {
     }
 
     package func forgetRefusedWrites() throws {
-        try disk.access(.forgetRefusedWrites) { $0.refused = [] }
+        try disk.access(.forgetRefusedWrites) { $0.refused.removeAll { !$0.isSuperseded } }
     }
 
     package func tidy() {}
@@ -104,6 +104,6 @@ extension MemoryDisk.Content {
         for entry in batch.entries { entries[entry.key] = (entry, version) }
         if let meta = batch.meta { self.meta = meta }
         let added = batch.refused.filter { !refused.contains($0) }
-        refused = Array((added.reversed() + refused).prefix(SaveBatch.refusedWritesMax))
+        refused = (added.reversed() + refused).kept
     }
 }

@@ -50,7 +50,15 @@ enum SQLiteRows {
     }
 
     static func refusedCount(_ db: Database) throws -> Int {
-        try Int.fetchOne(db, sql: "SELECT count(*) FROM refused") ?? 0
+        try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM refused WHERE code <> ?",
+            arguments: [Refusal.superseded.code]) ?? 0
+    }
+
+    /// Leaves those that were superseded.
+    static func forgetRefused(_ db: Database) throws {
+        try db.execute(
+            sql: "DELETE FROM refused WHERE code <> ?", arguments: [Refusal.superseded.code])
     }
 
     static func refusedWrites(_ db: Database) throws -> [RefusedWrite] {
@@ -176,12 +184,16 @@ enum SQLiteRows {
     }
 
     private static func trimRefused(_ db: Database) throws {
-        let statement = try db.cachedStatement(
-            sql: """
-                DELETE FROM refused
-                WHERE id NOT IN (SELECT id FROM refused ORDER BY id DESC LIMIT ?)
-                """)
-        try statement.execute(arguments: [SaveBatch.refusedWritesMax])
+        for comparison in ["=", "<>"] {
+            let statement = try db.cachedStatement(
+                sql: """
+                    DELETE FROM refused WHERE id IN (
+                        SELECT id FROM refused WHERE code \(comparison) ?
+                        ORDER BY id DESC LIMIT -1 OFFSET ?)
+                    """)
+            try statement.execute(
+                arguments: [Refusal.superseded.code, SaveBatch.refusedWritesMax])
+        }
     }
 
     private static func meta(_ data: Data, in db: Database) throws -> StoredMeta {

@@ -123,7 +123,7 @@ package final class SQLiteStorage: LocalStorage {
     }
 
     package func forgetRefusedWrites() throws {
-        try attempt { try $0.execute(sql: "DELETE FROM refused") }
+        try attempt { try SQLiteRows.forgetRefused($0) }
     }
 
     package func tidy() {

@@ -11,6 +11,7 @@ package struct StoreInspection: Sendable {
     package var pendingCount = 0
     package var refusedCount = 0
     package var meta = StoredMeta()
+    package var entries: [StoredEntry] = []
 
     /// - Throws: ``LocalStorageError`` that describes the problem with the file.
     package init(path: String) throws(LocalStorageError) {
@@ -33,7 +34,7 @@ package struct StoreInspection: Sendable {
         let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
         guard verdict == "ok" else { throw StoredValue.damage(verdict) }
         let changes = try SQLiteRows.changes(db, after: nil, format: format)
-        meta = changes.meta
+        (meta, entries) = (changes.meta, changes.entries)
         refusedCount = try SQLiteRows.refusedCount(db)
         for entry in changes.entries {
             if entry.pending != nil { pendingCount += 1 }

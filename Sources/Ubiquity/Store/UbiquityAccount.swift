@@ -24,7 +24,8 @@ public struct UbiquityAccount: Hashable, Sendable {
         try storageErrors { try DeviceHome(path: home).load() }.signedIn.map(UbiquityAccount.init)
     }
 
-    /// Signs this device in with a code, which the server operator gives out and which works once.
+    /// Signs this device in with a code, which the server operator or another device of the person
+    /// (``pair(stores:validFor:home:)``) makes and which works once.
     ///
     /// Values written before the first sign-in go into the account. If the account already has a
     /// key, its value stays, unless ``UbiquityConfiguration/firstSync`` says otherwise. A device

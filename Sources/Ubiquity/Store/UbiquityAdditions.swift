@@ -93,7 +93,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         backing.poster.errors.stream(newest: NotificationPoster.errorsMax)
     }
 
-    private func checkIdentifier() throws {
+    func checkIdentifier() throws {
         guard backing.identifier != nil else {
             throw UbiquityError(.notConfigured, "this app has no store identifier")
         }
@@ -106,7 +106,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
     public func refusedWrites() throws -> [UbiquityRefusedWrite] {
-        try storageErrors { try backing.driver.refusedWrites() }.map { write in
+        try storageErrors { try backing.driver.refusedWrites() }.filter { !$0.isSuperseded }.map {
+            write in
             UbiquityRefusedWrite(
                 key: write.record.key.string, value: write.record.content.value?.boxed,
                 date: Date(milliseconds: write.record.stamp.timestamp.milliseconds),

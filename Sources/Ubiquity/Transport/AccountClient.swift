@@ -15,6 +15,7 @@ package enum AccountClient {
         var token: String?
         switch proof {
         case .code(let code): body.code = code
+        case .request(let secret): body.request = secret
         case .token(let text): token = text
         }
         body.deviceName = deviceName
@@ -42,6 +43,14 @@ package enum AccountClient {
         _ account: SignedInAccount
     ) async throws(LinkFailure) -> [ServerDevice] {
         try await ServerRequest(.get, ["devices"], of: account).devices()
+    }
+
+    /// This device, as the server knows it.
+    package static func ownDevice(
+        _ account: SignedInAccount
+    ) async throws(LinkFailure) -> ServerDevice {
+        try await ServerRequest(.get, ["devices", account.device], of: account)
+            .answer(WireDevice.self) { ServerDevice($0) }
     }
 
     package static func rename(
@@ -72,9 +81,13 @@ package enum AccountClient {
     /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a valid archive
     ///   then.
     package static func export(
-        of account: SignedInAccount, take: @escaping @Sendable ([UInt8]) throws -> Void
+        of account: SignedInAccount, withHistory: Bool = false,
+        take: @escaping @Sendable ([UInt8]) throws -> Void
     ) async throws {
-        try await ServerRequest(.get, ["account", "export"], of: account).archive(take: take)
+        try await ServerRequest(
+            .get, ["account", "export"],
+            query: withHistory ? [(name: "with_history", value: "true")] : [], of: account
+        ).archive(take: take)
     }
 
     /// Checks whether the server still accepts this device's credential.
@@ -104,8 +117,10 @@ package enum AccountClient {
 
 /// A person's proof to a server that an account is theirs.
 package enum SignInProof: Hashable, Sendable {
-    /// A code from the server operator. It works once.
+    /// A code from the server operator or another device. It works once.
     case code(String)
+    /// The secret of a request that somebody has approved. It works once.
+    case request(String)
     /// A JSON Web Token from the identity provider that the server trusts, unchanged.
     case token(String)
 }
@@ -121,11 +136,15 @@ package struct ServerDevice: Hashable, Sendable {
     package var expiresMilliseconds: Int64?
     /// The stores to which it is confined, sorted; empty if it is not.
     package var stores: [String]
+    /// By how much its clock was ahead of the server's, in milliseconds; nil if it has not said.
+    package var clockAheadMilliseconds: Int64?
+    /// The version of the client library that it last used; nil if it has not said.
+    package var version: String?
 
     package init(
         id: String, name: String, createdMilliseconds: Int64, seenMilliseconds: Int64,
-        expiresMilliseconds: Int64? = nil,
-        stores: [String] = []
+        expiresMilliseconds: Int64? = nil, stores: [String] = [],
+        clockAheadMilliseconds: Int64? = nil, version: String? = nil
     ) {
         self.id = id
         self.name = name
@@ -133,6 +152,8 @@ package struct ServerDevice: Hashable, Sendable {
         self.seenMilliseconds = seenMilliseconds
         self.expiresMilliseconds = expiresMilliseconds
         self.stores = stores
+        self.clockAheadMilliseconds = clockAheadMilliseconds
+        self.version = version
     }
 }
 
@@ -144,7 +165,8 @@ extension ServerDevice {
             createdMilliseconds: Int64(clamping: wire.createdMilliseconds),
             seenMilliseconds: Int64(clamping: wire.seenMilliseconds),
             expiresMilliseconds: expiresMilliseconds == 0 ? nil : expiresMilliseconds,
-            stores: wire.stores)
+            stores: wire.stores, clockAheadMilliseconds: wire.clockAhead,
+            version: wire.version.isEmpty ? nil : wire.version)
     }
 }
 

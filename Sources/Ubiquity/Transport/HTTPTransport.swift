@@ -41,10 +41,10 @@ package struct HTTPTransport: Sendable {
     /// `receive` is called on the connection's event loop, which all of the process's stores share,
     /// so it must not block. It is never called after this function has returned.
     package func listen(
-        since cursor: Cursor?, within intake: IntakeLimits,
+        since cursor: Cursor?, isSaved: Bool = true, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure) {
-        var request = try request(.get, since: cursor)
+        var request = try request(.get, since: cursor, isSaved: isSaved)
         request.accept = "text/event-stream;events=binary"
         var stream = ChangeStream(within: intake.message, receive: receive)
         try await request.send(
@@ -64,11 +64,11 @@ package struct HTTPTransport: Sendable {
     /// Gets the changes since the cursor, or the whole store for nil. Can include the server's
     /// configuration, for devices without a stream to bring it.
     package func pull(
-        since cursor: Cursor?, withConfig: Bool = false,
+        since cursor: Cursor?, isSaved: Bool = true, withConfig: Bool = false,
         within intake: IntakeLimits = IntakeLimits(nil)
     ) async throws(LinkFailure) -> ChangeSet {
         let config = withConfig ? try await AccountClient.config(at: address.get()) : nil
-        var request = try request(.get, since: cursor)
+        var request = try request(.get, since: cursor, isSaved: isSaved)
         request.bounds = intake.message
         var changes = try await request.answer(WireChanges.self, .changes) {
             wire throws(WireError) in try ChangeSet(wire)
@@ -77,12 +77,33 @@ package struct HTTPTransport: Sendable {
         return changes
     }
 
+    /// Which devices have the store's changes, or those of one key.
+    package func deliveries(
+        of key: Key?, saved: Cursor?
+    ) async throws(LinkFailure) -> [DeviceDelivery] {
+        var query: [(name: String, value: String)] = []
+        if let key { query.append((name: "key", value: key.string)) }
+        if let saved { query.append((name: "saved", value: saved.text)) }
+        var request = ServerRequest(
+            .get, ["stores", store.string, "devices"], query: query, at: try address.get(),
+            credential: credential)
+        request.bounds = .list
+        return try await request.answer(WireDeliveries.self, .list) {
+            wire throws(WireError) in
+            var deliveries: [DeviceDelivery] = []
+            for delivery in wire.deliveries { deliveries.append(try DeviceDelivery(delivery)) }
+            return deliveries
+        }
+    }
+
     private func request(
-        _ method: ServerRequest.Method, since cursor: Cursor? = nil, body: [UInt8]? = nil
+        _ method: ServerRequest.Method, since cursor: Cursor? = nil, isSaved: Bool = true,
+        body: [UInt8]? = nil
     ) throws(LinkFailure) -> ServerRequest {
-        ServerRequest(
-            method, ["stores", store.string, "changes"],
-            query: cursor.map { (name: "since", value: $0.text) }, at: try address.get(),
+        var query = cursor.map { [(name: "since", value: $0.text)] } ?? []
+        if cursor != nil, !isSaved { query.append((name: "saved", value: "false")) }
+        return ServerRequest(
+            method, ["stores", store.string, "changes"], query: query, at: try address.get(),
             credential: credential, body: body)
     }
 }
@@ -90,13 +111,14 @@ package struct HTTPTransport: Sendable {
 /// A push is sent and answered on the connection's event loop; other calls run in tasks of their own.
 extension HTTPTransport: StoreLink {
     package func listen(
-        since cursor: Cursor?, within intake: IntakeLimits,
+        since cursor: Cursor?, isSaved: Bool, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void,
         ended: @escaping @Sendable (LinkFailure?) -> Void
     ) -> @Sendable () -> Void {
         let task = Task {
             do throws(LinkFailure) {
-                try await listen(since: cursor, within: intake, receive: receive)
+                try await listen(
+                    since: cursor, isSaved: isSaved, within: intake, receive: receive)
                 ended(nil)
             } catch { ended(error) }
         }
@@ -108,8 +130,9 @@ extension HTTPTransport: StoreLink {
         answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void
     ) {
         do throws(LinkFailure) {
-            var request = try request(
-                .post, body: WireFormat.protobuf.encode(WirePush(push, author: device)))
+            var wire = WirePush(push, author: device)
+            wire.deviceMilliseconds = UInt64(clamping: SystemClock.reading().wall)
+            var request = try request(.post, body: WireFormat.protobuf.encode(wire))
             request.bounds = intake.message
             request.isNamed = false
             // A repeated push changes nothing.
@@ -122,16 +145,97 @@ extension HTTPTransport: StoreLink {
         } catch { answered(.failure(error)) }
     }
 
+    package func deliveries(
+        of key: Key?, saved: Cursor?,
+        answered: @escaping @Sendable (Result<[DeviceDelivery], LinkFailure>) -> Void
+    ) {
+        Task {
+            do throws(LinkFailure) {
+                answered(.success(try await deliveries(of: key, saved: saved)))
+            } catch { answered(.failure(error)) }
+        }
+    }
+
     package func pull(
-        since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits,
+        since cursor: Cursor?, isSaved: Bool, withConfig: Bool, within intake: IntakeLimits,
         answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
     ) {
         Task {
             do throws(LinkFailure) {
                 answered(
                     .success(
-                        try await pull(since: cursor, withConfig: withConfig, within: intake)))
+                        try await pull(
+                            since: cursor, isSaved: isSaved, withConfig: withConfig,
+                            within: intake)))
             } catch { answered(.failure(error)) }
         }
+    }
+
+    package func history(
+        of key: Key?, from place: String?, max: Int,
+        answered: @escaping @Sendable (Result<HistoryPage, LinkFailure>) -> Void
+    ) {
+        var query = [(name: "limit", value: "\(max)")]
+        if let key { query.append((name: "key", value: key.string)) }
+        if let place { query.append((name: "before", value: place)) }
+        ask("history", query, WireHistory.self, .history, answered) { wire throws(WireError) in
+            try HistoryPage(wire)
+        }
+    }
+
+    package func snapshot(
+        at time: HistoryRule.Time,
+        answered: @escaping @Sendable (Result<StoreSnapshot, LinkFailure>) -> Void
+    ) {
+        let query =
+            switch time {
+            case .revision(let revision): (name: "revision", value: "\(revision)")
+            case .milliseconds(let milliseconds): (name: "milliseconds", value: "\(milliseconds)")
+            }
+        ask("snapshot", [query], WireSnapshot.self, .snapshot, answered) {
+            wire throws(WireError) in try StoreSnapshot(wire)
+        }
+    }
+
+    package func deviceNames(
+        answered: @escaping @Sendable (Result<[DeviceID: String], LinkFailure>) -> Void
+    ) {
+        do throws(LinkFailure) {
+            var request = ServerRequest(
+                .get, ["devices"], at: try address.get(), credential: credential)
+            request.bounds = .list
+            request.answer(WireDeviceList.self, .list) { list in
+                let names = list.devices.compactMap { device in
+                    DeviceID(device.id).map { ($0, device.name) }
+                }
+                return Dictionary(names) { first, _ in first }
+            } answered: {
+                answered($0)
+            }
+        } catch { answered(.failure(error)) }
+    }
+
+    private func ask<Wire: WireMessage, Answer: Sendable>(
+        _ path: String, _ query: [(name: String, value: String)], _ type: Wire.Type,
+        _ shape: MessageShape,
+        _ answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void,
+        _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer
+    ) {
+        do throws(LinkFailure) {
+            let address = try address.get()
+            var request = ServerRequest(
+                .get, ["stores", store.string, path], query: query, at: address,
+                credential: credential)
+            request.bounds = IntakeLimits(nil).message
+            request.answer(type, shape, read) { result in
+                answered(
+                    result.mapError { failure in
+                        guard failure.code == ProblemCode.notFound.rawValue else { return failure }
+                        return LinkFailure(
+                            .refused,
+                            "the server at \(address) is of a version that keeps no history")
+                    })
+            }
+        } catch { answered(.failure(error)) }
     }
 }

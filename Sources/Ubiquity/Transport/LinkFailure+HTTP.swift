@@ -14,10 +14,16 @@ extension LinkFailure {
         _ address: ServerAddress
     ) {
         let problem = Self.problem(in: body, headers) ?? WireProblem()
-        let detail =
+        var detail =
             problem.detail.isEmpty
             ? "the server at \(address) answered \(status.code) \(status.reasonPhrase)"
             : Self.withoutPoint(problem.detail)
+        if problem.knownSinceMilliseconds > 0 {
+            let since = Int64(wireMilliseconds: problem.knownSinceMilliseconds)
+            detail =
+                "the server's history of the store only goes back to "
+                + Date(timeIntervalSince1970: Double(since) / 1_000).formatted(.iso8601)
+        }
         self.init(Self.kind(of: status.code, headers, problem), detail)
         code = ProblemCode(rawValue: problem.code)?.rawValue
     }
@@ -29,13 +35,14 @@ extension LinkFailure {
         case .clockAhead where problem.serverMilliseconds > 0:
             .clockAhead(
                 serverMilliseconds: Int64(wireMilliseconds: problem.serverMilliseconds))
-        case .tooMany: .refused
+        case .tooMany, .historyForgotten, .historyOff: .refused
         case .cursorOtherHistory: .cursorGone(isOtherHistory: true)
         case .tooManyStreams:
             .tooManyStreams(retryAfterMilliseconds: retryAfter(headers) ?? 30_000)
         // The status says enough, and an intermediary's answer has no code.
         case .malformed, .credentialMissing, .credentialInvalid, .credentialExpired, .codeInvalid,
-            .tokenInvalid, .tokenExpired, .tokenNotTaken, .notYours, .appNotRegistered, .notFound,
+            .signInPending, .signInDenied, .tokenInvalid, .tokenExpired, .tokenNotTaken, .notYours,
+            .appNotRegistered, .notFound,
             .methodNotAllowed, .notAcceptable, .requestTooSlow, .accountExists, .clockAhead,
             .cursorCompacted, .bodyTooLarge, .unsupportedMediaType, .hostForeign,
             .tooManyRequests, .headerTooLarge, .unavailable, .storageFull, nil:

@@ -68,13 +68,13 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         return (host, url.port ?? 443)
     }
 
-    /// A URL below the server's address. The segments and the query's value may contain any
+    /// A URL below the server's address. The segments and the query's values may contain any
     /// characters.
-    func url(_ segments: [String], query: (name: String, value: String)? = nil) -> String {
+    func url(_ segments: [String], query: [(name: String, value: String)] = []) -> String {
         var url = text + "/v1"
         for segment in segments { url += "/" + Self.escape(segment) }
-        if let query { url += "?\(query.name)=\(Self.escape(query.value))" }
-        return url
+        let fields = query.map { "\($0.name)=\(Self.escape($0.value))" }
+        return fields.isEmpty ? url : url + "?" + fields.joined(separator: "&")
     }
 
     /// Escapes all characters except those that RFC 3986 calls unreserved.

@@ -32,11 +32,11 @@ package struct ServerRequest: Sendable {
 
     /// - Parameters:
     ///   - path: The segments of the path below `/v1`, which may contain any characters, as may the
-    ///     value of the query.
+    ///     values of the query.
     ///   - credential: The secret of a device or the operator, or a token to sign in with.
     ///   - body: A message in the protocol's binary format.
     package init(
-        _ method: Method, _ path: [String], query: (name: String, value: String)? = nil,
+        _ method: Method, _ path: [String], query: [(name: String, value: String)] = [],
         at address: ServerAddress, credential: String? = nil, body: [UInt8]? = nil
     ) {
         (self.address, self.method) = (address, method)
@@ -47,10 +47,11 @@ package struct ServerRequest: Sendable {
 
     /// A request of the device that is signed in.
     init(
-        _ method: Method, _ path: [String], of account: SignedInAccount, body: [UInt8]? = nil
+        _ method: Method, _ path: [String], query: [(name: String, value: String)] = [],
+        of account: SignedInAccount, body: [UInt8]? = nil
     ) throws(LinkFailure) {
         self.init(
-            method, path,
+            method, path, query: query,
             at: try ServerAddress(account.server, certificates: account.certificates),
             credential: account.credential, body: body)
     }

@@ -41,6 +41,7 @@ final class DemoProxy: Sendable {
         for (index, server) in servers.enumerated() {
             guard let connection = Self.connection(to: server.port) else { continue }
             accepted.withLock { $0[index] += 1 }
+            for end in [client, connection] { Self.sendAtOnce(end) }
             let isDone = DispatchSemaphore(value: 0)
             Thread {
                 Self.forward(from: connection, to: client)
@@ -51,6 +52,13 @@ final class DemoProxy: Sendable {
             Foundation.close(connection)
             return
         }
+    }
+
+    /// Without it, a request's body waits until the server has acknowledged its head.
+    private static func sendAtOnce(_ socket: Int32) {
+        var isOn: Int32 = 1
+        let length = socklen_t(MemoryLayout<Int32>.size)
+        setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &isOn, length)
     }
 
     /// Until one side ends, which ends the other one too.

@@ -6,7 +6,7 @@ import UbiquityServer
 /// conclusions.
 struct DatabaseFacts {
     var inspection: Result<DatabaseInspection, DatabaseProblem>
-    /// A server's default maximum of connections, with the one for news.
+    /// A server's default maximum of connections, with the one that listens for notifications.
     var connectionsPerNode = 9
 
     init(_ inspection: Result<DatabaseInspection, DatabaseProblem>) { self.inspection = inspection }
@@ -54,12 +54,12 @@ extension DatabaseInspection {
         case .none where mayCreate:
             .note(
                 "tables",
-                "The database has no tables yet; a server makes them at its first start, or "
-                    + "`ubiquity database migrate`.")
+                "The database has no tables yet; a server creates them at its first start, or "
+                    + "`ubiquity database migrate` does.")
         case .none:
             .problem(
                 "tables",
-                "The database has no tables, and the role may not make any; run GRANT CREATE ON "
+                "The database has no tables, and the role may not create any; run GRANT CREATE ON "
                     + "DATABASE for it.")
         case .ours(let version, let known) where version < known:
             .problem(
@@ -148,7 +148,7 @@ extension DatabaseInspection {
             .note(
                 "standby",
                 "\(Phrase.counted(standbys, "standby connection")), none of them synchronous: a "
-                    + "fail-over may lose the last pushes, which devices send again if they still "
+                    + "failover may lose the last pushes, which devices send again if they still "
                     + "have them. Set synchronous_standby_names, and start servers with "
                     + "--require-synchronous-standby, to rule that out.")
         case (_, false):

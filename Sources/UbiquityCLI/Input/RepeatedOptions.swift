@@ -37,14 +37,19 @@ enum RepeatedOptions {
     /// Options that collect their values.
     static let allowed: Set<String> = ["--host-name", "--identity-audience", "--trusted-proxy"]
     /// The same for single commands.
-    static let allowedFor: [[String]: Set<String>] = [["account", "code"]: ["--store"]]
+    static let allowedFor: [[String]: Set<String>] = [
+        ["account", "code"]: ["--store"], ["pair"]: ["--store"], ["approve"]: ["--store"],
+        ["sign-in"]: ["--store"], ["rewind"]: ["--keys"],
+    ]
     /// Options whose value may begin with dashes.
     static let raw: Set<String> = ["--string", "--integer", "--real"]
     static let longNames = ["-o": "--output"]
 
     /// - Parameter arguments: A command line that was parsed without an error.
     static func check(_ arguments: [String]) throws {
-        let allowed = allowed.union(allowedFor[Array(arguments.prefix(2))] ?? [])
+        let allowed = (1...2).reduce(allowed) { allowed, words in
+            allowed.union(allowedFor[Array(arguments.prefix(words))] ?? [])
+        }
         var seen: Set<String> = []
         var isValue = false
         for argument in arguments.prefix(while: { $0 != "--" }) {

@@ -63,11 +63,21 @@ struct SyncOptions: ParsableArguments {
     }
 }
 
+/// A number of seconds, with or without its unit: "30" or "30s".
+private func secondsOf(_ text: String) throws -> Double {
+    guard let seconds = Double(text.hasSuffix("s") ? text.dropLast() : text[...]) else {
+        throw ValidationError("\"\(text)\" is not a number of seconds.")
+    }
+    return seconds
+}
+
 /// The timeout for the server.
 struct TimeoutOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "How long to wait for the server. (default: 5; sync: 30)", valueName: "seconds"))
+            "How long to wait for the server. (default: 5; sync: 30; sync --until: 90)",
+            valueName: "seconds"),
+        transform: secondsOf)
     var timeout: Double?
 
     var given: [String] { UbiquityCLI.given(("--timeout", timeout != nil)) }

@@ -36,6 +36,15 @@ enum DeviceManager {
         }
     }
 
+    /// Signs out all devices but this one.
+    /// - Returns: The devices that were signed out.
+    func revokeOthers() async throws -> [ServerDevice] {
+        guard case .person(let own) = self else {
+            throw Failure(.usage, "--others is for the account that this device is signed in to")
+        }
+        return try await AccountClient.signOutOthers(own.account)
+    }
+
     /// The ID of this device; nil for an operator, who has no device here.
     var ownDevice: String? {
         if case .person(let own) = self { own.account.device } else { nil }
@@ -82,11 +91,14 @@ struct DeviceOptions: ParsableArguments {
         try operation.requireCredentialForServer()
     }
 
+    /// - Parameter subject: What an operator's refused request was about; nil for a device.
     func withManager<Result>(
+        about subject: ((_ account: String) -> OperatorSubject)? = nil,
         _ body: (DeviceManager) async throws -> Result
     ) async throws -> Result {
         guard let account else { return try await body(.person(OwnAccount(home))) }
-        return try await operation.withClient(about: .device(account: account)) { client in
+        let subject = subject?(account) ?? .device(account: account)
+        return try await operation.withClient(about: subject) { client in
             try await body(.operator(client, account: account))
         }
     }

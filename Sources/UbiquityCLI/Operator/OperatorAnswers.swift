@@ -6,12 +6,6 @@ import UbiquityWire
 
 // The operator's view of a server, as it reports it. Times are the server's milliseconds since 1970.
 
-/// A code with which one device can sign in once.
-struct DeviceCode: Hashable {
-    var code: String
-    var expiresMilliseconds: Int64
-}
-
 /// An account with its devices.
 struct ServerAccount: Hashable {
     var id: String
@@ -19,6 +13,7 @@ struct ServerAccount: Hashable {
     var createdMilliseconds: Int64
     /// The oldest first.
     var devices: [ServerDevice]
+    var limits: AccountLimits
 }
 
 /// The apps that a server accepts.
@@ -54,18 +49,20 @@ struct ServerAuditEntry: Hashable {
 
 // MARK: - On the wire
 
-extension DeviceCode {
-    init(_ wire: WireNewAccountAnswer) {
-        self.init(code: wire.code, expiresMilliseconds: Int64(clamping: wire.expiresMilliseconds))
-    }
-}
-
 extension ServerAccount {
     init(_ wire: WireAccount) {
         self.init(
             id: wire.id, name: wire.name,
             createdMilliseconds: Int64(clamping: wire.createdMilliseconds),
-            devices: wire.devices.map(ServerDevice.init))
+            devices: wire.devices.map(ServerDevice.init),
+            limits: AccountLimits(ofServer: wire.limits))
+    }
+}
+
+extension AccountLimits {
+    /// None if a newer server has other ranges.
+    init(ofServer wire: WireAccountLimits) {
+        self = (try? AccountLimits(wire)) ?? AccountLimits()
     }
 }
 

@@ -63,7 +63,7 @@ struct OperatorClient: Sendable {
         var accounts: [ServerAccount] = []
         while accounts.count < Self.accountsMax {
             let last = accounts.last?.name
-            let query = last.map { (name: "after", value: $0) }
+            let query = last.map { [(name: "after", value: $0)] } ?? []
             let page = try await list(["accounts"], query)
                 .answer(WireAccountList.self, .list) { $0.accounts.map(ServerAccount.init) }
             // A server that starts over would never come to an end. It sorts by bytes.
@@ -80,6 +80,19 @@ struct OperatorClient: Sendable {
         try await request(.patch, ["accounts", accountName], body: Self.rename(to: name)).done()
     }
 
+    func limits(accountName: String) async throws(LinkFailure) -> AccountLimits {
+        try await request(.get, ["accounts", accountName, "limits"])
+            .answer(WireAccountLimits.self) { AccountLimits(ofServer: $0) }
+    }
+
+    /// Sets all of the account's own limits.
+    func limit(accountName: String, to limits: AccountLimits) async throws(LinkFailure) {
+        _ = try await request(
+            .put, ["accounts", accountName, "limits"],
+            body: WireFormat.protobuf.encode(WireAccountLimits(limits))
+        ).answer(WireAccountLimits.self) { $0 }
+    }
+
     /// Removes the account and everything that belongs to it from the server.
     /// - Returns: False if no server is running, and its data in the files is left to the next one.
     func erase(accountName: String) async throws(LinkFailure) -> Bool {
@@ -89,9 +102,14 @@ struct OperatorClient: Sendable {
 
     /// The same as ``AccountClient/export(of:take:)``, for any account.
     func export(
-        accountName: String, take: @escaping @Sendable ([UInt8]) throws -> Void
+        accountName: String, withHistory: Bool,
+        take: @escaping @Sendable ([UInt8]) throws -> Void
     ) async throws {
-        try await request(.get, ["accounts", accountName, "export"]).archive(take: take)
+        try await ServerRequest(
+            .get, ["accounts", accountName, "export"],
+            query: withHistory ? [(name: "with_history", value: "true")] : [], at: address,
+            credential: credential
+        ).archive(take: take)
     }
 
     // MARK: Devices
@@ -112,6 +130,25 @@ struct OperatorClient: Sendable {
 
     func revoke(device: DeviceID, accountName: String) async throws(LinkFailure) {
         try await request(.delete, ["accounts", accountName, "devices", device.description]).done()
+    }
+
+    // MARK: Devices that wait to sign in
+
+    func signInRequest(userCode: String) async throws(LinkFailure) -> ServerSignInRequest {
+        try await request(.get, ["sign-in-requests", userCode]).signInRequest()
+    }
+
+    func approve(
+        userCode: String, accountName: String, _ grant: Grant
+    ) async throws(LinkFailure) {
+        try await request(
+            .post, ["sign-in-requests", userCode, "approval"],
+            body: ServerSignInRequest.approval(grant.stores, grant.seconds, account: accountName)
+        ).done()
+    }
+
+    func deny(userCode: String) async throws(LinkFailure) {
+        try await request(.delete, ["sign-in-requests", userCode]).done()
     }
 
     // MARK: Apps
@@ -145,13 +182,13 @@ struct OperatorClient: Sendable {
     }
 
     private func auditPage(before number: Int64?) async throws(LinkFailure) -> [ServerAuditEntry] {
-        let query = number.map { (name: "before", value: "\($0)") }
+        let query = number.map { [(name: "before", value: "\($0)")] } ?? []
         return try await list(["audit"], query)
             .answer(WireAuditTrail.self, .list) { $0.entries.map(ServerAuditEntry.init) }
     }
 
     private func list(
-        _ path: [String], _ query: (name: String, value: String)? = nil
+        _ path: [String], _ query: [(name: String, value: String)] = []
     ) -> ServerRequest {
         var request = ServerRequest(
             .get, path, query: query, at: address, credential: credential)
@@ -177,6 +214,8 @@ enum OperatorSubject {
     case server
     case account(String, newName: String? = nil)
     case device(account: String)
+    /// With the account's name.
+    case signInRequest(account: String)
     case app(StoreIdentifier)
 }
 
@@ -195,6 +234,10 @@ extension Failure {
                 .no,
                 "the account \"\(account)\" has no such device; `ubiquity device list --account "
                     + "\(account)` shows its devices")
+        case (.notFound, .signInRequest(let account)):
+            self.init(
+                .no,
+                "no device is waiting with this code, or there is no account \"\(account)\"")
         case (.notFound, .app(let app)): self.init(.no, "the app \(app) is not registered")
         case (.malformed, _): self.init(.badInput, failure.detail)
         case (.tooMany, _), (.storageFull, _): self.init(.inputOutput, failure.detail)

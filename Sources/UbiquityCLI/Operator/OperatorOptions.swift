@@ -66,8 +66,11 @@ struct OperatorOptions: ParsableArguments {
         try requireCredentialForServer()
     }
 
-    /// The address for signing in, by default a server's default address.
-    var serverForDevices: String { server ?? "http://127.0.0.1:7717" }
+    /// The address for signing in, by default a server's default address. With a database, which
+    /// has no server of its own, that is for the operator to fill in.
+    var serverForDevices: String {
+        server ?? (database.settings(unless: data.given) == nil ? "http://127.0.0.1:7717" : "URL")
+    }
 
     var given: [String] {
         data.given + database.given

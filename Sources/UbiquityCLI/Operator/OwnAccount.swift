@@ -22,14 +22,7 @@ struct OwnAccount {
 
     /// A new name of this device is stored here too.
     func rename(device: DeviceID, to name: String) async throws -> ServerDevice {
-        let renamed = try await AccountClient.rename(
-            device: device.description, to: name, account)
-        guard renamed.id == account.device else { return renamed }
-        try home.update { state in
-            guard state.signedIn?.device == renamed.id else { return }
-            state.signedIn?.deviceName = renamed.name
-        }
-        return renamed
+        try await home.rename(device: device.description, to: name, account)
     }
 
     func revoke(device: DeviceID) async throws {

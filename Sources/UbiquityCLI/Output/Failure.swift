@@ -115,7 +115,7 @@ extension Failure.Status {
         self =
             switch problem {
             case .addressUnreadable: .usage
-            case .unreachable, .readOnly, .tooFewConnections: .unavailable
+            case .unreachable, .noConnectionLeft, .readOnly, .tooFewConnections: .unavailable
             case .passwordWrong, .notPermitted: .noPermission
             case .noDatabase, .empty: .noInput
             default: .inputOutput

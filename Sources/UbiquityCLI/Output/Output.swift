@@ -42,6 +42,8 @@ enum Output {
 extension Output {
     static let isTerminal = isatty(STDOUT_FILENO) == 1
     static let isErrorTerminal = isatty(STDERR_FILENO) == 1
+    /// Whether a person can see a question and answer it.
+    static let isAskable = isErrorTerminal && isatty(STDIN_FILENO) == 1
 
     /// Whether to use colour: on terminals only, and not if the user has disabled it.
     static let hasColour: Bool = {

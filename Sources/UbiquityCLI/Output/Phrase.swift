@@ -31,10 +31,38 @@ enum Phrase {
         return String(format: "%.2f s", seconds)
     }
 
+    /// By how much a clock is off, for example "2 h 5 min ahead". What a message was under way counts
+    /// as well, so the last second or two mean nothing.
+    /// - Parameter milliseconds: Nil if it is not known.
+    static func clock(_ milliseconds: Int64?) -> String {
+        guard let milliseconds else { return "unknown" }
+        let seconds = milliseconds.magnitude / 1_000
+        if seconds < 2 { return "right" }
+        let units: [(UInt64, String)] = [
+            (seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "min"),
+            (seconds % 60, "s"),
+        ]
+        let parts = units.drop { $0.0 == 0 }.prefix(2).filter { $0.0 > 0 }
+        return parts.map { "\($0.0) \($0.1)" }.joined(separator: " ")
+            + (milliseconds > 0 ? " ahead" : " behind")
+    }
+
     /// For example "2026-11-21 10:00:00 UTC".
     static func time(_ milliseconds: Int64) -> String {
         let date = Date(timeIntervalSince1970: Double(milliseconds / 1_000))
         return date.formatted(.iso8601).replacing("T", with: " ").replacing("Z", with: " UTC")
+    }
+
+    /// The same in a zone, for example "2026-11-21 11:00:00".
+    static func time(_ milliseconds: Int64, in zone: TimeZone) -> String {
+        let date = Date(timeIntervalSince1970: Double(milliseconds / 1_000))
+        let utc = time(milliseconds + Int64(zone.secondsFromGMT(for: date)) * 1_000)
+        return String(utc.dropLast(" UTC".count))
+    }
+
+    /// The header of a column with such times, for example "WHEN (GMT+1)".
+    static func when(in zone: TimeZone, at date: Date = Date()) -> String {
+        zone.abbreviation(for: date).map { "WHEN (\($0))" } ?? "WHEN"
     }
 
     /// For example "2026-11-21T10:00:00.123Z".

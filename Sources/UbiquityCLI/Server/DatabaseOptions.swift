@@ -72,11 +72,15 @@ struct NodeOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The most connections to the database, besides one for news of other servers. "
-                + "(default: 8)", valueName: "number"))
+            "The most connections to the database, plus one that listens for the other servers' "
+                + "notifications. (default: 8)", valueName: "number"))
     var databaseConnections: Int?
 
-    @Flag(help: "Only answer a push when a synchronous standby of the database has it.")
+    @Flag(
+        help: """
+            Only write when a synchronous standby of the database has it. Without one, the server \
+            is not ready.
+            """)
     var requireSynchronousStandby = false
 
     /// - Parameter data: The folder in place of a database.

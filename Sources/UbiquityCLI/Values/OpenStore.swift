@@ -9,7 +9,9 @@ struct OpenStore {
     let store: UbiquitousKeyValueStore
     let identifier: String
     let account: SignedInAccount?
-    private let sync: SyncPolicy
+    let sync: SyncPolicy
+    /// In seconds.
+    var timeout: Double { sync.timeout }
     /// Held to keep this process from connecting: only the holder may connect.
     private let lease: ProcessLease?
     private let path: String
@@ -73,7 +75,16 @@ struct OpenStore {
             try store.check(changes)
             return WriteOutcome(unsent: .dryRun)
         }
-        try store.write(changes)
+        return try await save { try store.write(changes) }
+    }
+
+    /// Gives keys the values that they had, with the same outcomes.
+    func revert(_ contents: [Key: Content]) async throws -> WriteOutcome {
+        try await save { try store.revert(to: contents) }
+    }
+
+    private func save(_ write: () throws -> Void) async throws -> WriteOutcome {
+        try write()
         guard store.synchronize() else {
             let reason = store.engineStatus.diskFailure ?? "the disk failed"
             throw Failure(.inputOutput, "the change could not be saved: \(reason)")
@@ -160,10 +171,10 @@ struct WriteOutcome {
 
 /// - Throws: The body's error, or ``UbiquityError/Code/unreachable`` when the time is up; the body
 ///   is cancelled then.
-func withTimeout(
-    seconds: Double, _ body: @escaping @Sendable () async throws -> Void
-) async throws {
-    try await withThrowingTaskGroup(of: Void.self) { group in
+func withTimeout<Result: Sendable>(
+    seconds: Double, _ body: @escaping @Sendable () async throws -> Result
+) async throws -> Result {
+    try await withThrowingTaskGroup(of: Result.self) { group in
         group.addTask { try await body() }
         group.addTask {
             try await Task.sleep(for: .seconds(seconds))
@@ -171,6 +182,7 @@ func withTimeout(
                 .unreachable, "the server did not answer within \(seconds.formatted()) s")
         }
         defer { group.cancelAll() }
-        try await group.next()
+        guard let result = try await group.next() else { throw CancellationError() }
+        return result
     }
 }

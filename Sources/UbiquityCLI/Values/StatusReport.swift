@@ -14,6 +14,9 @@ struct StatusReport {
     var heldUpBy: String?
     /// The server does not let this device use the store, and retrying will not help.
     var isRefused = false
+    /// By how much this device's clock is ahead, in milliseconds, as the server measured it; nil if
+    /// that is not known.
+    var clockAhead: Int64?
 
     var text: TerminalText {
         let rows = [("Folder", home)] + accountRows + storeRows
@@ -32,7 +35,8 @@ struct StatusReport {
         return [
             ("Account", "\(account.accountName) at \(account.server)"),
             ("Device", "\(account.deviceName) (\(account.device))"),
-        ] + (security(of: account).map { [("Encryption", $0)] } ?? [])
+        ] + (clockAhead.map { [("Clock", Phrase.clock($0))] } ?? [])
+            + (security(of: account).map { [("Encryption", $0)] } ?? [])
     }
 
     /// Nil if the connection is as it should be.
@@ -85,7 +89,10 @@ struct StatusReport {
 
 extension StatusReport {
     var json: JSON {
-        .object([("home", .string(home)), ("account", accountJSON), ("store", storeJSON)])
+        .object([
+            ("home", .string(home)), ("account", accountJSON),
+            ("clockAhead", .seconds(clockAhead)), ("store", storeJSON),
+        ])
     }
 
     private var accountJSON: JSON { account.map(JSON.account) ?? .null }

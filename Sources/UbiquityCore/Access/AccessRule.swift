@@ -30,7 +30,7 @@ package struct AccessRule: Hashable, Sendable {
         switch caller {
         case .nobody: throw .credentialMissing
         case .stranger: throw .credentialInvalid
-        case .operator: if owner != .operator { throw .notForOperator }
+        case .operator: if owner == .device { throw .notForOperator }
         case .device(let rights):
             guard !rights.hasExpired(at: now) else { throw .credentialExpired }
             if owner == .operator { throw .onlyForOperator }
@@ -41,15 +41,19 @@ package struct AccessRule: Hashable, Sendable {
         _ rights: DeviceRights, _ operation: ServerOperation
     ) throws(AccessRefusal) {
         switch operation {
-        case .readStore(let store), .pushToStore(let store):
+        case .readStore(let store), .readHistory(let store), .pushToStore(let store),
+            .readDeliveries(let store):
             guard rights.reaches(store) else { throw .confined }
             guard apps.admits(store) else { throw .appNotRegistered }
         case .readDevice(let device), .renameDevice(let device), .revokeDevice(let device):
             if rights.isConfined, device != rights.reference.id { throw .hidden }
         case .eraseOwnAccount, .exportOwnAccount, .listDevices:
             if rights.isConfined { throw .confined }
-        case .readHealth, .readConfig, .signIn, .listAccounts, .createAccount, .renameAccount,
-            .eraseAccount, .exportAccount,
+        case .makeOwnCode(let stores), .approveSignIn(let stores):
+            guard stores?.allSatisfy(rights.reaches) ?? true else { throw .confined }
+        case .readHealth, .readConfig, .signIn, .requestSignIn, .listAccounts, .createAccount,
+            .renameAccount, .readLimitsOfAccount, .limitAccount, .eraseAccount, .exportAccount,
+            .readSignInRequest, .denySignIn,
             .makeCode, .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount,
             .listApps, .registerApp, .removeApp, .readAudit, .readOwnAccount, .listStores:
             break
@@ -109,12 +113,15 @@ package enum ServerOperation: Hashable, Sendable {
     case readHealth
     case readConfig
     case signIn
+    case requestSignIn
 
     // MARK: The operator's
 
     case listAccounts
     case createAccount
     case renameAccount
+    case readLimitsOfAccount
+    case limitAccount
     case eraseAccount
     case exportAccount
     case makeCode
@@ -138,27 +145,44 @@ package enum ServerOperation: Hashable, Sendable {
     case listStores
     /// As one response or as a stream.
     case readStore(StoreIdentifier)
+    /// What the store's entries had been, as a list or as of a moment.
+    case readHistory(StoreIdentifier)
     case pushToStore(StoreIdentifier)
+    /// Which devices have the store's changes. A confined device only sees itself.
+    case readDeliveries(StoreIdentifier)
+    /// For a device with these stores; nil for those that the device itself has.
+    case makeOwnCode(Set<StoreIdentifier>?)
+
+    // MARK: A device's or the operator's
+
+    case readSignInRequest
+    /// With these stores, as for a code.
+    case approveSignIn(Set<StoreIdentifier>?)
+    case denySignIn
 
     /// The kind of caller that an operation is meant for.
     package enum Owner: Hashable, Sendable {
         case anybody
         case `operator`
         case device
+        case deviceOrOperator
     }
 
     package var owner: Owner {
         switch self {
-        case .readHealth, .readConfig, .signIn: .anybody
-        case .listAccounts, .createAccount, .renameAccount, .eraseAccount,
+        case .readHealth, .readConfig, .signIn, .requestSignIn: .anybody
+        case .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
+            .eraseAccount,
             .exportAccount, .makeCode,
             .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
             .registerApp, .removeApp, .readAudit:
             .operator
         case .readOwnAccount, .eraseOwnAccount, .exportOwnAccount, .listDevices, .readDevice,
             .renameDevice,
-            .revokeDevice, .listStores, .readStore, .pushToStore:
+            .revokeDevice, .listStores, .readStore, .readHistory, .pushToStore, .readDeliveries,
+            .makeOwnCode:
             .device
+        case .readSignInRequest, .approveSignIn, .denySignIn: .deviceOrOperator
         }
     }
 }
@@ -192,14 +216,17 @@ package struct DeviceRights: Hashable, Sendable {
     /// When the credential expires, in milliseconds since 1970 by the server's clock; nil means
     /// never.
     package var expiresMilliseconds: Int64?
+    /// Its account's.
+    package var limits: AccountLimits
 
     package init(
         reference: DeviceReference, stores: Set<StoreIdentifier>? = nil,
-        expiresMilliseconds: Int64? = nil
+        expiresMilliseconds: Int64? = nil, limits: AccountLimits = AccountLimits()
     ) {
         self.reference = reference
         self.stores = stores
         self.expiresMilliseconds = expiresMilliseconds
+        self.limits = limits
     }
 
     package var account: AccountID { reference.account }

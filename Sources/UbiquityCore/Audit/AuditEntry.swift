@@ -9,7 +9,8 @@ package struct AuditEvent: Hashable, Sendable {
     /// The affected device, if any.
     package var device: DeviceID?
     package var actor: AuditActor
-    /// The address of a failed sign-in, or the change of a limit.
+    /// The address of a failed sign-in or of a sign-in request, the change of a server's limit, or
+    /// all own limits of an account.
     package var detail: String?
 
     package init(
@@ -54,6 +55,9 @@ package enum AuditAction: String, Hashable, Sendable, CaseIterable {
     case accountErased = "account-erased"
     case codeMade = "code-made"
     case signInFailed = "sign-in-failed"
+    /// Somebody allowed a device that had no code to sign in.
+    case signInApproved = "sign-in-approved"
+    case signInDenied = "sign-in-denied"
     case deviceSignedIn = "device-signed-in"
     case deviceRenamed = "device-renamed"
     case deviceRevoked = "device-revoked"

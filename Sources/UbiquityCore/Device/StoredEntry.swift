@@ -67,14 +67,30 @@ package struct StoredEntry: Hashable, Sendable {
     }
 }
 
-/// A write that was refused, kept for the app.
+/// A write that was refused, kept for the app, or one that a later record beat before it was sent,
+/// kept for the history.
 package struct RefusedWrite: Hashable, Sendable {
     package var record: Record
     package var refusal: Refusal
 
+    /// Whether it was never sent.
+    package var isSuperseded: Bool { refusal.code == Refusal.superseded.code }
+
     package init(record: Record, refusal: Refusal) {
         self.record = record
         self.refusal = refusal
+    }
+}
+
+extension [RefusedWrite] {
+    /// Those that a disk keeps of a list with the newest first, see ``SaveBatch/refused``.
+    package var kept: [RefusedWrite] {
+        var count = (refused: 0, superseded: 0)
+        return filter { write in
+            if write.isSuperseded { count.superseded += 1 } else { count.refused += 1 }
+            return (write.isSuperseded ? count.superseded : count.refused)
+                <= SaveBatch.refusedWritesMax
+        }
     }
 }
 
@@ -85,7 +101,8 @@ package struct SaveBatch: Hashable, Sendable {
     package var entries: [StoredEntry]
     /// Nil if unchanged.
     package var meta: StoredMeta?
-    /// To be added to the disk's list, which keeps the newest ``refusedWritesMax``. The disk may
+    /// To be added to the disk's list, which keeps the newest ``refusedWritesMax`` of those that were
+    /// refused, and as many of those that were superseded. The disk may
     /// already have some of them: a save reported as failed may have succeeded.
     package var refused: [RefusedWrite]
 

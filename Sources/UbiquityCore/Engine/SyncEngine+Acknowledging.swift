@@ -27,6 +27,7 @@ extension SyncEngine {
         }
         if let failure = refusal(of: answer) { return pushFailed(number, failure, at: now) }
         pushInFlight = nil
+        receipts.told(push.saved)
         if let tooLarge, push.bytes >= tooLarge.bytes { self.tooLarge = nil }
         pushBackoff.succeed()
         pushBytesMax += min(pushBytesMax / 4, Int.max - pushBytesMax)

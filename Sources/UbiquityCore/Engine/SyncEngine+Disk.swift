@@ -3,7 +3,8 @@
 /// The save under way, kept to be repeated if it fails.
 struct SaveInFlight: Sendable {
     var entries: [EntryTable.Saving]
-    var hasMeta: Bool
+    /// Nil if it does not write the meta.
+    var receipt: ReceiptRule.Saving?
     var refused: [RefusedWrite]
     /// The number that this save gives to this process's requests to the leader; nil if none.
     var requestNumber: Int64?
@@ -34,17 +35,18 @@ extension SyncEngine {
             expectedVersion: diskVersion, entries: written,
             meta: isMetaUnsaved ? meta : nil, refused: refusedUnsaved)
         saveInFlight = SaveInFlight(
-            entries: saving, hasMeta: isMetaUnsaved, refused: refusedUnsaved,
-            requestNumber: requestNumber, requestsThrough: requestsMade)
+            entries: saving, receipt: isMetaUnsaved ? receipts.beginSave(of: meta.cursor) : nil,
+            refused: refusedUnsaved, requestNumber: requestNumber, requestsThrough: requestsMade)
         isMetaUnsaved = false
         refusedUnsaved = []
         return batch
     }
 
-    mutating func saved(version: Int64) {
+    mutating func saved(version: Int64, at now: ClockReading) {
         guard let save = saveInFlight else { return }
         saveInFlight = nil
         entries.finishSave(save.entries)
+        if let receipt = save.receipt { receipts.finishSave(receipt, at: now.uptime) }
         diskVersion = version
         diskFailure = nil
         if let number = save.requestNumber {
@@ -67,7 +69,8 @@ extension SyncEngine {
         guard let save = saveInFlight else { return }
         saveInFlight = nil
         entries.undoSave(save.entries)
-        isMetaUnsaved = isMetaUnsaved || save.hasMeta
+        isMetaUnsaved = isMetaUnsaved || save.receipt != nil
+        if let receipt = save.receipt { receipts.undoSave(receipt) }
         refusedUnsaved = save.refused + refusedUnsaved
     }
 
@@ -165,6 +168,7 @@ extension SyncEngine {
     private mutating func follow(_ disk: StoredMeta, at now: ClockReading) {
         meta = Self.meta(disk, settings)
         isMetaUnsaved = false
+        receipts = ReceiptRule(saved: disk.cursor)
         // The stamps of this process's unsaved writes are about to be compared with final ones.
         clock.adopt(disk.correction, at: now)
         finalizeStamps(at: now, onlyUnsaved: true)

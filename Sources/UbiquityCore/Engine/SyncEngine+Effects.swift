@@ -6,16 +6,17 @@ extension SyncEngine {
         /// ``Event/saved(version:)``, ``Event/saveConflicted(_:)`` or ``Event/saveFailed(_:)``.
         case save(SaveBatch)
         /// Opens a stream of this number: ``Event/streamReceived(_:_:)`` and, at last,
-        /// ``Event/streamEnded(_:_:)``. A nil cursor asks for the whole store.
-        case listen(stream: Int, since: Cursor?)
+        /// ``Event/streamEnded(_:_:)``. A nil cursor asks for the whole store. `isSaved` tells the
+        /// server that everything up to the cursor is on disk.
+        case listen(stream: Int, since: Cursor?, isSaved: Bool)
         /// Ends that stream. There is no answer.
         case hangUp(stream: Int)
         /// Sends a push of this number: ``Event/pushAnswered(_:_:)`` or ``Event/pushFailed(_:_:)``.
         case push(Int, Push)
-        /// Makes a pull of this number: ``Event/pulled(_:_:)`` or ``Event/pullFailed(_:_:)``. A nil
-        /// cursor asks for the whole store. The server's configuration can be included, which
-        /// otherwise comes by a stream.
-        case pull(Int, since: Cursor?, withConfig: Bool)
+        /// Makes a pull of this number: ``Event/pulled(_:_:)`` or ``Event/pullFailed(_:_:)``. The
+        /// cursor is as for a stream. The server's configuration can be included, which otherwise
+        /// comes by a stream.
+        case pull(Int, since: Cursor?, isSaved: Bool, withConfig: Bool)
         /// Posts a notice: ``Event/notified`` when the app's observers have returned.
         case notify(Notice)
         /// The round trip of ``requestSync(at:)`` has succeeded or failed.
@@ -55,7 +56,7 @@ extension SyncEngine {
 
     package mutating func handle(_ event: Event, at now: ClockReading) {
         switch event {
-        case .saved(let version): saved(version: version)
+        case .saved(let version): saved(version: version, at: now)
         case .saveConflicted(let changes): saveConflicted(changes, at: now)
         case .saveFailed(let reason): saveFailed(reason, at: now)
         case .diskChanged(let changes): diskChanged(changes, at: now)
@@ -97,7 +98,8 @@ extension SyncEngine {
     /// The uptime in milliseconds at which time alone makes something possible; nil means never.
     package var nextWake: Int64? {
         [
-            saveRetryAt, linkRetryAt, pushAt, pollAt, lagEndsAt, leaderMonitor.lookAt, notices.wake,
+            saveRetryAt, linkRetryAt, pushAt, pollAt, receiptAt, lagEndsAt, leaderMonitor.lookAt,
+            notices.wake,
         ].compactMap(\.self).min()
     }
 }

@@ -89,7 +89,8 @@ extension SyncEngine {
         let cursor = cursorToResumeFrom()
         if !isReached { meta.link.state = .connecting }
         meta.link.nextRetry = nil
-        return .listen(stream: streamsOpened, since: cursor)
+        streamSaved = saved(cursor)
+        return .listen(stream: streamsOpened, since: cursor, isSaved: streamSaved != nil)
     }
 
     /// Nil if the whole store is needed.
@@ -101,6 +102,9 @@ extension SyncEngine {
         }
         return snapshotReason == nil ? meta.cursor : nil
     }
+
+    /// The cursor, if everything up to it is on disk.
+    func saved(_ cursor: Cursor?) -> Cursor? { cursor == receipts.saved ? cursor : nil }
 
     /// Ends the stream from this side. A new one is opened when needed.
     mutating func closeLink() {
@@ -165,6 +169,7 @@ extension SyncEngine {
         }
         post(Notice(.serverChange, measureClockByStream(config.serverMilliseconds, at: now)))
         link = .live(stream: stream)
+        receipts.told(streamSaved)
         backoff.succeed()
         streamsFailed = 0
         finishFetch(fetch)

@@ -15,6 +15,8 @@ struct Polling: Hashable, Sendable {
 struct PullInFlight: Hashable, Sendable {
     var number: Int
     var since: Cursor?
+    /// Whether everything up to that cursor was on disk.
+    var isSaved: Bool
     var sentAt: ClockReading
     /// Whether it is a poll. If not, it only checks whether a live stream is complete.
     var isPoll: Bool
@@ -88,22 +90,42 @@ extension SyncEngine {
 
     mutating func nextPull(at now: ClockReading) -> Effect? {
         if isLive {
-            guard pullInFlight == nil, streamLag == nil, wantsFetch || lacksTime(at: now)
+            guard pullInFlight == nil, streamLag == nil,
+                wantsFetch || lacksTime(at: now) || owesReceipt(at: now)
             else { return nil }
         } else {
             guard let pollAt, pollAt <= now.uptime else { return nil }
         }
         fetchesStarted += 1
-        let since = cursorToResumeFrom()
+        let isReceipt = owesReceipt(at: now)
+        if isReceipt { receipts.sending(at: now.uptime) }
+        let since = isReceipt ? receipts.saved : cursorToResumeFrom()
+        let isSaved = saved(since) != nil
         pullInFlight = PullInFlight(
-            number: fetchesStarted, since: since, sentAt: now, isPoll: !isLive)
+            number: fetchesStarted, since: since, isSaved: isSaved, sentAt: now, isPoll: !isLive)
         let isConfigured = now.uptime - (configuredAt ?? .min / 2) < Self.configMilliseconds
-        return .pull(fetchesStarted, since: since, withConfig: !isLive && !isConfigured)
+        return .pull(
+            fetchesStarted, since: since, isSaved: isSaved,
+            withConfig: !isLive && !isConfigured)
+    }
+
+    /// When the server is told what is on disk, unless a push does so before; nil if it need not be.
+    /// Not while the disk fails: a cursor that stays behind for long may no longer be valid.
+    var receiptAt: Int64? {
+        guard isLive, isSignedIn, isLeading, pullInFlight == nil, streamLag == nil,
+            diskFailure == nil
+        else { return nil }
+        return receipts.dueAt
+    }
+
+    private func owesReceipt(at now: ClockReading) -> Bool {
+        receiptAt.map { $0 <= now.uptime } ?? false
     }
 
     mutating func pulled(_ number: Int, _ changes: ChangeSet, at now: ClockReading) {
         guard let pull = pullInFlight, pull.number == number else { return }
         pullInFlight = nil
+        if pull.isSaved { receipts.told(pull.since) }
         if pull.isPoll { return polled(pull, changes, at: now) }
         meta.link.lastSync = clock.milliseconds(at: now)
         let changed = measureClock(changes.serverMilliseconds, sentAt: pull.sentAt, at: now)

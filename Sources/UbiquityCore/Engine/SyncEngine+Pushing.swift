@@ -40,7 +40,7 @@ extension SyncEngine {
             return nil
         }
         pushesSent += 1
-        let push = Push(transactions)
+        let push = Push(transactions, saved: receipts.saved)
         bucket.charge(bytes: push.bytes, now: now.uptime)
         pushInFlight = PushInFlight(
             number: pushesSent, push: push, sentAt: now, streamsOpened: streamsOpened)
@@ -175,8 +175,10 @@ private struct OutgoingTransaction {
     }
 
     /// Keys are unique here, because each comes from a different entry.
-    var transaction: Transaction? {
-        try? Transaction(writes.sorted { $0.key < $1.key }, had: had)
+    func transaction(unkept: Set<ExactString>) -> Transaction? {
+        let keys = unkept.isEmpty ? [] : writes.map(\.key).filter { unkept.contains($0.name) }
+        return try? Transaction(
+            writes.sorted { $0.key < $1.key }, had: had, unkept: Set(keys))
     }
 }
 
@@ -202,10 +204,12 @@ extension SyncEngine {
             let isApart = newest < next.oldest
             if !result.isEmpty, bytes > (isApart ? soft : hard) { break }
             newest = max(newest, next.newest)
-            if let transaction = next.transaction { result.append(transaction) }
+            if let transaction = next.transaction(unkept: settings.unkept) {
+                result.append(transaction)
+            }
         }
         guard result.isEmpty, tooLarge?.retry == nil else { return result }
-        return ready.first?.transaction.map { [$0] } ?? []
+        return ready.first?.transaction(unkept: settings.unkept).map { [$0] } ?? []
     }
 
     /// The transactions that are on disk with their final stamps.

@@ -23,6 +23,7 @@ extension SyncEngine {
         dropTombstones(before: changes.horizon)
         dropTombstones(beyond: IntakeLimits.tombstonesMax)
         meta.cursor = changes.cursor
+        receipts.received(changes, by: device)
         meta.link.lastSync = clock.milliseconds(at: now)
         isMetaUnsaved = true
         changed.formUnion(pass(changes.cursor))
@@ -202,9 +203,21 @@ extension SyncEngine {
         var changed: Set<Key> = []
         for record in records {
             clock.observe(record.stamp.timestamp)
+            let write = waiting.contains(record.key) ? entries[record.key]?.pending?.record : nil
             if entries.update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
+            if let write { noteSuperseded(write) }
         }
         return changed.union(entries.refreshViews())
+    }
+
+    /// Keeps a write that nobody will send any more, because a later one has come before. Otherwise
+    /// the server's history would not have it, and neither would this device.
+    private mutating func noteSuperseded(_ write: Record) {
+        guard !waiting.contains(write.key), !write.key.isPart, !entries.hasParts(write.key),
+            !settings.unkept.contains(write.key.name),
+            let confirmed = entries[write.key]?.confirmed, confirmed.content != write.content
+        else { return }
+        refusedUnsaved.append(RefusedWrite(record: write, refusal: .superseded))
     }
 }
 

@@ -54,6 +54,33 @@ extension SyncEngine {
         return parts + (changes.base.map { [Change(key: key, content: $0)] } ?? [])
     }
 
+    /// Gives keys the values that they had, as one transaction with a new stamp, which can be undone
+    /// like any other. Keys that have their value are not written.
+    ///
+    /// Under a policy it writes the difference, also for an app that knows nothing of the policy: a
+    /// counter goes back by what was counted since, and what others count meanwhile stays. A
+    /// maximum or minimum, which no write under its policy could take back, is replaced as far as
+    /// this device has seen it.
+    /// - Throws: As ``write(_:merging:at:)``.
+    package mutating func revert(
+        to contents: [Key: Content], at now: ClockReading
+    ) throws(LimitViolation) {
+        var all: [Change] = []
+        for (key, content) in contents where content.value != self[key] {
+            all += reverting(key, to: content)
+        }
+        try write(all, at: now)
+    }
+
+    private mutating func reverting(_ key: Key, to content: Content) -> [Change] {
+        let stored = entries.hasParts(key) ? entries.mergeState(key).policy : nil
+        if let policy = policies[key] ?? stored, policy != .maximum, policy != .minimum {
+            let operation = MergeOperation(policy, from: self[key], to: content.value)
+            if operation.fits { return merging(operation, into: key) }
+        }
+        return replacing(key, by: content)
+    }
+
     private struct Change {
         var key: Key
         var content: Content

@@ -26,6 +26,8 @@ package struct SyncEngine: Sendable {
     /// The reason the disk refused the last save, until one succeeds.
     package internal(set) var diskFailure: String?
     var saveRetryAt: Int64?
+    /// What is on disk, and what the server knows of it.
+    var receipts: ReceiptRule
 
     // Time
     var clock: DeviceClock
@@ -53,6 +55,8 @@ package struct SyncEngine: Sendable {
     var streamSentAt: ClockReading?
     var streamHeardAt: ClockReading?
     var streamHeartbeatAt: Int64 = 0
+    /// The saved cursor that the newest stream was opened with; nil if it was opened with another.
+    var streamSaved: Cursor?
     /// The reason the next stream or poll downloads the whole store.
     var snapshotReason: SnapshotReason?
     // Polling: SyncEngine+Polling.swift
@@ -102,6 +106,8 @@ package struct SyncEngine: Sendable {
         package var firstSync = FirstSyncPolicy.serverWins
         /// The limit for keys until a server has announced one.
         package var key = StoreLimits().key
+        /// The names of keys that the server's history must not keep.
+        package var unkept: Set<ExactString> = []
 
         package init() {}
     }
@@ -114,6 +120,7 @@ package struct SyncEngine: Sendable {
         self.settings = settings
         diskVersion = disk.version
         meta = Self.meta(disk.meta, settings)
+        receipts = ReceiptRule(saved: disk.meta.cursor)
         clock = DeviceClock(correction: disk.meta.correction)
         random = RandomSource(seed: seed)
         var names = RandomSource(seed: ~seed)
@@ -158,6 +165,31 @@ package struct SyncEngine: Sendable {
 
     /// The value of each record that is not deleted, parts of keys by their own keys.
     package var contents: [Key: PropertyListValue] { entries.contents }
+
+    /// The values that the app would see of these records, by its own merge rules.
+    package func values(of records: [Record]) -> [Key: PropertyListValue] {
+        entries.values(of: records)
+    }
+
+    /// What this device knows of a key without its server: what waits, and what was last agreed.
+    /// O(*n*).
+    package func ownVersions(of key: Key) -> [KeyVersion] {
+        let all = entries.all.filter { $0.key.name == key.name }.map(\.entry)
+        let agreed = all.compactMap(\.confirmed)
+        var versions: [KeyVersion] = []
+        if let stamp = all.filter(\.waits).compactMap(\.pending?.record.stamp).max() {
+            versions.append(
+                KeyVersion(key: key, value: self[key], stamp: stamp, outcome: .waiting))
+        }
+        if let stamp = agreed.map(\.stamp).max() {
+            versions.append(
+                KeyVersion(
+                    key: key, value: values(of: agreed)[key], stamp: stamp, outcome: .current))
+        }
+        return versions
+    }
+
+    package func resolver(of key: Key) -> Resolver? { entries.resolver(of: key) }
 
     package var usage: Usage { entries.usage }
 
@@ -204,6 +236,9 @@ extension SyncEngine {
     package var ownRecords: Set<Key> {
         Set(entries.all.lazy.filter { $0.entry.pending != nil }.map(\.key))
     }
+
+    /// The cursor up to which everything is on disk; nil if that is not known.
+    package var savedCursor: Cursor? { receipts.saved }
 
     /// The records that wait for the server.
     package var waitingRecords: Set<Key> { waiting }

@@ -146,6 +146,13 @@ struct EntryTable: Sendable {
         return values
     }
 
+    /// The values that the app would see of these records.
+    func values(of records: some Sequence<Record>) -> [Key: PropertyListValue] {
+        EntryTable(
+            disk: records.map { StoredEntry(key: $0.key, confirmed: $0) }, resolvers: resolvers
+        ).values
+    }
+
     /// The value of each record by its own key.
     var contents: [Key: PropertyListValue] {
         var values: [Key: PropertyListValue] = [:]
@@ -429,6 +436,6 @@ struct EntryTable: Sendable {
 extension Sequence<Record> {
     /// The values that an app without merge rules of its own sees of these records.
     package var visibleValues: [Key: PropertyListValue] {
-        EntryTable(disk: map { StoredEntry(key: $0.key, confirmed: $0) }).values
+        EntryTable().values(of: self)
     }
 }

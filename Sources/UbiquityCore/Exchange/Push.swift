@@ -5,9 +5,13 @@ package struct Transaction: Hashable, Sendable {
     package let writes: [Record]
     /// The stamps of the records that the writes replaced, see ``PendingWrite/had``.
     package let had: [Key: Stamp]
+    /// The keys of the writes that must not be in the store's history, nor what was there before.
+    package let unkept: Set<Key>
 
     /// - Throws: ``PushError`` if there is no write or a key occurs twice.
-    package init(_ writes: [Record], had: [Key: Stamp] = [:]) throws(PushError) {
+    package init(
+        _ writes: [Record], had: [Key: Stamp] = [:], unkept: Set<Key> = []
+    ) throws(PushError) {
         guard !writes.isEmpty else { throw .emptyTransaction }
         var keys = Set<Key>()
         for write in writes where !keys.insert(write.key).inserted {
@@ -15,6 +19,7 @@ package struct Transaction: Hashable, Sendable {
         }
         self.writes = writes
         self.had = had
+        self.unkept = unkept
     }
 }
 
@@ -24,10 +29,15 @@ package struct Push: Hashable, Sendable {
     /// Whether a write without an entry in ``Transaction/had`` is known to replace nothing that the
     /// server had. Clients of version 0.1 do not say.
     package var tellsHad: Bool
+    /// The cursor up to which the device has saved the store; nil if it does not say.
+    package var saved: Cursor?
 
-    package init(_ transactions: [Transaction], tellsHad: Bool = true) {
+    package init(
+        _ transactions: [Transaction], tellsHad: Bool = true, saved: Cursor? = nil
+    ) {
         self.transactions = transactions
         self.tellsHad = tellsHad
+        self.saved = saved
     }
 
     /// Whether no write adds anything, see ``Key/isTakenAway(by:)``.
@@ -41,7 +51,7 @@ package struct Push: Hashable, Sendable {
 extension Record {
     /// The cost of a write in addition to its key and value, in bytes. A deletion of a short key
     /// takes twenty bytes on the wire, but also a look-up, a row and a result.
-    private static let pushBytesMin = 256
+    static let pushBytesMin = 256
 
     /// The cost of the record as a write of a push, see ``Push/bytes``, or in its answer.
     package var pushBytes: Int {
@@ -151,6 +161,10 @@ package struct Refusal: Error, Hashable, Sendable {
     package init(_ violation: LimitViolation) {
         self.init(code: violation.code, detail: violation.description)
     }
+
+    /// Not the server's: a later record came before the write was sent.
+    package static let superseded = Refusal(
+        code: "superseded", detail: "a value that was written later was there already")
 
     /// The key may have been deleted after this write, and the tombstone dropped since.
     package static let olderThanCompacted = Refusal(

@@ -99,6 +99,15 @@ package struct Lineage: Hashable, Sendable {
         case compacted
     }
 
+    /// The revision of a cursor up to which a device says it has saved the store; nil if the cursor
+    /// is not of this history.
+    package func passed(_ cursor: Cursor) -> Int64? {
+        guard let position = Position(cursor), resumption(from: position) != .otherHistory else {
+            return nil
+        }
+        return position.revision
+    }
+
     package func resumption(from position: Position) -> Resumption {
         guard position.revision > 0 else {
             return compactedRevision > 0 ? .compacted : .after(0)

@@ -15,6 +15,26 @@ package struct StoreLimits: Hashable, Sendable {
     package init() {}
 }
 
+/// The limits of a store's history.
+package struct HistoryLimits: Hashable, Sendable {
+    /// How long a version is kept after its end. 0: there is no history.
+    package var milliseconds: Int64
+    /// The most versions of an entry.
+    package var versionsMax: Int
+    /// The most bytes of a store's versions together, see ``HistoryRule/bytes(key:value:)``.
+    package var bytesMax: Int
+
+    package init(
+        milliseconds: Int64 = 30 * 86_400_000, versionsMax: Int = 50, bytesMax: Int = 4 << 20
+    ) {
+        self.milliseconds = milliseconds
+        self.versionsMax = versionsMax
+        self.bytesMax = bytesMax
+    }
+
+    package var isOff: Bool { milliseconds <= 0 }
+}
+
 /// The space that the values of a store take.
 package struct Usage: Hashable, Sendable {
     package var bytes: Int

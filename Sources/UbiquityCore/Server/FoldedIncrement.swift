@@ -152,6 +152,12 @@ extension PartID {
 }
 
 extension Key {
+    /// The ranges that contain the bytes of the key and of all of its parts.
+    package var boundsOfEntries: [(lower: [UInt8], upper: [UInt8])] {
+        let parts = whole.part(PartID(String(MergePolicy.counter.rawValue))!).bytes.dropLast()
+        return [(whole.bytes, whole.bytes + [0]), (Array(parts), parts + [.max])]
+    }
+
     /// The range that contains the bytes of all of the key's counts.
     package var boundsOfCounts: (lower: [UInt8], upper: [UInt8]) {
         let kind = part(PartID(String(MergePolicy.counter.rawValue))!).bytes

@@ -10,6 +10,7 @@ package struct PushAdmission: Sendable {
     package var now: Int64
     /// The most parts of a counter that may be listed, in addition to the fold.
     package var partsMax: Int
+    package var history: HistoryLimits
 
     /// How far ahead of the server's clock a write may be stamped, in milliseconds.
     package static let clockAheadMax: Int64 = 60_000
@@ -19,10 +20,14 @@ package struct PushAdmission: Sendable {
     /// ahead step by step.
     package static let aheadOfNewestMax: Int64 = 1_000
 
-    package init(limits: StoreLimits, now: Int64, partsMax: Int = 60) {
+    package init(
+        limits: StoreLimits, now: Int64, partsMax: Int = 60,
+        history: HistoryLimits = HistoryLimits()
+    ) {
         self.limits = limits
         self.now = now
         self.partsMax = partsMax
+        self.history = history
     }
 
     /// The state of a store that the rule needs.
@@ -81,6 +86,18 @@ package struct PushAdmission: Sendable {
         package var newest: HybridTimestamp
         package var accepted: VersionVector
         package var results: [TransactionResult]
+        /// The writes of the push that took place, but that the store does not hold after it.
+        package var passing: [PassingWrite]
+        /// The keys, without their parts, of which the history must keep nothing.
+        package var unkept: Set<Key>
+    }
+
+    /// A write that a push brought and that another one has replaced or defeated since.
+    package struct PassingWrite: Hashable, Sendable {
+        package var record: Record
+        package var by: Stamp
+        /// Whether the other one was there before.
+        package var isLost: Bool
     }
 
     /// - Throws: ``ClockAhead`` if a write is stamped too far ahead; then nothing applies.
@@ -90,12 +107,14 @@ package struct PushAdmission: Sendable {
         let before = stored
         var stored = stored
         var counts = CountFolding(push, on: stored, partsMax: partsMax)
+        var passing: [PassingWrite] = []
         let results = push.transactions.map { transaction in
             // Uses what was accepted before this push: its transactions are not in the order of
             // their times.
             mayBringBack(transaction, before, stored.records, push.tellsHad)
                 || counts.isTooOld(transaction, before, stored.records, tellsHad: push.tellsHad)
-                ? .refused(.olderThanCompacted) : apply(transaction, to: &stored, &counts)
+                ? .refused(.olderThanCompacted)
+                : apply(transaction, to: &stored, &counts, before.records, &passing)
         }
         let folded = counts.finish(&stored)
         return Decision(
@@ -104,7 +123,17 @@ package struct PushAdmission: Sendable {
             folded: folded, usage: stored.usage,
             // Limited by the server's own clock, so that nobody gets ahead step by step.
             newest: max(before.newest, min(stored.newest, latest)), accepted: stored.accepted,
-            results: zip(push.transactions, results).map { counted($0, $1, stored.records) })
+            results: zip(push.transactions, results).map { counted($0, $1, stored.records) },
+            passing: passing, unkept: Self.unkept(push, results))
+    }
+
+    private static func unkept(_ push: Push, _ results: [TransactionResult]) -> Set<Key> {
+        var keys: Set<Key> = []
+        for (transaction, result) in zip(push.transactions, results) {
+            guard !transaction.unkept.isEmpty, case .committed = result else { continue }
+            keys.formUnion(transaction.unkept.lazy.map(\.whole))
+        }
+        return keys
     }
 
     /// Whether a transaction could bring back something deleted whose tombstone may have been
@@ -147,10 +176,12 @@ package struct PushAdmission: Sendable {
     }
 
     private func apply(
-        _ transaction: Transaction, to stored: inout Stored, _ counts: inout CountFolding
+        _ transaction: Transaction, to stored: inout Stored, _ counts: inout CountFolding,
+        _ first: [Key: Record], _ passing: inout [PassingWrite]
     ) -> TransactionResult {
         // Copying all records for each transaction would make a push quadratic.
         let before = (stored.usage, stored.newest, stored.accepted)
+        let passingCount = passing.count
         var replaced: [(key: Key, record: Record?)] = []
         var results: [WriteResult] = []
         do {
@@ -159,6 +190,11 @@ package struct PushAdmission: Sendable {
                 let isAbsorbed = counts.absorbs(write)
                 if isAbsorbed { stored.accepted.note(write.stamp) }
                 results.append(isAbsorbed ? .applied : merge(write, into: &stored))
+                if case .superseded = results.last, let old, old.stamp != write.stamp {
+                    passing.append(PassingWrite(record: write, by: old.stamp, isLost: true))
+                } else if let old, old != first[write.key], stored.records[write.key] != old {
+                    passing.append(PassingWrite(record: old, by: write.stamp, isLost: false))
+                }
                 if stored.records[write.key] != old {
                     replaced.append((write.key, old))
                     try limits.check(write.key, write.content)
@@ -170,6 +206,7 @@ package struct PushAdmission: Sendable {
         } catch {
             for (key, record) in replaced { stored.records[key] = record }
             (stored.usage, stored.newest, stored.accepted) = before
+            passing.removeSubrange(passingCount...)
             return .refused(Refusal(error))
         }
         for write in transaction.writes { counts.take(write) }

@@ -8,7 +8,7 @@
 /// revision. It also looks up the position every few seconds, since hints may be lost.
 ///
 /// A feed is of one history of the database. When that goes on in another one, after a restart, a
-/// fail-over or a restore, all listeners end and resume from their own cursors: what a device was
+/// failover or a restore, all listeners end and resume from their own cursors: what a device was
 /// answered may be gone, even from a store whose position tells nothing of it.
 ///
 /// Feeds begin with the first listener and end with the last one. Each listener is known before it

@@ -18,13 +18,14 @@ package struct StoreState: Hashable, Sendable {
     /// The number of stored increments of folded counts.
     package var folded = 0
     package var foldsCompacted = FoldHorizon()
+    package var history = HistoryState()
 
     package init() {}
 
     package init(
         lineage: Lineage, usage: Usage, newest: HybridTimestamp, newestCompacted: HybridTimestamp,
         deletions: Int, accepted: VersionVector, horizon: HybridTimestamp, folded: Int,
-        foldsCompacted: FoldHorizon
+        foldsCompacted: FoldHorizon, history: HistoryState
     ) {
         self.lineage = lineage
         self.usage = usage
@@ -35,6 +36,7 @@ package struct StoreState: Hashable, Sendable {
         self.horizon = horizon
         self.folded = folded
         self.foldsCompacted = foldsCompacted
+        self.history = history
     }
 
     /// - Parameters:
@@ -53,6 +55,7 @@ package struct StoreState: Hashable, Sendable {
                 increments: known, compacted: foldsCompacted, lineage: lineage, epoch: epoch))
         let decision = try admission.decide(push, on: stored)
         let previous = lineage.position
+        let passed = push.saved.flatMap { lineage.passed($0) }
         var span: Lineage.Span?
         accepted = decision.accepted
         if !decision.writes.isEmpty {
@@ -63,11 +66,14 @@ package struct StoreState: Hashable, Sendable {
             folded += Set(decision.folded.map(\.id)).subtracting(known.lazy.map(\.id)).count
             span = lineage.advance(in: epoch)
         }
+        let moment = RecordVersion.Moment(
+            revision: lineage.revision, milliseconds: admission.now)
+        let change = history.take(decision, over: records, at: moment, within: admission.history)
         return CommittedPush(
             writes: decision.writes, folded: decision.folded, span: span, results: decision.results,
             previous: previous, position: lineage.position, serverMilliseconds: admission.now,
             horizon: horizon,
-            deletions: deletions, foldedCount: folded)
+            deletions: deletions, foldedCount: folded, history: change, passed: passed)
     }
 
     /// Records that the tombstones up to a revision have been dropped.
@@ -131,6 +137,13 @@ package struct CommittedPush: Hashable, Sendable {
     package var deletions: Int
     /// The number of the store's increments of folded counts.
     package var foldedCount: Int
+    /// What the history takes in with them.
+    package var history: HistoryChange
+    /// The revision up to which the device says it has saved the store; nil if it does not say.
+    package var passed: Int64? = nil
+
+    /// Whether there is nothing to store.
+    package var isEmpty: Bool { writes.isEmpty && history.isEmpty }
 
     /// The answer to the device that pushed.
     package var answer: PushAnswer {

@@ -85,6 +85,13 @@ extension Key {
         return Array(string.utf8) + [Self.separator] + Array(part.text.string.utf8)
     }
 
+    /// Whether these are the ``bytes`` of this key, which is not a part, or of one of its parts.
+    package func includes(bytes: some Sequence<UInt8>) -> Bool {
+        var rest = bytes.makeIterator()
+        for byte in string.utf8 where rest.next() != byte { return false }
+        return rest.next().map { $0 == Self.separator } ?? true
+    }
+
     /// The number of ``bytes``.
     var bytesCount: Int { string.utf8.count + (part.map { 1 + $0.text.string.utf8.count } ?? 0) }
 

@@ -83,7 +83,8 @@ struct Revocation: Sendable {
         hub.end { $0.device == device }
     }
 
-    func erased(_ account: AccountID) {
+    /// It was erased, or has other limits, which its devices are told when they connect again.
+    func accountChanged(_ account: AccountID) {
         authenticator.invalidate(account)
         hub.end { $0.device.account == account }
     }

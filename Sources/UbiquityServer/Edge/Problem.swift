@@ -16,6 +16,8 @@ struct Problem: Error, Sendable {
     var limit: EdgeLimit?
     /// Nil if it is irrelevant for this problem.
     var serverMilliseconds: Int64?
+    /// The same.
+    var knownSinceMilliseconds: Int64?
     /// The methods of the path, for 405.
     var allow: String?
     /// Whether something in the database is unreadable.
@@ -47,13 +49,13 @@ struct Problem: Error, Sendable {
         case .credentialMissing, .credentialInvalid, .credentialExpired, .codeInvalid,
             .tokenInvalid, .tokenExpired, .tokenNotTaken:
             .unauthorized
-        case .notYours, .appNotRegistered: .forbidden
-        case .notFound: .notFound
+        case .notYours, .appNotRegistered, .signInDenied: .forbidden
+        case .notFound, .historyOff: .notFound
         case .methodNotAllowed: .methodNotAllowed
         case .notAcceptable: .notAcceptable
         case .requestTooSlow: .requestTimeout
-        case .accountExists, .clockAhead: .conflict
-        case .cursorOtherHistory, .cursorCompacted: .gone
+        case .accountExists, .clockAhead, .signInPending: .conflict
+        case .cursorOtherHistory, .cursorCompacted, .historyForgotten: .gone
         case .bodyTooLarge, .tooMany: .contentTooLarge
         case .unsupportedMediaType: .unsupportedMediaType
         case .hostForeign: .misdirectedRequest
@@ -89,6 +91,7 @@ extension Problem {
             $0.detail = detail
             $0.code = code.rawValue
             $0.serverMilliseconds = UInt64(clamping: serverMilliseconds ?? 0)
+            $0.knownSinceMilliseconds = UInt64(clamping: knownSinceMilliseconds ?? 0)
         }
     }
 }

@@ -4,6 +4,8 @@
 package enum DatabaseProblem: Error, Hashable, Sendable {
     case addressUnreadable
     case unreachable(String)
+    /// PostgreSQL accepts no more connections, of this role or at all.
+    case noConnectionLeft(String)
     case passwordWrong
     case noDatabase
     /// Only standbys answered.
@@ -31,13 +33,17 @@ extension DatabaseProblem: CustomStringConvertible {
             "the address of the database cannot be read; write it as "
                 + "postgresql://user@host:5432/database"
         case .unreachable(let reason):
-            "the database cannot be reached: \(reason); check that PostgreSQL is running there"
+            "the database cannot be reached: \(reason); check the address, and that PostgreSQL is "
+                + "running there and accepts such connections"
+        case .noConnectionLeft(let reason):
+            "the database has no connection left: \(reason); raise max_connections (or the role's "
+                + "CONNECTION LIMIT), or lower --database-connections"
         case .passwordWrong:
             "the database refused the user or the password; check the address, PGPASSWORD or "
                 + "~/.pgpass, and the server's pg_hba.conf"
         case .noDatabase:
-            "the server has no database of this name; make it with `createdb`, or correct the "
-                + "address"
+            "the server has no database of this name; create it with `createdb --owner=ROLE NAME`, "
+                + "or correct the address"
         case .readOnly:
             "the database is read-only, as a standby is; put all hosts of the cluster into the "
                 + "address, and the primary is found"
@@ -63,7 +69,7 @@ extension DatabaseProblem: CustomStringConvertible {
                 + "`ubiquity database migrate`"
         case .wentBack(let reason):
             "the database has lost what it had confirmed: \(reason); find out why before you start "
-                + "a server again, see docs/SCALING.md"
+                + "a server again, see docs/OPERATING.md"
         case .unusable(let reason): "the database cannot be used: \(reason)"
         }
     }

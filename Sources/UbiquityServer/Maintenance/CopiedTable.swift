@@ -102,21 +102,33 @@ extension CopiedTable {
                 ("device", .integer), ("actor", .text), ("actor_device", .integer),
                 ("last", .integer), ("count", .integer), ("detail", .text),
             ]),
-        CopiedTable("account", key: 1, [("id", .text), ("name", .text), ("created", .integer)]),
+        CopiedTable(
+            "account", key: 1,
+            [("id", .text), ("name", .text), ("created", .integer), ("limits", .text)]),
         CopiedTable(
             "identity", key: 2, [("issuer", .anyText), ("subject", .anyText), ("account", .text)]),
         CopiedTable(
             "code", key: 1,
             [
                 ("hash", .bytes), ("account", .text), ("expires", .integer), ("stores", .text),
-                ("credential_milliseconds", .integer), ("used", .integer),
+                ("credential_milliseconds", .integer), ("credential_latest", .integer),
+                ("maker", .integer), ("used", .integer),
+            ]),
+        CopiedTable(
+            "sign_in_request", key: 1,
+            [
+                ("hash", .bytes), ("user_code", .bytes), ("title", .anyText), ("address", .text),
+                ("expires", .integer), ("stores", .text), ("credential_milliseconds", .integer),
+                ("credential_latest", .integer), ("account", .text), ("maker", .integer),
+                ("denied", .integer), ("used", .integer),
             ]),
         CopiedTable(
             "device", key: 2,
             [
                 ("account", .text), ("id", .integer), ("title", .anyText), ("credential", .bytes),
                 ("created", .integer), ("seen", .integer), ("stores", .text),
-                ("expires", .integer),
+                ("expires", .integer), ("clock_ahead", .integer), ("clock_measured", .integer),
+                ("version", .text),
             ]),
         // SQLite has the state as a record with an empty key.
         CopiedTable(
@@ -155,8 +167,16 @@ extension CopiedTable {
             [
                 ("key", .bytes), ("time", .integer), ("device", .integer),
                 ("revision", .integer), ("committed", .integer), ("value", .bytes),
-                ("digest", .integer),
+                ("digest", .integer), ("came", .integer),
             ], condition: " WHERE key IS NOT x''", large: "value"),
+        ofStores(
+            "version", key: 7,
+            [
+                ("key", .bytes), ("ended", .integer), ("time", .integer), ("device", .integer),
+                ("digest", .integer), ("value", .bytes), ("revision", .integer),
+                ("came", .integer), ("ended_ms", .integer), ("by_time", .integer),
+                ("by_device", .integer), ("outcome", .integer),
+            ], large: "value"),
     ]
 
     /// A table of stores' content. SQLite has only the stores' numbers in it.

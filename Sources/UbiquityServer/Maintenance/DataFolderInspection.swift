@@ -96,10 +96,10 @@ package struct DataFolderInspection: Sendable {
     }
 
     private static func countUnreadable(_ db: GRDB.Database) throws -> Int {
-        let accounts = "SELECT id, name, created FROM account"
+        let accounts = "SELECT \(SQLiteServerStorage.accountColumns) FROM account"
         let devices = "SELECT \(SQLiteServerStorage.deviceColumns) FROM device"
         let stores = "SELECT account, identifier FROM store"
-        return try SQLiteRecord.countUnreadable(db)
+        return try SQLiteRecord.countUnreadable(db) + SQLiteVersion.countUnreadable(db)
             + Row.countUnreadable(accounts, db) { _ = try Account($0) }
             + Row.countUnreadable(devices, db) { _ = try Device($0) }
             + Row.countUnreadable(stores, db) { row in

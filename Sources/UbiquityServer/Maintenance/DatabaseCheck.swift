@@ -77,14 +77,15 @@ extension CopiedTable {
             let state = try? StoreHead.state(
                 head, newest: newest, revision: integer("revision"))
             return state != nil
-        case "record":
+        case "record", "version":
             let stamp = Stamp(
                 HybridTimestamp(rawValue: UInt64(bitPattern: integer("time"))),
                 DeviceID(rawValue: UInt64(bitPattern: integer("device"))),
                 digest: UInt64(bitPattern: integer("digest")))
             let record = StoredRecord(
                 key: bytes("key") ?? Data(), stamp: stamp, value: bytes("value"))
-            return (try? record.record()) != nil
+            let isKnown = name == "record" || StoredFate(rawValue: integer("outcome")) != nil
+            return isKnown && (try? record.record()) != nil
         default: return true
         }
     }

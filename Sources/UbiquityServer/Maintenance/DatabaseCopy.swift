@@ -153,12 +153,12 @@ package struct DatabaseCopy: Sendable {
     private static func requireAlone(_ storage: PostgresServerStorage) throws {
         let deadline = ContinuousClock.now + .seconds(2)
         while true {
-            let others = try storage.reading { transaction in
-                let result = try transaction.run(
-                    """
-                    SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-                        AND application_name ~ '^ubiquity' AND pid <> pg_backend_pid()
-                    """)
+            let statement = PostgresStatement(
+                """
+                SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                    AND application_name ~ '^ubiquity' AND pid <> pg_backend_pid()
+                """)
+            let others = try storage.reading(statement) { result in
                 guard let row = result.rows.first else { throw StorageError.unreadable }
                 return try row.count(0)
             }

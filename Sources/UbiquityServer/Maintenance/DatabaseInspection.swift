@@ -26,7 +26,7 @@ package struct DatabaseInspection: Hashable, Sendable {
     package var isVacuuming = true
     /// Whether the role may do everything, which nodes do not need.
     package var isSuperuser = false
-    /// Whether the role may make the tables.
+    /// Whether the role may create the tables.
     package var mayCreate = true
     package var connectionsMax = 100
     /// Of `connectionsMax`, for administrators only.
@@ -107,9 +107,11 @@ package struct DatabaseInspection: Hashable, Sendable {
             current_setting('synchronous_standby_names')
         """)
 
+    /// Counts other roles' sessions too, whose kind is hidden from ordinary ones.
     private static let activity = PostgresStatement(
         """
-        SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+        SELECT (SELECT count(*) FROM pg_stat_activity
+                WHERE datid IS NOT NULL AND usesysid IS NOT NULL),
             (SELECT count(*) FROM pg_stat_activity
                 WHERE datname = current_database() AND application_name ~ '^ubiquity'
                     AND pid <> pg_backend_pid()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes the tables of a PostgreSQL database, or brings them to this program's format, in one
+/// Creates the tables of a PostgreSQL database, or brings them to this program's format, in one
 /// transaction. Blocks.
 package struct DatabaseMigration: Sendable {
     package let format: Int

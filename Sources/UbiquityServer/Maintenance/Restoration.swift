@@ -63,7 +63,7 @@ package struct Restoration: Sendable {
                 try SQLiteSchema.migrate(db, path: path)
             }
             let devices = try queue.write { db in
-                try db.execute(sql: "DELETE FROM code")
+                try db.execute(sql: "DELETE FROM code; DELETE FROM sign_in_request")
                 if signsOutDevices {
                     // Works for every format of the file: a credential without a row is unknown.
                     try db.execute(sql: "DELETE FROM device; DELETE FROM passed")

@@ -35,14 +35,9 @@ struct OperatorService: Sendable {
     private func invite(
         to account: Account, _ terms: CredentialTerms, _ codeSeconds: Int64?
     ) throws(StorageError) -> Invitation {
-        let code = SignInCode.random()
-        let (now, seconds) = (now, codeSeconds ?? settings.signInCodeSeconds)
-        let new = NewCode(
-            hash: code.hash, account: account.id, expiresMilliseconds: now + seconds * 1_000,
-            terms: terms)
-        try storage.addCode(new, now: now, by: actor)
-        return Invitation(
-            account: account, code: code.text, expiresMilliseconds: new.expiresMilliseconds)
+        try storage.invite(
+            to: account, terms, seconds: codeSeconds ?? settings.signInCodeSeconds, now: now,
+            by: actor)
     }
 
     /// The accounts after this name, or all for nil, in the byte order of their names.
@@ -63,6 +58,16 @@ struct OperatorService: Sendable {
         try storage.rename(account.id, to: newName, now: now, by: actor)
         account.name = newName
         return account
+    }
+
+    func limits(of name: AccountName) throws(StorageError) -> AccountLimits {
+        try account(name).limits
+    }
+
+    func limit(_ name: AccountName, to limits: AccountLimits) throws(StorageError) -> AccountID {
+        let id = try account(name).id
+        try storage.limit(id, to: limits, now: now, by: actor)
+        return id
     }
 
     func erase(_ name: AccountName) throws(StorageError) -> AccountID {
@@ -130,4 +135,20 @@ struct Invitation: Hashable, Sendable {
     var code: String
     /// Milliseconds since 1970.
     var expiresMilliseconds: Int64
+}
+
+extension ServerStorage {
+    /// Makes a code that is valid for some seconds. Throws as ``addCode(_:now:by:)``.
+    func invite(
+        to account: Account, _ terms: CredentialTerms, seconds: Int64, now: Int64,
+        by actor: AuditActor
+    ) throws(StorageError) -> Invitation {
+        let code = SignInCode.random()
+        let new = NewCode(
+            hash: code.hash, account: account.id, expiresMilliseconds: now + seconds * 1_000,
+            terms: terms)
+        try addCode(new, now: now, by: actor)
+        return Invitation(
+            account: account, code: code.text, expiresMilliseconds: new.expiresMilliseconds)
+    }
 }

@@ -119,7 +119,8 @@ final class CommitQueue: Sendable {
     private func commitWaiting(in lane: Int) {
         let group = takeGroup(of: lane)
         guard !group.isEmpty else { return }
-        let admission = PushAdmission(limits: settings.limits, now: settings.clock.now())
+        let admission = PushAdmission(
+            limits: settings.limits, now: settings.clock.now(), history: settings.history)
         let rules = CommitRules(
             admission: admission, storesPerAccountMax: settings.storesPerAccountMax)
         let start = NIODeadline.now()

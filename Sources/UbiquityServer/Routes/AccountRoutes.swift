@@ -19,7 +19,8 @@ struct AccountRoutes: Sendable {
     let identities: IdentityVerifier?
     let settings: ServerSettings
 
-    /// With a code in the body, or otherwise with an identity provider's token in the header.
+    /// With a code or an approved request in the body, or otherwise with an identity provider's token
+    /// in the header.
     @Sendable func signIn(_ request: Request, _ context: ServerContext) async throws -> Response {
         try attempts.take(context.remoteAddress)
         let format = try request.answerFormat
@@ -29,7 +30,9 @@ struct AccountRoutes: Sendable {
         let signedIn: SignedIn
         do {
             signedIn =
-                if message.code.isEmpty, let token = request.bearer {
+                if !message.request.isEmpty {
+                    try await signIn(device, byRequest: message.request)
+                } else if message.code.isEmpty, let token = request.bearer {
                     try await signIn(device, byToken: token)
                 } else {
                     try await signIn(device, byCode: message.code)
@@ -51,6 +54,13 @@ struct AccountRoutes: Sendable {
         let now = settings.clock.now()
         return try await writer.run { [storage] in
             try storage.redeem(code.hash, by: device, now: now)
+        }
+    }
+
+    private func signIn(_ device: NewDevice, byRequest secret: String) async throws -> SignedIn {
+        let now = settings.clock.now()
+        return try await writer.run { [storage] in
+            try storage.redeem(request: SecretHash(of: secret), by: device, now: now)
         }
     }
 
@@ -98,7 +108,7 @@ struct AccountRoutes: Sendable {
         let isErased = try await writer.run(for: rights.account) { [storage] in
             try storage.erase(rights.account, now: now, by: .device(rights.reference.id))
         }
-        revocation.erased(rights.account)
+        revocation.accountChanged(rights.account)
         guard isErased else { throw AccessRefusal.credentialInvalid }
         return Response(status: .noContent)
     }

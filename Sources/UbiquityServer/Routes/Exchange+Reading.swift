@@ -56,21 +56,77 @@ extension Exchange {
 }
 
 extension HTTPRequestHead {
+    var query: URI { URI(uri) }
+
     /// Nil if the whole store is requested. The header takes precedence, because browsers send it
     /// when they reconnect.
     func position(orLastEvent: Bool) throws(Problem) -> Position? {
         let last = orLastEvent ? headers.first(name: "last-event-id") : nil
-        guard let text = last ?? URI(uri).queryParameters["since"].map({ String($0) })
-        else { return nil }
-        guard let cursor = Cursor(text), let position = Position(cursor) else {
-            throw .malformed("This cursor was not issued by this server.")
-        }
+        guard let text = last ?? query.text("since") else { return nil }
+        guard let position = Position(try Cursor(given: text)) else { throw .foreignCursor }
         return position
     }
+
+    /// Whether the device has saved everything up to the cursor that it names. Clients of version
+    /// 0.1 do not say otherwise.
+    var saysSaved: Bool { query.text("saved") != "false" }
 
     /// The path, not decoded and without the query.
     var plainPath: Substring {
         guard uri.utf8.first == UInt8(ascii: "/") else { return URI(uri).path[...] }
         return uri[..<(uri.utf8.firstIndex(of: UInt8(ascii: "?")) ?? uri.endIndex)]
+    }
+}
+
+/// The parameters of a query; nil if they are not given.
+extension URI {
+    func text(_ name: Substring) -> String? { queryParameters[name].map { String($0) } }
+
+    /// - Throws: ``Problem``.
+    var key: Key? {
+        get throws(Problem) {
+            guard let text = text("key") else { return nil }
+            do { return try Key(text) } catch { throw .malformed("\(error).") }
+        }
+    }
+
+    /// The cursor up to which the device has saved the store.
+    /// - Throws: ``Problem``.
+    var saved: Cursor? {
+        get throws(Problem) {
+            guard let text = text("saved") else { return nil }
+            return try Cursor(given: text)
+        }
+    }
+
+    /// A number from 0 on.
+    func number(_ name: Substring) throws(Problem) -> Int64? {
+        guard let text = text(name) else { return nil }
+        guard let number = Int64(text), number >= 0 else {
+            throw .malformed("\(name) must be a number from 0 on.")
+        }
+        return number
+    }
+
+    /// A number from 1 on.
+    func count(_ name: Substring, max: Int) throws(Problem) -> Int? {
+        guard let text = text(name) else { return nil }
+        guard let count = Int(text), (1...max).contains(count) else {
+            throw .malformed("\(name) must be a number from 1 to \(max).")
+        }
+        return count
+    }
+}
+
+extension Cursor {
+    fileprivate init(given text: String) throws(Problem) {
+        guard let cursor = Cursor(text) else { throw .foreignCursor }
+        self = cursor
+    }
+}
+
+extension Problem {
+    fileprivate static var foreignCursor: Problem {
+        .malformed("This cursor was not issued by this server.")
     }
 }

@@ -54,6 +54,12 @@ struct ExportRoutes: Sendable {
         guard request.accepts(Self.mediaType) else {
             throw Problem(.notAcceptable, "The answer is available only as application/x-tar.")
         }
+        let history: HistoryRule? =
+            switch request.uri.text("with_history") {
+            case nil, "false": nil
+            case "true": HistoryRule(settings.history, now: settings.clock.now())
+            default: throw Problem.malformed("with_history must be true or false.")
+            }
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
         let permit = try permits.take(account.id)
         let now = settings.clock.now()
@@ -62,7 +68,7 @@ struct ExportRoutes: Sendable {
             try await writer.run { [storage] in try storage.record([AuditEntry(event, at: now)]) }
         }
         let export = try await readers.run(for: account.id) { [storage] in
-            try AccountExport(of: account, storage: storage, now: now)
+            try AccountExport(of: account, storage: storage, history: history, now: now)
         }
         return Response(
             status: .ok, headers: Self.headers(account),

@@ -30,6 +30,19 @@ extension HTTPHeaders {
         return nil
     }
 
+    /// The version of this project's client library, or the name of another client; nil if the
+    /// request does not say. Short, and visible ASCII.
+    var clientVersion: String? {
+        guard let product = first(name: "user-agent")?.split(separator: " ").first else {
+            return nil
+        }
+        let version = product.hasPrefix("ubiquity/") ? product.dropFirst(9) : product
+        let isFit =
+            (1...64).contains(version.utf8.count)
+            && version.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+        return isFit ? String(version) : nil
+    }
+
     package var acceptsEventStream: Bool { acceptedTypes.contains("text/event-stream") }
 
     /// Whether events of small pushes may be in protobuf's binary format.

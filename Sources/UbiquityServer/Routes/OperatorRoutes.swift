@@ -16,8 +16,6 @@ struct OperatorRoutes: Sendable {
     private static let accountsPerAnswerMax = 1_000
     private static let auditEntriesPerAnswerMax = 1_000
     private static let auditEntriesPerAnswer = 100
-    /// The maximum for a credential: about 100 years.
-    private static let credentialSecondsMax: UInt64 = 100 * 366 * 86_400
     /// A million minutes.
     private static let codeSecondsMax: UInt64 = 60_000_000
 
@@ -28,7 +26,7 @@ struct OperatorRoutes: Sendable {
     ) async throws -> Response {
         let format = try request.answerFormat
         let after = try request.uri.queryParameters["after"].map { try Self.accountName("\($0)") }
-        let max = try request.count("limit", max: Self.accountsPerAnswerMax)
+        let max = try request.uri.count("limit", max: Self.accountsPerAnswerMax)
         let accounts = try await readers.run { [service] in
             try service.accounts(after: after, max: max ?? Self.accountsPerAnswerMax)
         }
@@ -58,9 +56,29 @@ struct OperatorRoutes: Sendable {
         return Response(WireAccount(account, devices), format)
     }
 
+    @Sendable func readLimits(
+        _ request: Request, _ context: ServerContext
+    ) async throws -> Response {
+        let format = try request.answerFormat
+        let name = try Self.account(context)
+        let limits = try await readers.run { [service] in try service.limits(of: name) }
+        return Response(WireAccountLimits(limits), format)
+    }
+
+    @Sendable func limit(_ request: Request, _ context: ServerContext) async throws -> Response {
+        let format = try request.answerFormat
+        let name = try Self.account(context)
+        let message = try await request.readMessage(WireAccountLimits.self)
+        let limits: AccountLimits
+        do { limits = try AccountLimits(message) } catch { throw Problem.malformed("\(error).") }
+        revocation.accountChanged(
+            try await writer.run { [service] in try service.limit(name, to: limits) })
+        return Response(WireAccountLimits(limits), format)
+    }
+
     @Sendable func erase(_ request: Request, _ context: ServerContext) async throws -> Response {
         let name = try Self.account(context)
-        revocation.erased(try await writer.run { [service] in try service.erase(name) })
+        revocation.accountChanged(try await writer.run { [service] in try service.erase(name) })
         return Response(status: .noContent)
     }
 
@@ -68,7 +86,8 @@ struct OperatorRoutes: Sendable {
         let format = try request.answerFormat
         let name = try Self.account(context)
         let message = try await request.readMessage(orNone: WireNewCode.self)
-        let (terms, seconds) = (try Self.terms(message), try Self.codeSeconds(message.codeSeconds))
+        let terms = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
+        let seconds = try Self.codeSeconds(message.codeSeconds)
         let invitation = try await writer.run { [service] in
             try service.newCode(name, terms, codeSeconds: seconds)
         }
@@ -82,26 +101,6 @@ struct OperatorRoutes: Sendable {
                 "\"codeSeconds\": a code can be valid for at most \(codeSecondsMax) seconds.")
         }
         return seconds == 0 ? nil : Int64(seconds)
-    }
-
-    private static func terms(_ message: WireNewCode) throws -> CredentialTerms {
-        guard message.stores.count <= CredentialTerms.storesMax else {
-            throw Problem.malformed(
-                "\"stores\": a credential can be confined to at most \(CredentialTerms.storesMax).")
-        }
-        guard message.credentialSeconds <= credentialSecondsMax else {
-            throw Problem.malformed(
-                "\"credentialSeconds\": a credential can be valid for at most 100 years.")
-        }
-        let stores = try message.stores.enumerated().map { index, text throws(Problem) in
-            do { return try StoreIdentifier(text) } catch {
-                throw .malformed("stores[\(index)]: \(error).")
-            }
-        }
-        let seconds = Int64(message.credentialSeconds)
-        return CredentialTerms(
-            stores: stores.isEmpty ? nil : Set(stores),
-            milliseconds: seconds == 0 ? nil : seconds * 1_000)
     }
 
     // MARK: Devices
@@ -167,8 +166,8 @@ struct OperatorRoutes: Sendable {
 
     @Sendable func audit(_ request: Request, _ context: ServerContext) async throws -> Response {
         let format = try request.answerFormat
-        let before = try request.count("before", max: .max)
-        let max = try request.count("limit", max: Self.auditEntriesPerAnswerMax)
+        let before = try request.uri.count("before", max: .max)
+        let max = try request.uri.count("limit", max: Self.auditEntriesPerAnswerMax)
         let entries = try await readers.run { [service] in
             try service.audit(
                 before: before.map(Int64.init), max: max ?? Self.auditEntriesPerAnswer)

@@ -15,6 +15,7 @@ extension Problem {
         case let error as StorageError: self.init(error)
         case let refusal as PushRefusal: self.init(refusal)
         case let refusal as AccessRefusal: self.init(refusal)
+        case let error as HistoryForgotten: self.init(error)
         case let refusal as IdentityRefusal: self.init(refusal)
         case let error as TokenError: self.init(error)
         case let error as RateExceeded: self.init(error)
@@ -40,6 +41,20 @@ extension Problem {
             self.init(
                 .codeInvalid,
                 "The code is wrong, has already been used, or has expired. Ask for a new one.")
+        case .noSuchRequest:
+            self.init(
+                .notFound,
+                "No device is waiting with this code. Compare it with what the device shows; a code "
+                    + "is valid for ten minutes.")
+        case .signInPending:
+            self.init(
+                .signInPending, "The sign-in was not approved yet. Try again later.",
+                retryAfterSeconds: Int64(PairingRule.pollSeconds))
+        case .signInDenied: self.init(.signInDenied, "The sign-in was denied.")
+        case .tooManyWaiting(let things):
+            self.init(
+                .tooManyRequests, "There are too many \(things). Try again in a few minutes.",
+                retryAfterSeconds: 60)
         case .tooMany(let things):
             self.init(.tooMany, "There are too many \(things). Remove some.")
         case .full:
@@ -53,7 +68,7 @@ extension Problem {
                 seconds: 60)
             showsDamage = true
         case .failed:
-            self = .unavailable("The server could not use its disk. Try again later.")
+            self = .unavailable("The server could not use its database. Try again later.")
         }
     }
 
@@ -162,6 +177,13 @@ extension Problem {
             retryAfterSeconds: max(1, (error.waitMilliseconds + 999) / 1_000), at: error.limit)
     }
 
+    private init(_ error: HistoryForgotten) {
+        self.init(
+            .historyForgotten,
+            "What the store was then is not known any more. Ask for a later moment.")
+        knownSinceMilliseconds = error.knownSince
+    }
+
     private init(_ error: HubError) {
         switch error {
         case .closed: self = .unavailable("The server is shutting down. Try again soon.")
@@ -192,6 +214,9 @@ extension Problem {
         "The server has too many answers under way. Try again soon.", at: .answersInMemory)
     static let bodiesInMemory = unavailable(
         "The server has too many requests under way. Try again soon.", at: .bodiesInMemory)
+    static let historyOff = Problem(
+        .historyOff,
+        "This server keeps no history. The server operator can change that with --history-days.")
     static let answerTooLarge = Problem(
         .storageFull, "The store is too large to be sent. Remove something from it.")
 

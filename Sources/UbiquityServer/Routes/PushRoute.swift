@@ -13,6 +13,7 @@ final class PushRoute: Sendable {
     private let allowance: PushAllowance
     private let shares: AccountShares
     private let answers: AccountShares
+    private let lastSeen: LastSeenBuffer
     private let bounds: MessageBounds
 
     /// - Parameters:
@@ -20,7 +21,8 @@ final class PushRoute: Sendable {
     ///   - answers: The budget for answers, see ``StoreReader/shares``.
     init(
         commits: CommitQueue, gate: Gate, threads: BlockingThreads, allowance: PushAllowance,
-        shares: AccountShares, answers: AccountShares, limits: StoreLimits
+        shares: AccountShares, answers: AccountShares, lastSeen: LastSeenBuffer,
+        limits: StoreLimits
     ) {
         self.commits = commits
         self.gate = gate
@@ -28,6 +30,7 @@ final class PushRoute: Sendable {
         self.allowance = allowance
         self.shares = shares
         self.answers = answers
+        self.lastSeen = lastSeen
         bounds = MessageBounds(ofPushWithin: limits)
     }
 
@@ -80,14 +83,19 @@ final class PushRoute: Sendable {
         let author = arrival.rights.reference
         allowance.charge(bytes: body.count, author)
         let format = arrival.bodyFormat
-        onFittingThread(isShallow: body.count <= Self.shallowBytesMax, arrival) { [bounds] in
+        onFittingThread(isShallow: body.count <= Self.shallowBytesMax, arrival) {
+            [bounds, lastSeen] in
             guard format.hasAtMost(bounds.elements, in: body, .push) else {
                 throw Problem(
                     .bodyTooLarge,
                     "The push may have at most \(bounds.elements) elements. Send less at once.",
                     at: .bodyTooLarge)
             }
-            return try Push(format.decode(WirePush.self, from: body), author: author.id)
+            let message = try format.decode(WirePush.self, from: body)
+            if message.deviceMilliseconds > 0 {
+                lastSeen.measure(Int64(wireMilliseconds: message.deviceMilliseconds), of: author)
+            }
+            return try Push(message, author: author.id)
         } then: { [self] push in
             let counted = max(body.count, push.bytes)
             allowance.charge(bytes: counted - body.count, author)
@@ -113,7 +121,12 @@ final class PushRoute: Sendable {
         let waiting = PendingPush(store: arrival.store, push: push, rights: arrival.rights)
         try commits.commit(
             waiting, bytes: bytes, on: arrival.exchange.loop,
-            then: arrival.exchange.callback { [self] in answer($0.answer, arrival) })
+            then: arrival.exchange.callback { [self] push in
+                if let passed = push.passed {
+                    lastSeen.pass(passed, of: arrival.store, by: arrival.rights.reference)
+                }
+                answer(push.answer, arrival)
+            })
     }
 
     private func answer(_ answer: PushAnswer, _ arrival: Arrival) {

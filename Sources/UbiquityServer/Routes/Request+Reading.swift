@@ -17,6 +17,8 @@ extension Request {
     /// Nil if there is none.
     var bearer: String? { fields.bearer }
 
+    var clientVersion: String? { fields.clientVersion }
+
     /// The first format that the request accepts; JSON if it states none.
     var answerFormat: WireFormat {
         get throws(Problem) { try fields.neededAnswerFormat }
@@ -55,15 +57,6 @@ extension Request {
             throw Problem.unsupportedMediaType
         }
         return M()
-    }
-
-    /// A number in the query, from 1 on; nil if it is not given.
-    func count(_ name: Substring, max: Int) throws(Problem) -> Int? {
-        guard let text = uri.queryParameters[name] else { return nil }
-        guard let count = Int(text), (1...max).contains(count) else {
-            throw .malformed("\(name) must be a number from 1 to \(max).")
-        }
-        return count
     }
 }
 

@@ -55,6 +55,7 @@ extension WireAccount {
         name = account.name.string
         self.devices = devices.map(WireDevice.init)
         createdMilliseconds = UInt64(clamping: account.createdMilliseconds)
+        if account.limits != AccountLimits() { limits = WireAccountLimits(account.limits) }
     }
 }
 
@@ -67,6 +68,21 @@ extension WireDevice {
         seenMilliseconds = UInt64(clamping: device.seenMilliseconds)
         expiresMilliseconds = UInt64(clamping: device.rights.expiresMilliseconds ?? 0)
         stores = device.rights.sortedStores
+        if let clock = device.clock {
+            clockAheadMilliseconds = clock.aheadMilliseconds
+            clockMilliseconds = UInt64(clamping: clock.milliseconds)
+        }
+        version = device.version ?? ""
+    }
+}
+
+extension WireDelivery {
+    init(_ device: Device, _ delivery: Delivery) {
+        self.init()
+        self.device = WireDevice(device)
+        isCurrent = delivery.isCurrent
+        behind = UInt64(clamping: delivery.behind)
+        hasStore_p = delivery.hasStore
     }
 }
 

@@ -19,6 +19,9 @@ struct Route: Sendable {
         case onLoop(@Sendable (StoreIdentifier) -> ServerOperation, StoreAnswer)
     }
 
+    /// Whether it is answered on the connection's event loop.
+    var isOnLoop: Bool { if case .onLoop = open { true } else { false } }
+
     /// Answers in a task.
     func answer(
         _ request: Request, _ context: ServerContext, _ gate: Gate
@@ -49,10 +52,15 @@ extension Route {
     typealias Answer = @Sendable (Request, ServerContext) async throws -> Response
     typealias DeviceAnswer =
         @Sendable (Request, ServerContext, DeviceRights) async throws -> Response
+    typealias CallerAnswer =
+        @Sendable (Request, ServerContext, Caller) async throws -> Response
     /// The address names a device of the same account.
     typealias NamedDeviceAnswer =
         @Sendable (Request, ServerContext, DeviceRights, DeviceReference) async throws -> Response
     /// The address names a store of the same account.
+    typealias NamedStoreAnswer =
+        @Sendable (Request, ServerContext, DeviceRights, StoreReference) async throws -> Response
+    /// The same, on the connection's event loop.
     typealias StoreAnswer =
         @Sendable (Exchange, DeviceRights, StoreReference) throws -> Void
 
@@ -61,7 +69,8 @@ extension Route {
         _ method: HTTPRequest.Method, _ path: String, _ operation: ServerOperation,
         _ answer: @escaping Answer
     ) {
-        precondition(operation.owner != .device, "A device's route needs the device.")
+        precondition(
+            [.anybody, .operator].contains(operation.owner), "A device's route needs the device.")
         self.init(method, path, operation.owner) {
             request, context, caller, gate in
             try gate.check(caller, operation)
@@ -79,6 +88,17 @@ extension Route {
         }
     }
 
+    /// For operations of devices and the operator.
+    init(
+        _ method: HTTPRequest.Method, _ path: String, _ operation: ServerOperation,
+        _ answer: @escaping CallerAnswer
+    ) {
+        self.init(method, path, operation.owner) { request, context, caller, gate in
+            try gate.check(caller, operation)
+            return try await answer(request, context, caller)
+        }
+    }
+
     init(
         _ method: HTTPRequest.Method, _ path: String,
         _ operation: @escaping @Sendable (DeviceID) -> ServerOperation,
@@ -92,6 +112,20 @@ extension Route {
             let rights = try caller.device()
             let device = DeviceReference(account: rights.account, id: id)
             return try await answer(request, context, rights, device)
+        }
+    }
+
+    init(
+        _ method: HTTPRequest.Method, _ path: String,
+        _ operation: @escaping @Sendable (StoreIdentifier) -> ServerOperation,
+        _ answer: @escaping NamedStoreAnswer
+    ) {
+        self.init(method, path, .device) { request, context, caller, gate in
+            let identifier = try context.parameters.storeIdentifier()
+            try gate.check(caller, operation(identifier))
+            let rights = try caller.device()
+            let store = StoreReference(account: rights.account, identifier: identifier)
+            return try await answer(request, context, rights, store)
         }
     }
 

@@ -11,8 +11,10 @@ internal import UbiquityCore
 struct Routes: Sendable {
     var gate: Gate
     let accounts: AccountRoutes
+    var pairing: PairingRoutes
     var operations: OperatorRoutes
     let stores: StoreRoutes
+    let histories: HistoryRoutes
     let push: PushRoute
     let stream: StreamRoute
     var exports: ExportRoutes
@@ -33,10 +35,21 @@ struct Routes: Sendable {
             Route(.get, "/health/ready", .readHealth, health.ready),
             Route(.get, "/v1/config", .readConfig, stores.config),
             Route(.post, "/v1/sign-in", .signIn, accounts.signIn),
+            Route(.post, "/v1/sign-in-requests", .requestSignIn, pairing.ask),
+            Route(
+                .get, "/v1/sign-in-requests/{code}", .readSignInRequest, pairing.show),
+            Route(
+                .delete, "/v1/sign-in-requests/{code}", .denySignIn, pairing.deny),
+            Route(
+                .post, "/v1/sign-in-requests/{code}/approval", .approveSignIn(nil),
+                pairing.approve),
 
             Route(.get, "/v1/accounts", .listAccounts, operations.listAccounts),
             Route(.post, "/v1/accounts", .createAccount, operations.create),
             Route(.patch, "/v1/accounts/{name}", .renameAccount, operations.rename),
+            Route(
+                .get, "/v1/accounts/{name}/limits", .readLimitsOfAccount, operations.readLimits),
+            Route(.put, "/v1/accounts/{name}/limits", .limitAccount, operations.limit),
             Route(.delete, "/v1/accounts/{name}", .eraseAccount, operations.erase),
             Route(.post, "/v1/accounts/{name}/codes", .makeCode, operations.newCode),
             Route(
@@ -57,14 +70,18 @@ struct Routes: Sendable {
             Route(.get, "/v1/account", .readOwnAccount, accounts.show),
             Route(.get, "/v1/account/export", .exportOwnAccount, exports.own),
             Route(.delete, "/v1/account", .eraseOwnAccount, accounts.erase),
+            Route(.post, "/v1/codes", .makeOwnCode(nil), pairing.newCode),
             Route(.get, "/v1/devices", .listDevices, accounts.listDevices),
             Route(.get, "/v1/devices/{id}", { .readDevice($0) }, accounts.showDevice),
             Route(.patch, "/v1/devices/{id}", { .renameDevice($0) }, accounts.renameDevice),
             Route(.delete, "/v1/devices/{id}", { .revokeDevice($0) }, accounts.revokeDevice),
 
             Route(.get, "/v1/stores", .listStores, stores.list),
-            Route(.get, Self.changesPath, { .readStore($0) }, changes),
-            Route(.post, Self.changesPath, { .pushToStore($0) }, push.commit),
+            Route(.get, "\(Self.storePath)devices", { .readDeliveries($0) }, stores.deliveries),
+            Route(.get, "\(Self.storePath)changes", { .readStore($0) }, changes),
+            Route(.post, "\(Self.storePath)changes", { .pushToStore($0) }, push.commit),
+            Route(.get, "\(Self.storePath)history", { .readHistory($0) }, histories.list),
+            Route(.get, "\(Self.storePath)snapshot", { .readHistory($0) }, histories.snapshot),
         ]
     }
 
@@ -72,39 +89,69 @@ struct Routes: Sendable {
     /// connection's event loop, all others in a task each.
     func responder(logger: Logger) -> HTTPConnection.Responder {
         let others = TaskResponder(responder: router().buildResponder(), logger: logger)
-        let all = all.filter { $0.path == Self.changesPath }
-        let (get, post) = (all.first { $0.method == .get }, all.first { $0.method == .post })
-        let allow = Self.allow(all)
+        let paths = Dictionary(grouping: all.filter(\.isOnLoop), by: \.path)
+            .map { StorePath($0, routes: $1) }
+            // The most frequent one first.
+            .sorted { $0.path < $1.path }
         return { [requests, gate] exchange in
             exchange.attempt {
                 try requests?.take(exchange.origin?.neighbourhood)
-                let path = exchange.request.plainPath
-                guard let store = Self.storeText(in: path) else { return others.answer(exchange) }
-                exchange.route = Self.changesPath
-                switch exchange.request.method {
-                case .GET, .HEAD: get?.answer(exchange, storeText: store, gate)
-                case .POST: post?.answer(exchange, storeText: store, gate)
-                case .OPTIONS: exchange.answer(Answer(.noContent, headers: [.allow: allow]))
-                case let method:
-                    let isKnown = (try? HTTPRequest.Method(method)).map(Self.methods.contains)
-                    throw isKnown ?? false ? Problem.methodNotAllowed(allow) : Problem.notFound
+                let text = exchange.request.plainPath
+                for path in paths {
+                    guard let store = path.storeText(in: text) else { continue }
+                    return try path.answer(exchange, storeText: store, gate)
                 }
+                others.answer(exchange)
             }
         }
     }
 
-    private static let changesPath = "/v1/stores/{identifier}/changes"
+    fileprivate static let storePath = "/v1/stores/{identifier}/"
 
-    /// The identifier in ``changesPath``, not decoded; nil for another path.
-    private static func storeText(in path: Substring) -> Substring? {
-        let (prefix, suffix, slash) = ("/v1/stores/".utf8, "/changes".utf8, UInt8(ascii: "/"))
-        var path = path.utf8
-        if path.last == slash { path.removeLast() }
-        guard path.starts(with: prefix), path.suffix(suffix.count).elementsEqual(suffix) else {
-            return nil
+    /// A path whose routes are answered on the connection's event loop.
+    private struct StorePath: Sendable {
+        let path: String
+        private let suffix: String
+        private let get: Route?
+        private let post: Route?
+        private let allow: String
+
+        init(_ path: String, routes: [Route]) {
+            self.path = path
+            suffix = "/\(path.dropFirst(storePath.count))"
+            (get, post) = (
+                routes.first { $0.method == .get }, routes.first { $0.method == .post }
+            )
+            allow = Routes.allow(routes)
         }
-        let text = path.dropFirst(prefix.count).dropLast(suffix.count)
-        return text.isEmpty || text.contains(slash) ? nil : Substring(text)
+
+        /// The identifier in this path, not decoded; nil for another path.
+        func storeText(in path: Substring) -> Substring? {
+            let (prefix, suffix, slash) = ("/v1/stores/".utf8, suffix.utf8, UInt8(ascii: "/"))
+            var path = path.utf8
+            if path.last == slash { path.removeLast() }
+            guard path.starts(with: prefix), path.suffix(suffix.count).elementsEqual(suffix) else {
+                return nil
+            }
+            let text = path.dropFirst(prefix.count).dropLast(suffix.count)
+            return text.isEmpty || text.contains(slash) ? nil : Substring(text)
+        }
+
+        func answer(_ exchange: Exchange, storeText: Substring, _ gate: Gate) throws(Problem) {
+            exchange.route = path
+            switch exchange.request.method {
+            case .GET, .HEAD:
+                guard let get else { throw .methodNotAllowed(allow) }
+                get.answer(exchange, storeText: storeText, gate)
+            case .POST:
+                guard let post else { throw .methodNotAllowed(allow) }
+                post.answer(exchange, storeText: storeText, gate)
+            case .OPTIONS: exchange.answer(Answer(.noContent, headers: [.allow: allow]))
+            case let method:
+                let isKnown = (try? HTTPRequest.Method(method)).map(Routes.methods.contains)
+                throw isKnown ?? false ? Problem.methodNotAllowed(allow) : Problem.notFound
+            }
+        }
     }
 
     @Sendable private func changes(
@@ -118,8 +165,7 @@ struct Routes: Sendable {
     func router() -> Router<ServerContext> {
         let router = Router(context: ServerContext.self)
         router.add(middleware: ServerMiddleware(allow: Self.allow(all)))
-        for (path, routes) in Dictionary(grouping: all, by: \.path)
-        where path != Self.changesPath {
+        for (path, routes) in Dictionary(grouping: all.filter { !$0.isOnLoop }, by: \.path) {
             on(router, path, routes)
         }
         return router

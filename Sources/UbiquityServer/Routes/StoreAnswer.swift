@@ -25,14 +25,12 @@ struct StoreAnswer: Sendable {
         private let isSilent: Bool
         /// The records that are still to be encoded, in reverse order.
         private var waiting: [StoredRecord]
-        private var encoder: WireChangesEncoder
-        private var pieces: [ByteBuffer] = []
-        private var piece = ByteBuffer()
-        private var bytes = 0
+        private var encoder: WireListEncoder
+        private var pieces: AnswerPieces
 
         /// The number of stored bytes encoded before others have their turn. A single value may be
         /// larger.
-        private static let sliceBytes = 128 << 10
+        static let sliceBytes = 128 << 10
 
         init(
             _ form: Form, _ head: ChangeSet, _ records: [StoredRecord],
@@ -41,14 +39,15 @@ struct StoreAnswer: Sendable {
             self.form = form
             self.head = head
             self.permit = permit
+            pieces = AnswerPieces(permit)
             waiting = records.reversed()
             isSilent = form == .event && records.isEmpty && !head.isWhole
             permit.note(records.reduce(0) { $0 + $1.bytes })
             switch form {
-            case .message(let format): encoder = WireChangesEncoder(format)
+            case .message(let format): encoder = WireListEncoder(format)
             case .event:
-                encoder = WireChangesEncoder(.json)
-                if !isSilent { piece.writeString(ServerSentEvent.changesHead(head.cursor)) }
+                encoder = WireListEncoder(.json)
+                if !isSilent { pieces.append(ServerSentEvent.changesHead(head.cursor).utf8) }
             }
         }
 
@@ -58,35 +57,50 @@ struct StoreAnswer: Sendable {
             var encoded = 0
             while encoded < Self.sliceBytes, let stored = waiting.popLast() {
                 encoded += stored.bytes
-                append(encoder.encode(try stored.record()))
+                pieces.append(encoder.encode(try stored.record()))
                 permit.give(stored.bytes)
-                guard bytes <= StoreReader.answerBytesMax else { throw Problem.answerTooLarge }
+                guard pieces.bytes <= StoreReader.answerBytesMax else {
+                    throw Problem.answerTooLarge
+                }
             }
             guard waiting.isEmpty else { return nil }
-            if !isSilent { append(encoder.end(head)) }
-            if !isSilent, form == .event { piece.writeString(ServerSentEvent.end) }
-            endPiece()
-            return StoreAnswer(head: head, answer: answer)
-        }
-
-        private var answer: Answer {
+            if !isSilent { pieces.append(encoder.end(head)) }
+            if !isSilent, form == .event { pieces.append(ServerSentEvent.end.utf8) }
+            let pieces = pieces.end()
             switch form {
-            case .message(let format): Answer(format, pieces, permit)
-            case .event: Answer(pieces, permit)
+            case .message(let format):
+                return StoreAnswer(head: head, answer: Answer(format, pieces, permit))
+            case .event: return StoreAnswer(head: head, answer: Answer(pieces, permit))
             }
         }
+    }
+}
 
-        private mutating func append(_ encoded: [UInt8]) {
-            piece.writeBytes(encoded)
-            bytes += encoded.count
-            if piece.readableBytes >= Answer.pieceBytes { endPiece() }
-        }
+/// The pieces of an answer in the making, which count as its account's.
+struct AnswerPieces: Sendable {
+    private let permit: AccountShares.Permit
+    private var pieces: [ByteBuffer] = []
+    private var piece = ByteBuffer()
+    private(set) var bytes = 0
 
-        private mutating func endPiece() {
-            guard piece.readableBytes > 0 else { return }
-            permit.note(piece.readableBytes)
-            pieces.append(piece)
-            piece = ByteBuffer()
-        }
+    init(_ permit: AccountShares.Permit) { self.permit = permit }
+
+    mutating func append(_ encoded: some Collection<UInt8>) {
+        piece.writeBytes(encoded)
+        bytes += encoded.count
+        if piece.readableBytes >= Answer.pieceBytes { endPiece() }
+    }
+
+    /// - Returns: All of them.
+    mutating func end() -> [ByteBuffer] {
+        endPiece()
+        return pieces
+    }
+
+    private mutating func endPiece() {
+        guard piece.readableBytes > 0 else { return }
+        permit.note(piece.readableBytes)
+        pieces.append(piece)
+        piece = ByteBuffer()
     }
 }

@@ -26,22 +26,48 @@ struct StoreRoutes: Sendable {
         return Response(list, format)
     }
 
+    /// Which devices have a store's changes, or those of one key. A confined device only sees
+    /// itself.
+    @Sendable func deliveries(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ store: StoreReference
+    ) async throws -> Response {
+        let format = try request.answerFormat
+        let key = try request.uri.key
+        let saved = try request.uri.saved
+        reader.note(request.clientVersion, rights)
+        let now = settings.clock.now()
+        var list = WireDeliveries()
+        list.serverMilliseconds = UInt64(clamping: now)
+        list.deliveries = try await reader.holdings(
+            of: store, key: key, for: rights.reference, saved: saved
+        ).deliveries
+            .filter { device, _ in
+                device.rights.reaches(store.identifier) && !device.rights.hasExpired(at: now)
+                    && (!rights.isConfined || device.reference == rights.reference)
+            }.map(WireDelivery.init)
+        return Response(list, format)
+    }
+
     /// The changes of a store since a cursor, or the whole store.
     func changes(
         _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
     ) throws {
         let format = try exchange.request.headers.neededAnswerFormat
         let since = try exchange.request.position(orLastEvent: false)
+        reader.note(exchange.request.headers.clientVersion, rights)
         try reader.answer(
-            .message(format), of: store, since: since, for: rights,
+            .message(format), of: store, since: since, isSaved: exchange.request.saysSaved,
+            for: rights,
             then: exchange.callback { exchange.answer($0.answer) })
     }
 }
 
 extension ServerConfig {
-    init(_ settings: ServerSettings) {
+    /// - Parameter account: Own limits of the device's account.
+    init(_ settings: ServerSettings, _ account: AccountLimits = AccountLimits()) {
         self.init(
-            serverMilliseconds: settings.clock.now(), limits: settings.limits,
+            serverMilliseconds: settings.clock.now(), limits: account.applied(to: settings.limits),
             allowance: settings.allowance,
             deletionsRememberedSeconds: settings.deletionsRememberedSeconds,
             keepAliveSeconds: Int64(settings.keepAliveSeconds))
@@ -58,8 +84,8 @@ extension WireStoreList.Store {
     }
 }
 
-/// Reads stores on threads that may block, with accounts taking turns, and records how far each
-/// device has read.
+/// Reads stores on threads that may block, with accounts taking turns, and records what each device
+/// says it has saved.
 struct StoreReader: Sendable {
     let storage: any ServerStorage
     let threads: BlockingThreads
@@ -86,12 +112,34 @@ struct StoreReader: Sendable {
         try await threads.run(for: account) { [storage] in try storage.stores(of: account) }
     }
 
+    /// - Parameter saved: The cursor up to which the device that asks says it has saved the store.
+    /// - Throws: ``StorageError``, ``Busy``.
+    func holdings(
+        of store: StoreReference, key: Key?, for device: DeviceReference, saved: Cursor?
+    ) async throws -> StoreHoldings {
+        try await threads.run(for: store.account) { [storage, lastSeen] in
+            var holdings = try storage.holdings(of: store, key: key)
+            if let passed = saved.flatMap(holdings.lineage.passed) {
+                lastSeen.pass(passed, of: store, by: device)
+            }
+            lastSeen.complete(&holdings, of: store)
+            return holdings
+        }
+    }
+
+    /// Records the version of the device's library, if it has said.
+    func note(_ version: String?, _ rights: DeviceRights) {
+        if let version { lastSeen.use(version, by: rights.reference) }
+    }
+
     /// Calls back, at once if nothing has changed, or on another thread, with ``Problem`` if the cursor is no longer valid or too much
     /// waits to be sent, or ``StorageError``.
-    /// - Parameter since: Nil for the whole store.
+    /// - Parameters:
+    ///   - since: Nil for the whole store.
+    ///   - isSaved: Whether the device says that it has saved everything up to there.
     /// - Throws: ``Busy``.
     func answer(
-        _ form: StoreAnswer.Form, of store: StoreReference, since: Position?,
+        _ form: StoreAnswer.Form, of store: StoreReference, since: Position?, isSaved: Bool,
         for rights: DeviceRights,
         then: @escaping @Sendable (Result<StoreAnswer, any Error>) -> Void
     ) throws(Busy) {
@@ -99,7 +147,8 @@ struct StoreReader: Sendable {
         let begin: @Sendable (StoreRead) throws -> StoreAnswer.Draft = { [self] read in
             // Checked here, and not before, because others may have waited for the thread too.
             guard !permit.isFull else { throw Problem.answersInMemory }
-            let changes = try changes(read, of: store, since, for: rights.reference)
+            let changes = try changes(read, of: store)
+            if let since, isSaved { lastSeen.pass(since.revision, of: store, by: rights.reference) }
             return StoreAnswer.Draft(form, changes.head, changes.records, permit)
         }
         if let since, let read = storage.unchanged(store, since: since) {
@@ -123,12 +172,10 @@ struct StoreReader: Sendable {
 
     /// - Throws: ``Problem`` if the cursor is no longer valid.
     private func changes(
-        _ read: StoreRead, of store: StoreReference, _ since: Position?,
-        for device: DeviceReference
+        _ read: StoreRead, of store: StoreReference
     ) throws(Problem) -> (head: ChangeSet, records: [StoredRecord]) {
         switch read {
         case .changes(let records, let position, let isWhole, let horizon):
-            lastSeen.pass(since?.revision ?? position.revision, of: store, by: device)
             let head = ChangeSet(
                 records: [], cursor: position.cursor, serverMilliseconds: clock.now(),
                 isWhole: isWhole, horizon: horizon)
@@ -147,7 +194,7 @@ struct StoreReader: Sendable {
 /// The state that the slices of one job share.
 ///
 /// State: `value`, guarded by its lock, though only one slice runs at a time.
-private final class Shared<Value>: Sendable {
+final class Shared<Value>: Sendable {
     let value: Mutex<Value>
 
     init(_ value: sending Value) { self.value = Mutex(value) }

@@ -15,6 +15,8 @@ struct StreamRoute: Sendable {
 
     func open(_ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference) throws {
         let since = try exchange.request.position(orLastEvent: true)
+        let isSaved = exchange.request.saysSaved
+        reader.note(exchange.request.headers.clientVersion, rights)
         guard exchange.hasBody else {
             var headers = Self.headers
             headers[.connection] = nil
@@ -30,15 +32,18 @@ struct StreamRoute: Sendable {
         exchange.findCaller(by: gate) { caller in
             try gate.check(caller, .readStore(store.identifier))
             try reader.answer(
-                .event, of: store, since: since, for: rights,
-                then: exchange.callback { start(exchange, $0, subscription) })
+                .event, of: store, since: since, isSaved: isSaved, for: rights,
+                then: exchange.callback { start(exchange, $0, rights, subscription) })
         }
     }
 
-    private func start(_ exchange: Exchange, _ answer: StoreAnswer, _ subscription: Subscription) {
+    private func start(
+        _ exchange: Exchange, _ answer: StoreAnswer, _ rights: DeviceRights,
+        _ subscription: Subscription
+    ) {
         guard exchange.begin(.ok, Self.headers) else { return }
         // The answer already contains the changes.
-        let start = StreamStart(answer.head, isResumed: true, ServerConfig(settings))
+        let start = StreamStart(answer.head, isResumed: true, ServerConfig(settings, rights.limits))
         var bytes = answer.answer
         for message in start.messages { bytes.append(ServerSentEvent.bytes(of: message)) }
         subscription.subscriber.begin(

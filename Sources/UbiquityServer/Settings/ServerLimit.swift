@@ -117,6 +117,15 @@ package struct ServerLimit: Sendable {
             "device-live-days", in: .days, \.deviceLiveSeconds,
             "Days after which an unseen device no longer holds up compaction."),
         .time(
+            "history-days", in: .days, \.historySeconds,
+            "Days for which replaced values stay in the history; 0 for no history.", min: 0),
+        .count(
+            "history-versions", \.versionsPerEntryMax,
+            "Replaced values of a key, or of one of its parts, in the history."),
+        .bytes(
+            "history-bytes", \.historyBytesMax,
+            "Bytes of the history of a store; if not given, four times --store-bytes-max."),
+        .time(
             "code-minutes", in: .minutes, \.signInCodeSeconds,
             "Minutes for which a sign-in code is valid."),
         .count("accounts-max", \.accountsMax, "Accounts."),

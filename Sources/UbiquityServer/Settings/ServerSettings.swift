@@ -52,6 +52,12 @@ package struct ServerSettings: Sendable {
     package var deviceLiveSeconds: Int64 = 90 * 86_400
     package var signInCodeSeconds: Int64 = 600
 
+    /// How long a version is in a store's history after its end. 0 for no history.
+    package var historySeconds: Int64 = 30 * 86_400
+    package var versionsPerEntryMax = 50
+    /// For the history of a store. 0 for four times the most bytes of a store.
+    package var historyBytesMax = 0
+
     /// A device is removed this long after its credential has expired.
     package var expiredDevicesKeptSeconds: Int64 = 30 * 86_400
 
@@ -122,6 +128,12 @@ package enum AppAdmission: String, CaseIterable, Sendable {
 }
 
 extension ServerSettings {
+    package var history: HistoryLimits {
+        HistoryLimits(
+            milliseconds: historySeconds * 1_000, versionsMax: versionsPerEntryMax,
+            bytesMax: historyBytesMax > 0 ? historyBytesMax : 4 * limits.storeBytesMax)
+    }
+
     /// All limits by their names here. The audit log records when they change.
     var limitTexts: [String: String] {
         var texts = ["apps": apps.rawValue, "key": "\(limits.key)"]

@@ -8,6 +8,23 @@ struct Account: Hashable, Sendable {
     var name: AccountName
     /// The server's milliseconds since 1970.
     var createdMilliseconds: Int64
+    var limits = AccountLimits()
+}
+
+extension AccountLimits {
+    /// - Parameter text: Nil for none.
+    /// - Throws: ``StorageError/unreadable``.
+    init(stored text: String?) throws(StorageError) {
+        guard let limits = AccountLimits(text ?? "") else { throw .unreadable }
+        self = limits
+    }
+}
+
+extension AuditEvent {
+    init(_ limits: AccountLimits, of account: AccountID, by actor: AuditActor) {
+        self.init(
+            .limitChanged, of: account, by: actor, detail: limits.text ?? "as the server is set")
+    }
 }
 
 /// The name of an account, unique on a server: 1 to 128 bytes without control characters, and

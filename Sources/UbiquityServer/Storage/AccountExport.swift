@@ -12,11 +12,17 @@ struct AccountExport: Sendable {
     private let account: AccountID
     private var writer: ArchiveWriter
     private var stores: ArraySlice<StoreIdentifier>
+    private let history: HistoryRule?
     private var isEnded = false
 
     /// Blocks for the disk.
-    init(of account: Account, storage: any ServerStorage, now: Int64) throws(StorageError) {
+    /// - Parameter history: The rule for the stores' histories, which the account's own limits change;
+    ///   nil to leave them out.
+    init(
+        of account: Account, storage: any ServerStorage, history: HistoryRule?, now: Int64
+    ) throws(StorageError) {
         self.storage = storage
+        self.history = history?.of(account.limits)
         self.account = account.id
         stores = try storage.stores(of: account.id).map(\.identifier)[...]
         writer = ArchiveWriter(
@@ -30,11 +36,24 @@ struct AccountExport: Sendable {
     mutating func next() throws(StorageError) -> [UInt8]? {
         guard !isEnded else { return nil }
         if let identifier = stores.popFirst() {
-            return writer.store(identifier, try values(of: identifier))
+            let values = try values(of: identifier)
+            guard let history else { return writer.store(identifier, values) }
+            return writer.history(of: identifier, try versions(of: identifier, history))
+                + writer.store(identifier, values)
         }
         isEnded = true
         guard try storage.account(account) != nil else { throw .noSuchAccount }
         return writer.end()
+    }
+
+    private func versions(
+        of identifier: StoreIdentifier, _ rule: HistoryRule
+    ) throws(StorageError) -> [RecordVersion] {
+        let key = StoreReference(account: account, identifier: identifier)
+        let found = try storage.versions(of: key, key: nil) { _, lines in
+            rule.page(of: lines, after: nil, max: .max, bytesMax: .max).chosen
+        }
+        return try found.map { version throws(StorageError) in try version.version() }
     }
 
     private func values(

@@ -12,8 +12,19 @@ struct Device: Hashable, Sendable {
     var createdMilliseconds: Int64
     /// When it was last seen, in milliseconds since 1970 by the server's clock, to about a minute.
     var seenMilliseconds: Int64
+    /// Nil if it has not said what its clock shows.
+    var clock: ClockMeasurement?
+    /// The version of the client library that it last used; nil if it has not said.
+    var version: String?
 
     var reference: DeviceReference { rights.reference }
+}
+
+/// By how much a device's clock was ahead of the server's.
+struct ClockMeasurement: Hashable, Sendable {
+    var aheadMilliseconds: Int64
+    /// When that was, in milliseconds since 1970 by the server's clock.
+    var milliseconds: Int64
 }
 
 /// A device to be signed in. The storage draws its ID.
@@ -57,13 +68,25 @@ extension DeviceID {
 struct LastSeenUpdate: Hashable, Sendable {
     /// In milliseconds since 1970 by the server's clock.
     var seenMilliseconds: [DeviceReference: Int64] = [:]
-    /// The newest revision of a store that the device is known to have.
+    /// The revision up to which the device has said to have saved the store.
     var passed: [DeviceStore: Int64] = [:]
+    var clocks: [DeviceReference: ClockMeasurement] = [:]
+    var versions: [DeviceReference: String] = [:]
 
     struct DeviceStore: Hashable, Sendable {
         var device: DeviceReference
         var store: StoreReference
     }
 
-    var isEmpty: Bool { seenMilliseconds.isEmpty && passed.isEmpty }
+    var isEmpty: Bool {
+        seenMilliseconds.isEmpty && passed.isEmpty && clocks.isEmpty && versions.isEmpty
+    }
+
+    /// Adds what was learnt before, where this has nothing newer.
+    mutating func add(older: LastSeenUpdate) {
+        seenMilliseconds.merge(older.seenMilliseconds) { newer, _ in newer }
+        passed.merge(older.passed) { newer, _ in newer }
+        clocks.merge(older.clocks) { newer, _ in newer }
+        versions.merge(older.versions) { newer, _ in newer }
+    }
 }

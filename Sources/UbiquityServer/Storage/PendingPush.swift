@@ -19,6 +19,17 @@ struct CommitRules: Sendable {
     var run: UInt64?
     var storesPerAccountMax: Int
 
+    var history: HistoryRule { HistoryRule(admission.history, now: admission.now) }
+
+    /// The rules with the limits of the account.
+    func of(_ push: PendingPush) -> CommitRules {
+        guard let limits = push.rights?.limits else { return self }
+        var rules = self
+        rules.admission.limits = limits.applied(to: admission.limits)
+        rules.admission.history = limits.applied(to: admission.history)
+        return rules
+    }
+
     /// Whether the answer repeats at most as much as a store may hold. This bounds its size before
     /// the push is decided.
     func mayAnswer(_ push: Push, over records: [Key: Record]) -> Bool {

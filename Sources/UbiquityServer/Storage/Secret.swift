@@ -7,6 +7,8 @@ internal import Foundation
 enum Secret {
     static let devicePrefix = "ubd_"
     static let operatorPrefix = "ubo_"
+    /// For sign-in requests.
+    static let requestPrefix = "ubr_"
 
     /// Makes a text of the prefix and 32 random bytes in base64url.
     static func random(prefix: String) -> String {

@@ -8,8 +8,8 @@ internal import UbiquityCore
 /// * Each call takes effect entirely or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it.
 /// * ``commit(_:rules:)`` is called on up to ``commitLanes`` threads at once, each for accounts of
-///   its own. ``addRunningTime(_:)``, ``compact(_:in:now:)``, ``compactFolded(_:in:)``, erasing and
-///   scrubbing are called one at a time.
+///   its own. ``addRunningTime(_:)``, ``compact(_:in:now:)``, ``compactFolded(_:in:)``,
+///   ``pruneHistory(_:of:)``, erasing and scrubbing are called one at a time.
 /// * If it ``isShared``, other nodes write too, and nothing that was read is true later. Otherwise
 ///   no other process writes.
 /// * After a revocation or an erasure has returned, no push of that device or account is committed,
@@ -43,6 +43,12 @@ protocol ServerStorage: Sendable {
         _ account: AccountID, to name: AccountName, now: Int64, by actor: AuditActor
     ) throws(StorageError)
 
+    /// Sets the account's own limits. Those it has already are not a change.
+    /// - Throws: ``StorageError/noSuchAccount``.
+    func limit(
+        _ account: AccountID, to limits: AccountLimits, now: Int64, by actor: AuditActor
+    ) throws(StorageError)
+
     /// Removes the account with everything that belongs to it: devices, codes, identities, stores.
     /// Later pushes to it give ``PushRefusal/noSuchAccount``. Takes time in proportion to the
     /// number of its devices. The content of its stores is overwritten by ``eraseRest(for:)``, and
@@ -67,7 +73,11 @@ protocol ServerStorage: Sendable {
 
     // MARK: Signing in
 
-    /// Also removes the codes that expired by `now`.
+    /// Also removes the codes that expired by `now`. A code that a device made ends with it: when
+    /// the device is revoked or removed, so is the code.
+    /// - Throws: ``StorageError/noSuchAccount``; for a code that a device makes,
+    ///   ``StorageError/noSuchDevice`` if it is not signed in, and
+    ///   ``StorageError/tooManyWaiting(_:)``.
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError)
 
     /// Uses up the code and signs the device in on its terms. Of two callers with one code, one
@@ -76,6 +86,33 @@ protocol ServerStorage: Sendable {
     ///   code stays valid.
     func redeem(_ code: SecretHash, by device: NewDevice, now: Int64)
         throws(StorageError) -> (account: Account, device: Device)
+
+    /// Keeps a sign-in request until it expires. Also removes those that expired by `now`.
+    /// - Throws: ``StorageError/tooManyWaiting(_:)`` as ``PairingRule`` decides.
+    func addRequest(_ request: SignInRequest, now: Int64) throws(StorageError)
+
+    /// The request with this user code; nil if there is none, or it has expired, or somebody has
+    /// decided on it.
+    func request(userCode: SecretHash, now: Int64) throws(StorageError) -> SignInRequest?
+
+    /// Decides on a request that nobody has decided on. Of two callers, one succeeds. An approval
+    /// by a device ends with it, like a code.
+    /// - Throws: ``StorageError/noSuchRequest``; for an approval, ``StorageError/noSuchAccount``
+    ///   and ``StorageError/noSuchDevice`` as for a code.
+    func decide(
+        _ userCode: SecretHash, _ decision: SignInDecision, now: Int64, by actor: AuditActor
+    ) throws(StorageError)
+
+    /// Uses up an approved request, and signs the device in on the approved terms, with the name
+    /// that was approved.
+    /// - Parameter secret: The hash of the request's secret.
+    /// - Throws: ``StorageError/signInPending``, ``StorageError/signInDenied``, and as for a code.
+    func redeem(
+        request secret: SecretHash, by device: NewDevice, now: Int64
+    ) throws(StorageError) -> (account: Account, device: Device)
+
+    /// Removes codes and sign-in requests that expired by `now`.
+    func removeCodes(expiredBy now: Int64) throws(StorageError)
 
     /// Signs the device in to the account of an identity. If there is none yet, it is created with
     /// the preferred name, or with the account's ID if that name is taken.
@@ -103,6 +140,8 @@ protocol ServerStorage: Sendable {
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool
+    /// What each device of the store's account has of the store, or of one of its keys.
+    func holdings(of store: StoreReference, key: Key?) throws(StorageError) -> StoreHoldings
     /// Ignores devices and stores that do not exist.
     func note(_ lastSeen: LastSeenUpdate) throws(StorageError)
     /// Removes devices whose credential had expired by then.
@@ -225,6 +264,27 @@ protocol ServerStorage: Sendable {
         _ rule: CompactionRule, in store: StoreReference
     ) throws(StorageError) -> Int
 
+    // MARK: History
+
+    /// Reads chosen versions of a store's entries, and current records, at one moment.
+    /// - Parameters:
+    ///   - key: The key to which, with its parts, the choice is limited; nil for the whole store.
+    ///   - choose: Returns the places of the chosen lines. The state is that of a store without
+    ///     pushes if there is none. May be called again if the storage repeats the transaction.
+    /// - Returns: The chosen versions, in the order of the choice.
+    func versions(
+        of store: StoreReference, key: Key?,
+        _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
+    ) throws(StorageError) -> [StoredVersion]
+
+    /// The stores with versions that have been too old for a while, see
+    /// ``HistoryState/isDue(within:now:)``, by the rule with the limits of their accounts.
+    func storesWithOldHistory(_ rule: HistoryRule) throws(StorageError) -> [StoreReference]
+
+    /// Removes the versions of a store that are beyond the limits, or its account's own.
+    /// - Returns: The number of removed rows.
+    func pruneHistory(_ rule: HistoryRule, of store: StoreReference) throws(StorageError) -> Int
+
     /// No other call may follow.
     func close() throws(StorageError)
 }
@@ -245,7 +305,8 @@ enum StorageNews: Hashable, Sendable {
     /// A store has reached this position. A hint, which may be wrong.
     case committed(StoreReference, Position)
     case revoked(DeviceReference)
-    case erased(AccountID)
+    /// The account was erased, or has other limits.
+    case accountChanged(AccountID)
     case appsChanged
     /// News may have been missed.
     case anything
@@ -262,7 +323,14 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     case noSuchApp
     /// Wrong, used or expired; the caller is not told which.
     case codeInvalid
+    /// No sign-in request with this user code waits for a decision.
+    case noSuchRequest
+    /// Nobody has decided on the sign-in request yet.
+    case signInPending
+    case signInDenied
     case tooMany(String)
+    /// The same for things that soon expire.
+    case tooManyWaiting(String)
     /// The disk is full. Space may become available again.
     case full
     /// Something in the storage was not written by a server, or is damaged.
@@ -277,7 +345,10 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
         case .noSuchDevice: "the account has no such device"
         case .noSuchApp: "this app is not registered"
         case .codeInvalid: "the code is wrong, has already been used, or has expired"
-        case .tooMany(let things): "there are too many \(things)"
+        case .noSuchRequest: "no device is waiting with this code"
+        case .signInPending: "the sign-in was not approved yet"
+        case .signInDenied: "the sign-in was denied"
+        case .tooMany(let things), .tooManyWaiting(let things): "there are too many \(things)"
         case .full: "the disk is full"
         case .unreadable: "a record in the database cannot be read"
         case .failed(let reason): "the storage failed: \(reason)"

@@ -7,7 +7,8 @@ internal import UbiquityCore
 /// sequence of numbers, seven bits a byte, the lowest first, the eighth bit says that more follow.
 ///
 /// First the fields of ``StoreState``; then the number of spans that are rows of `span`, the number
-/// of the others, and these; then the number of devices in the version vector, and their times.
+/// of the others, and these; then the number of devices in the version vector, and their times; then
+/// the history's fields, which older values lack.
 enum StoreHead {
     /// Begins the value, in case its fields ever change.
     private static let version: UInt64 = 1
@@ -54,6 +55,10 @@ enum StoreHead {
             add(device.rawValue)
             add(time.rawValue)
         }
+        add(state.history.bytes)
+        add(state.history.floor.revision)
+        add(state.history.floor.milliseconds)
+        add(state.history.oldest)
         return bytes
     }
 
@@ -83,12 +88,22 @@ enum StoreHead {
         for _ in 0..<(try numbers.count()) {
             times[DeviceID(rawValue: try numbers.next())] = try numbers.timestamp()
         }
+        // Nothing is known of what was before there was a history.
+        var history = HistoryState(
+            floor: RecordVersion.Moment(revision: revision, milliseconds: 0))
+        if !numbers.isAtEnd {
+            history = HistoryState(
+                bytes: try numbers.count(),
+                floor: RecordVersion.Moment(
+                    revision: try numbers.revision(), milliseconds: try numbers.time()),
+                oldest: try numbers.time())
+        }
         let state = StoreState(
             lineage: Lineage(
                 spans: spans, revision: revision, compactedRevision: compactedRevision),
             usage: usage, newest: newest, newestCompacted: newestCompacted, deletions: deletions,
             accepted: VersionVector(times: times, floor: floor), horizon: horizon, folded: folded,
-            foldsCompacted: foldsCompacted)
+            foldsCompacted: foldsCompacted, history: history)
         return (state, spanRows)
     }
 
@@ -101,6 +116,8 @@ enum StoreHead {
             self.bytes = bytes
             index = bytes.startIndex
         }
+
+        var isAtEnd: Bool { index == bytes.endIndex }
 
         mutating func next() throws(StorageError) -> UInt64 {
             var number: UInt64 = 0
@@ -122,6 +139,9 @@ enum StoreHead {
         }
 
         mutating func revision() throws(StorageError) -> Int64 { Int64(try count()) }
+
+        /// In milliseconds since 1970.
+        mutating func time() throws(StorageError) -> Int64 { Int64(try count()) }
 
         mutating func timestamp() throws(StorageError) -> HybridTimestamp {
             HybridTimestamp(rawValue: try next())

@@ -45,9 +45,11 @@ struct RateExceeded: Error, Hashable, Sendable {
     var waitMilliseconds: Int64
 }
 
-/// Limits the attempts to sign in: by address, and in total.
+/// Limits the attempts to sign in, and what a device does to sign in another one: by address, by
+/// account, and in total.
 struct SignInThrottle: Sendable {
     private let addresses: RateLimiter<String>
+    private let accounts: RateLimiter<AccountID>
     private let all: RateLimiter<Everybody>
 
     private enum Everybody { case all }
@@ -55,12 +57,16 @@ struct SignInThrottle: Sendable {
     init(_ settings: ServerSettings) {
         addresses = RateLimiter(
             .signInAttempts, settings.signInAllowance, clock: settings.clock)
+        accounts = RateLimiter(
+            .signInAttempts, settings.signInAllowance, clock: settings.clock)
         all = RateLimiter(.signInAttempts, settings.signInTotalAllowance, clock: settings.clock)
     }
 
     /// Attempts above an address's limit do not count towards the total.
-    func take(_ address: String) throws(RateExceeded) {
+    /// - Parameter account: The account of a device; nil for anybody else.
+    func take(_ address: String, _ account: AccountID? = nil) throws(RateExceeded) {
         try addresses.take(address)
+        if let account { try accounts.take(account) }
         try all.take(.all)
     }
 }

@@ -38,6 +38,10 @@ package struct Scenario: Sendable {
     /// The number of folded increments that the server keeps; nil for the default, which is hardly
     /// ever reached.
     package var foldedMax: Int?
+    /// The limits of the stores' histories.
+    package var history = HistoryLimits()
+    /// The number of plain keys of which the history must keep nothing.
+    package var unkept = 0
     /// The server's timeout for a request, in milliseconds.
     package var requestMillisecondsMax: Int64 = 120_000
     /// The maximum time of a disk flush, in milliseconds.
@@ -57,7 +61,7 @@ package struct Scenario: Sendable {
     ///   - merging: The source for the policies. It is separate so that their presence changes
     ///     nothing else.
     ///   - lines: The source for the qualities of lines, separate likewise.
-    ///   - folding: The source for the folding of counters, separate likewise.
+    ///   - folding: The source for the folding of counters and the histories, separate likewise.
     ///   - nodes: The source for several nodes and their faults, separate likewise; nil for one
     ///     node.
     init(
@@ -68,6 +72,10 @@ package struct Scenario: Sendable {
         }
         partsMax = folding.pick([60, 0, 1, 2, 4, 8])
         foldedMax = folding.pick([nil, nil, nil, 4, 12])
+        history.milliseconds = folding.pick([30 * 86_400_000, 3_600_000, 60_000])
+        history.versionsMax = folding.pick([50, 5, 2])
+        history.bytesMax = folding.pick([4 << 20, 4 << 20, 8_000])
+        unkept = folding.pick([0, 0, 1, 2])
         accounts = chance.pick([1, 1, 2, 3])
         devices = chance.pick([1, 2, 2, 3, 3, 4, 5, 8])
         stores = chance.pick([1, 1, 1, 2])
@@ -172,6 +180,8 @@ package struct Scenario: Sendable {
             || faults.isDisjoint(with: [.serverClockJump, .serverClockWeeks])
     }
 
+    var unkeptKeys: Set<Key> { Set(plainKeys.prefix(unkept)) }
+
     var plainKeys: [Key] { (0..<keys).map { Self.key("k\($0)") } }
 
     var groupedKeys: [[Key]] {
@@ -200,7 +210,9 @@ extension Scenario: CustomStringConvertible {
         \(accounts) accounts, \(devices) devices with \(processes) processes, \(stores) stores, \
         \(keys) keys and \(groups) groups of \(groupSize), \
         policies \(policies.map { "\($0)" }.joined(separator: " ")), \(partsMax) parts of a counter, \
-        \(foldedMax.map { "\($0)" } ?? "all") remembered that are folded, first sync \(firstSync.rawValue), \
+        \(foldedMax.map { "\($0)" } ?? "all") remembered that are folded, histories of \
+        \(history.versionsMax) versions, \(history.milliseconds) ms and \(history.bytesMax) bytes, not of \
+        \(unkept) keys, first sync \(firstSync.rawValue), \
         at most \(limits.keysMax) keys and \(limits.storeBytesMax) bytes, \
         \(allowance.burst) pushes at once and \(allowance.perSecond) a second, \
         work every \(workInterval) ms, faults every \(faultInterval) ms, \

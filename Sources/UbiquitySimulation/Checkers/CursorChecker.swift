@@ -5,7 +5,8 @@ import UbiquityCore
 /// Each commit has a unique position, and positions follow one another; an epoch that another one
 /// has followed does not come back. A process that has reached
 /// a position has everything committed up to it. And no process confirms more than its cursor
-/// covers, or a server restored to that cursor would never be told of the rest.
+/// covers, or a server restored to that cursor would never be told of the rest. And what a process
+/// tells the server that it has saved is on its disk.
 package final class CursorChecker: Checker {
     private var logs: [StoreReference: ServerLog] = [:]
     private var positions: Set<Position> = []
@@ -25,6 +26,10 @@ package final class CursorChecker: Checker {
         case .received(let process, let store, let position, let values, let own):
             return logs[store]?.missing(at: position, values, own).map {
                 "process \(process) has come to \(position.cursor) without \($0)"
+            }
+        case .tells(let process, let store, let position, let values, let own):
+            return logs[store]?.missing(at: position, values, own).map {
+                "process \(process) says that its disk has \(position.cursor), without \($0)"
             }
         case .saves(let process, let entries, let cursor):
             guard let disk = history.disks[process] else { return nil }

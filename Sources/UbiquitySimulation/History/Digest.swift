@@ -47,6 +47,9 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
             combine(16, process, values)
             combine(position.revision)
             combine(Int64(own.count))
+        case .tells(let process, _, let position, let values, _):
+            combine(30, process, values)
+            combine(position.revision)
         case .committed(let commit):
             combine(17, Int(commit.position.revision), commit.results.count)
             for write in commit.writes { combine(write) }
@@ -62,6 +65,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
             combine(27, device)
         case .serverClock(let error): combine(28, Int(error))
         case .compacted(_, let records, let left, _): combine(26, records.count, left)
+        case .kept(let view): combine(40, view.lines.count)
         case .settled(let settlement): combine(22, settlement.processes.count)
         }
     }

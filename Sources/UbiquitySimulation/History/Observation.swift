@@ -56,9 +56,16 @@ package enum Observation {
     case received(
         process: Int, StoreReference, Position, values: [Key: PropertyListValue], own: Set<Key>)
 
+    /// The process tells the server that everything up to this position is on its disk, which has
+    /// these values of the server, and waiting writes of its own.
+    case tells(
+        process: Int, StoreReference, Position, values: [Key: PropertyListValue], own: Set<Key>)
+
     case committed(Commit)
     /// The server compacted these tombstones by its rule. `left` is the number that remains.
     case compacted(StoreReference, [Record], left: Int, CompactionRule)
+    /// The server has this of a store's history.
+    case kept(HistoryView)
     /// An older copy of the server takes its place. It keeps the answers if it has everything that
     /// was answered: it is a synchronous standby.
     case serverRestored([StoreReference: Position], keepsAnswers: Bool = false)
@@ -236,12 +243,15 @@ extension Observation: CustomStringConvertible {
                 .joined(separator: " ")
         case .received(let process, _, let position, _, let own):
             "process \(process) has come to \(position.cursor), but for its own \(text(own))"
+        case .tells(let process, _, let position, _, let own):
+            "process \(process) says it has saved \(position.cursor), but for its own \(text(own))"
         case .committed(let commit):
             "\(commit.store) has committed \(commit.position.cursor): "
                 + commit.writes.map { text($0) }.joined(separator: " ")
         case .compacted(let store, let records, let left, _):
             "\(store) has forgotten \(records.map { text($0) }.joined(separator: " ")), and "
                 + "remembers \(left)"
+        case .kept(let view): "\(view.store) has \(view.lines.count) versions"
         case .serverRestored(_, let keepsAnswers):
             "the server is an older copy of itself\(keepsAnswers ? ", a standby" : "")"
         case .answered(let store, let position): "\(store) is answered: \(position.cursor)"

@@ -23,6 +23,9 @@ final class VirtualDatabase {
     private var greatestError = Int64.min
     private var backup: Rows = [:]
     private var seen: [Client: Int64] = [:]
+    var historyLimits = HistoryLimits()
+    /// Whether all versions are logged, for checkers.
+    var logsVersions = false
 
     // The standby; nil if there is none.
 
@@ -89,10 +92,11 @@ final class VirtualDatabase {
         _ push: Push, to name: StoreReference, by device: DeviceID, limits: StoreLimits,
         partsMax: Int
     ) -> Result<CommittedPush, LinkFailure> {
-        var store = rows[name] ?? VirtualStore()
+        var store = rows[name] ?? VirtualStore(log: logsVersions ? VersionLog() : nil)
         let before = store.records
         do throws(ClockAhead) {
-            let admission = PushAdmission(limits: limits, now: now, partsMax: partsMax)
+            let admission = PushAdmission(
+                limits: limits, now: now, partsMax: partsMax, history: historyLimits)
             let admitted = try store.admit(
                 push, by: admission, in: epoch(of: name), running: running)
             rows[name] = store
@@ -104,6 +108,8 @@ final class VirtualDatabase {
                         writes: admitted.writes, limits: limits, serverMilliseconds: now,
                         newestCompacted: store.state.newestCompacted, device: device,
                         folded: admitted.folded, partsMax: partsMax)))
+            // Looking at all of it takes a while.
+            if admitted.position.revision.isMultiple(of: 8) { noteHistory(of: name) }
             return .success(admitted)
         } catch {
             return .failure(
@@ -112,6 +118,9 @@ final class VirtualDatabase {
     }
 
     func see(_ client: Client, at time: Int64) { seen[client] = time }
+
+    /// When the device was last seen; 0 if it never was.
+    func seen(_ client: Client) -> Int64 { seen[client] ?? 0 }
 
     func pass(_ revisions: [DeviceStore: Int64]) {
         for (deviceStore, revision) in revisions {
@@ -129,6 +138,25 @@ final class VirtualDatabase {
             let left = rows[name]?.state.deletions ?? 0
             world.note(.compacted(name, compacted, left: left, rule))
         }
+    }
+
+    func pruneHistories() {
+        let rule = HistoryRule(historyLimits, now: now)
+        for name in rows.keys.sorted(by: { ($0.account, $0.store) < ($1.account, $1.store) }) {
+            noteHistory(of: name)
+            rows[name]?.pruneHistory(rule)
+            noteHistory(of: name)
+        }
+    }
+
+    private func noteHistory(of name: StoreReference) {
+        guard let store = rows[name], let log = store.log else { return }
+        world.note(
+            .kept(
+                HistoryView(
+                    store: name, lines: store.history.lines(of: nil), log: log,
+                    state: store.state, rule: HistoryRule(historyLimits, now: now),
+                    greatestNow: greatestNow)))
     }
 
     func compactFolded(by rule: CompactionRule) {

@@ -88,8 +88,10 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     /// The account that is signed in.
     package var account: Int? { state.signedIn.flatMap { Int($0.account) } }
 
-    /// - Parameter accountName: The account's name.
-    package func signIn(_ account: Int, accountName: String? = nil) {
+    /// - Parameters:
+    ///   - accountName: The account's name.
+    ///   - deviceName: The device's name.
+    package func signIn(_ account: Int, accountName: String? = nil, deviceName: String? = nil) {
         // As the server draws it, in no order.
         let name = names[account] ?? DeviceID(rawValue: world.chance.number() | 1)
         names[account] = name
@@ -97,7 +99,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         state.signIn(
             SignedInAccount(
                 server: "", account: "\(account)", accountName: accountName ?? "\(account)",
-                device: "\(name)", deviceName: "\(number)", credential: ""))
+                device: "\(name)", deviceName: deviceName ?? "\(number)", credential: ""))
         world.note(.signedIn(device: number, folder: state.folder, account: account))
         notifyProcesses()
     }

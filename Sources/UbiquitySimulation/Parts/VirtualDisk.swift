@@ -39,6 +39,16 @@ package final class VirtualDisk {
         }
     }
 
+    /// What it has of the server, by the keys of the records.
+    var confirmedValues: [Key: PropertyListValue] {
+        content.entries.compactMapValues { $0.entry.confirmed?.content.value }
+    }
+
+    /// The records that wait for the server.
+    var waitingKeys: Set<Key> {
+        Set(content.entries.lazy.filter { $0.value.entry.pending != nil }.map(\.key))
+    }
+
     package func changes(after version: Int64) -> DiskChanges {
         DiskChanges(
             version: content.version,
@@ -57,9 +67,8 @@ package final class VirtualDisk {
         for entry in batch.entries { content.entries[entry.key] = (entry, content.version) }
         if let meta = batch.meta { content.meta = meta }
         content.everWaited.formUnion(batch.entries.compactMap { $0.pending?.record })
-        content.refused = Array(
-            (content.refused + batch.refused.filter { !content.refused.contains($0) })
-                .suffix(SaveBatch.refusedWritesMax))
+        let refused = content.refused + batch.refused.filter { !content.refused.contains($0) }
+        content.refused = refused.reversed().kept.reversed()
         return .saved(version: content.version)
     }
 

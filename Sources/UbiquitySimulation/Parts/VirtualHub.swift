@@ -60,7 +60,7 @@ final class VirtualHub {
 
     // MARK: - Streams
 
-    func subscribe(_ stream: VirtualStream, since cursor: Cursor?) {
+    func subscribe(_ stream: VirtualStream, since cursor: Cursor?, isSaved: Bool) {
         let subscriber = Subscriber(stream)
         if groups[stream.store] == nil {
             lastGroup += 1
@@ -68,14 +68,15 @@ final class VirtualHub {
         }
         groups[stream.store]?.subscribers.append(subscriber)
         node.after(node.flight) { [self] in
-            if isSubscribed(stream) { begin(subscriber, since: cursor) }
+            if isSubscribed(stream) { begin(subscriber, since: cursor, isSaved) }
         }
     }
 
-    private func begin(_ subscriber: Subscriber, since cursor: Cursor?) {
+    private func begin(_ subscriber: Subscriber, since cursor: Cursor?, _ isSaved: Bool) {
         let stream = subscriber.stream
         do throws(LinkFailure) {
-            let changes = try node.read(stream.store, since: cursor, by: stream.device)
+            let changes = try node.read(
+                stream.store, since: cursor, isSaved: isSaved, by: stream.device)
             let start = StreamStart(changes, isResumed: cursor != nil, node.config)
             guard isShared else { return begin(subscriber, with: start, changes.cursor) }
             node.after(node.flight) { [self] in

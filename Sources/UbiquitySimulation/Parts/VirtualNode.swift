@@ -101,28 +101,75 @@ final class VirtualNode {
     }
 
     func pull(
-        _ store: StoreReference, since cursor: Cursor?, withConfig: Bool, by device: DeviceID,
-        reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void
+        _ store: StoreReference, since cursor: Cursor?, isSaved: Bool, withConfig: Bool,
+        by device: DeviceID, reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void
     ) {
         arrive(reply) { [self] in
             do throws(LinkFailure) {
                 try admit()
-                var changes = try read(store, since: cursor, by: device)
+                var changes = try read(store, since: cursor, isSaved: isSaved, by: device)
                 if withConfig { changes.config = config }
                 reply(.success(changes))
             } catch { reply(.failure(error)) }
         }
     }
 
+    func ask<Answer>(
+        _ store: StoreReference,
+        _ question: @escaping (VirtualStore, HistoryRule) throws(LinkFailure) -> Answer,
+        reply: @escaping (Result<Answer, LinkFailure>) -> Void
+    ) {
+        arrive(reply) { [self] in
+            do throws(LinkFailure) {
+                try admit()
+                guard database.isRunning else { throw Self.noDatabase }
+                let rule = HistoryRule(HistoryLimits(), now: now)
+                reply(.success(try question(database.rows[store] ?? VirtualStore(), rule)))
+            } catch { reply(.failure(error)) }
+        }
+    }
+
     func read(
-        _ store: StoreReference, since cursor: Cursor?, by device: DeviceID
+        _ store: StoreReference, since cursor: Cursor?, isSaved: Bool, by device: DeviceID
     ) throws(LinkFailure) -> ChangeSet {
         let changes = try changes(of: store, since: cursor)
-        if let passed = Position(cursor ?? changes.cursor)?.revision {
-            passedRevisions[VirtualDatabase.DeviceStore(store: store, device: device)] = passed
+        if isSaved, let passed = cursor.flatMap(Position.init) {
+            note(passed.revision, of: store, by: device)
         }
         database.see(VirtualDatabase.Client(account: store.account, device: device), at: now)
         return changes
+    }
+
+    /// What it has not stored yet is added.
+    func deliveries(
+        of key: Key?, in store: StoreReference,
+        to devices: [(DeviceID, name: String, clockError: Int64)], saved: Cursor?,
+        by device: DeviceID, reply: @escaping (Result<[DeviceDelivery], LinkFailure>) -> Void
+    ) {
+        arrive(reply) { [self] in
+            do throws(LinkFailure) { try admit() } catch { return reply(.failure(error)) }
+            let row = database.rows[store] ?? VirtualStore()
+            if let passed = saved.flatMap(row.state.lineage.passed) {
+                note(passed, of: store, by: device)
+            }
+            let rule = row.deliveryRule(of: key)
+            reply(
+                .success(
+                    devices.map { id, name, clockError in
+                        let said = VirtualDatabase.DeviceStore(store: store, device: id)
+                        let client = VirtualDatabase.Client(account: store.account, device: id)
+                        return DeviceDelivery(
+                            device: id, name: name, seenMilliseconds: database.seen(client),
+                            clockAheadMilliseconds: clockError - self.clockError,
+                            delivery: rule.delivery(
+                                to: id, passed: passedRevisions[said] ?? row.passed[id]))
+                    }))
+        }
+    }
+
+    /// The device has said that it has saved everything up to this revision.
+    private func note(_ passed: Int64, of store: StoreReference, by device: DeviceID) {
+        passedRevisions[VirtualDatabase.DeviceStore(store: store, device: device)] = passed
     }
 
     func changes(of store: StoreReference, since cursor: Cursor?) throws(LinkFailure) -> ChangeSet {
@@ -135,7 +182,7 @@ final class VirtualNode {
 
     /// Sends the changes since the cursor, then each commit as it happens. Others may commit
     /// between the subscription and the read.
-    func open(_ stream: VirtualStream, since cursor: Cursor?) {
+    func open(_ stream: VirtualStream, since cursor: Cursor?, isSaved: Bool) {
         var isAwaited = true
         if missed != nil {
             world.after(VirtualStream.silenceMax) {
@@ -152,7 +199,7 @@ final class VirtualNode {
                     throw LinkFailure(.tooManyStreams(retryAfterMilliseconds: 30_000), "too many")
                 }
             } catch { return stream.breakOff(error) }
-            hub.subscribe(stream, since: cursor)
+            hub.subscribe(stream, since: cursor, isSaved: isSaved)
         }
     }
 
@@ -223,6 +270,7 @@ final class VirtualNode {
 
     private func publish(_ push: CommittedPush, of waiting: Waiting) {
         world.note(.answered(waiting.store, push.position))
+        if let passed = push.passed { note(passed, of: waiting.store, by: waiting.device) }
         waiting.reply(.success(push.answer))
         guard !push.writes.isEmpty else { return }
         hub.publish(push, of: waiting.store)

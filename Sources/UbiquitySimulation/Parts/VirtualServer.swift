@@ -16,6 +16,11 @@ package final class VirtualServer {
     package var partsMax = 60
     /// The rule for dropping folded increments of counters.
     package var foldsCompaction = CompactionRule.folded
+
+    /// - Parameter logs: Whether all versions are logged, for checkers.
+    func keepHistories(within limits: HistoryLimits, logs: Bool) {
+        (database.historyLimits, database.logsVersions) = (limits, logs)
+    }
     /// The longest time of a flush, and of a message between node and database, in milliseconds.
     let flushMax: Int64
     /// The additional time of each commit, in milliseconds.
@@ -90,17 +95,38 @@ package final class VirtualServer {
     }
 
     package func pull(
-        _ store: StoreReference, since cursor: Cursor?, withConfig: Bool, by device: DeviceID,
-        reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void
+        _ store: StoreReference, since cursor: Cursor?, isSaved: Bool, withConfig: Bool,
+        by device: DeviceID, reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void
     ) {
-        chosenNode.pull(store, since: cursor, withConfig: withConfig, by: device, reply: reply)
+        chosenNode.pull(
+            store, since: cursor, isSaved: isSaved, withConfig: withConfig, by: device, reply: reply
+        )
+    }
+
+    /// - Parameter devices: The devices of the account.
+    package func deliveries(
+        of key: Key?, in store: StoreReference,
+        to devices: [(DeviceID, name: String, clockError: Int64)], saved: Cursor?,
+        by device: DeviceID, reply: @escaping (Result<[DeviceDelivery], LinkFailure>) -> Void
+    ) {
+        chosenNode.deliveries(
+            of: key, in: store, to: devices, saved: saved, by: device, reply: reply)
+    }
+
+    /// Answers a question about a store's history.
+    package func ask<Answer>(
+        _ store: StoreReference,
+        _ question: @escaping (VirtualStore, HistoryRule) throws(LinkFailure) -> Answer,
+        reply: @escaping (Result<Answer, LinkFailure>) -> Void
+    ) {
+        chosenNode.ask(store, question, reply: reply)
     }
 
     /// Sends the changes since the cursor, then each commit as it happens.
-    package func open(_ stream: VirtualStream, since cursor: Cursor?) {
+    package func open(_ stream: VirtualStream, since cursor: Cursor?, isSaved: Bool) {
         if isShared, stream.isTaken { return }
         stream.isTaken = true
-        chosenNode.open(stream, since: cursor)
+        chosenNode.open(stream, since: cursor, isSaved: isSaved)
     }
 
     package func unsubscribe(_ stream: VirtualStream) {
@@ -174,6 +200,7 @@ package final class VirtualServer {
         (isShared ? world.chance.pick(nodes) : nodes[0]).storePassed()
         database.compactTombstones(by: rule)
         database.compactFolded(by: foldsCompaction)
+        database.pruneHistories()
         if isShared { database.replicate {} }
     }
 

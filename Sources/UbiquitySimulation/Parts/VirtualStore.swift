@@ -19,9 +19,14 @@ package struct VirtualStore {
 
     package private(set) var state = StoreState()
     private var kept: [Key: Kept] = [:]
+    package private(set) var history = VirtualHistory()
+    /// For checkers; nil if nobody checks.
+    package private(set) var log: VersionLog?
     private var folded: [FoldedIncrement.ID: KeptIncrement] = [:]
     /// The newest revision that each device is known to have.
-    private var passed: [DeviceID: Int64] = [:]
+    private(set) var passed: [DeviceID: Int64] = [:]
+
+    init(log: VersionLog? = nil) { self.log = log }
 
     package var records: [Key: Record] { kept.mapValues(\.record) }
 
@@ -40,6 +45,14 @@ package struct VirtualStore {
         for write in admitted.writes {
             kept[write.key] = Kept(
                 record: write, revision: admitted.position.revision, committed: running)
+        }
+        history.take(admitted)
+        log?.take(
+            push, admitted.results, admitted.writes,
+            at: RecordVersion.Moment(
+                revision: admitted.position.revision, milliseconds: admission.now))
+        if admitted.history.isOverLimit {
+            pruneHistory(HistoryRule(admission.history, now: admission.now))
         }
         for increment in admitted.folded {
             folded[increment.id] = KeptIncrement(increment: increment, committed: running)
@@ -68,6 +81,14 @@ package struct VirtualStore {
             horizon: state.horizon)
     }
 
+    /// - Parameter key: Nil for the whole store.
+    func deliveryRule(of key: Key?) -> DeliveryRule {
+        DeliveryRule(
+            kept.filter { key == nil || $0.key.whole == key }.values.map {
+                DeliveryRule.Item(revision: $0.revision, author: $0.record.stamp.device)
+            }, in: state.lineage)
+    }
+
     /// Records that a device has everything up to this revision. Not the maximum of earlier ones: a
     /// device restored from its own backup has less.
     mutating func pass(_ revision: Int64, by device: DeviceID) { passed[device] = revision }
@@ -89,10 +110,45 @@ package struct VirtualStore {
             of: known, passed: live.values.min(), running: running, newest: state.newest)
         guard let horizon else { return [] }
         let compacted = deletions.filter { $0.revision <= horizon }
-        for entry in compacted { kept[entry.record.key] = nil }
+        for entry in compacted {
+            kept[entry.record.key] = nil
+            history.compact(entry.record.key)
+            log?.compact(entry.record.key)
+        }
         state.compact(through: horizon, of: known)
         return compacted.map(\.record)
     }
+
+    /// Some versions, those that came last first.
+    /// - Parameters:
+    ///   - key: The key whose versions, and those of its parts, are listed; nil for all keys.
+    ///   - place: Where the page before said that this one begins; nil for the first one.
+    package func page(
+        of key: Key?, from place: String?, max: Int, by rule: HistoryRule
+    ) -> HistoryPage {
+        let lines = history.lines(of: key)
+        let (chosen, next) = rule.page(
+            of: lines.map(\.line), after: place.flatMap(HistoryRule.Place.init), max: max,
+            bytesMax: .max)
+        return HistoryPage(
+            versions: chosen.compactMap { lines[$0].line.version(lines[$0].content) },
+            next: next?.description, serverMilliseconds: rule.now)
+    }
+
+    package func snapshot(
+        at time: HistoryRule.Time, by rule: HistoryRule
+    ) throws(HistoryForgotten) -> StoreSnapshot {
+        let lines = history.lines(of: nil)
+        let snapshot = try rule.snapshot(of: lines.map(\.line), at: time, in: state)
+        return StoreSnapshot(
+            records: snapshot.chosen.map { place in
+                let (line, content) = lines[place]
+                return Record(key: line.key, content: content, stamp: line.stamp)
+            }, revision: snapshot.revision, forgottenKeys: snapshot.forgotten,
+            serverMilliseconds: rule.now)
+    }
+
+    mutating func pruneHistory(_ rule: HistoryRule) { _ = history.prune(rule, &state.history) }
 
     /// Drops increments that were folded long ago.
     mutating func compactFolded(_ rule: CompactionRule, running: Int64) {

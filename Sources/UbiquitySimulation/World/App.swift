@@ -135,7 +135,11 @@ final class App {
         }
         var changes: [Key: Content] = [:]
         for write in writes { changes[write.key] = write.value.map(Content.value) ?? .deleted }
-        do throws(LimitViolation) { try process.write(changes) } catch {
+        // Taking a change back is a write, whatever the value was before.
+        let isRevert = keys.count == 1 && batch.isMultiple(of: 4)
+        do throws(LimitViolation) {
+            try isRevert ? process.revert(to: changes) : process.write(changes)
+        } catch {
             // A key that is too long is not the store's concern.
             if case .keyTooLong = error { return }
             return world.journal.note(.refused(process: process.number, Set(keys)))

@@ -37,16 +37,26 @@ extension VirtualProcess: VirtualListener {
         }
     }
 
-    func listen(_ number: Int, since cursor: Cursor?) {
+    /// Reports what the process says is on its disk, and what is.
+    private func noteTells(_ cursor: Cursor?) {
+        guard let cursor, let position = Position(cursor), let address else { return }
+        world.journal.note(
+            .tells(
+                process: number, address.store, position, values: disk.confirmedValues,
+                own: disk.waitingKeys))
+    }
+
+    func listen(_ number: Int, since cursor: Cursor?, _ isSaved: Bool) {
         guard let address else { return }
         world.journal.note(.opensStream(process: self.number))
+        if isSaved { noteTells(cursor) }
         let stream = VirtualStream(
             number: number, listener: self, store: address.store, device: address.device,
             world: world)
         streams[number] = stream
         world.network.request(on: device) {
             [world] (reply: (Result<Void, LinkFailure>) -> Void) in
-            world.server.open(stream, since: cursor)
+            world.server.open(stream, since: cursor, isSaved: isSaved)
             reply(.success(()))
         } done: { result in
             if case .failure(let failure) = result { stream.breakOff(failure) }
@@ -55,9 +65,11 @@ extension VirtualProcess: VirtualListener {
 
     func push(_ number: Int, _ push: Push) {
         guard let address else { return }
+        let push = push.with(unkept: world.scenario.unkeptKeys)
         let unsaved = push.transactions.flatMap(\.writes).filter { !disk.everHad($0) }
         world.journal.note(
             .pushes(process: self.number, push, unsaved: Set(unsaved.map(\.key))))
+        noteTells(push.saved)
         let request = begin(.pushFailed(number, Self.reset))
         world.network.request(on: device, bytes: push.virtualBytes) { [world] reply in
             world.server.push(push, to: address.store, by: address.device, reply: reply)
@@ -71,15 +83,16 @@ extension VirtualProcess: VirtualListener {
         }
     }
 
-    func pull(_ number: Int, since cursor: Cursor?, _ withConfig: Bool) {
+    func pull(_ number: Int, since cursor: Cursor?, _ isSaved: Bool, _ withConfig: Bool) {
         guard let address else { return }
         world.journal.note(.pulls(process: self.number))
+        if isSaved { noteTells(cursor) }
         let request = begin(.pullFailed(number, Self.reset))
         world.network.request(on: device, answerBytes: \.virtualBytes) {
             [world] (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
             world.server.pull(
-                address.store, since: cursor, withConfig: withConfig, by: address.device,
-                reply: reply)
+                address.store, since: cursor, isSaved: isSaved, withConfig: withConfig,
+                by: address.device, reply: reply)
         } done: { [self] result in
             switch result {
             case .success(let changes): pulled(request, number, changes)
@@ -112,6 +125,21 @@ extension VirtualProcess: VirtualListener {
             handle(.engine(event), refused: refused)
             schedule()
         }
+    }
+}
+
+extension Push {
+    /// The same, with writes of these keys that must not be kept in the history.
+    fileprivate func with(unkept keys: Set<Key>) -> Push {
+        guard !keys.isEmpty else { return self }
+        var push = self
+        push.transactions = transactions.map { transaction in
+            let unkept = transaction.writes.lazy.map(\.key).filter { keys.contains($0.whole) }
+            return
+                (try? Transaction(
+                    transaction.writes, had: transaction.had, unkept: Set(unkept))) ?? transaction
+        }
+        return push
     }
 }
 

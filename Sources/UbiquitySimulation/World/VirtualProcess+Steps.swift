@@ -33,11 +33,12 @@ extension VirtualProcess {
         case .save: break
         case .notify(let notice): notify(notice)
         case .finishSync(let id, let failure): app.finished(id, failure, self)
-        case .listen(let stream, let cursor): listen(stream, since: cursor)
+        case .listen(let stream, let cursor, let isSaved):
+            listen(stream, since: cursor, isSaved)
         case .hangUp(let stream): streams.removeValue(forKey: stream)?.hangUp()
         case .push(let number, let push): self.push(number, push)
-        case .pull(let number, let cursor, let withConfig):
-            pull(number, since: cursor, withConfig)
+        case .pull(let number, let cursor, let isSaved, let withConfig):
+            pull(number, since: cursor, isSaved, withConfig)
         }
     }
 

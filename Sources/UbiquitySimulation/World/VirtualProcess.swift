@@ -106,6 +106,11 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         try driver.engine.write(changes, at: device.reading)
     }
 
+    func revert(to contents: [Key: Content]) throws(LimitViolation) {
+        defer { schedule() }
+        try driver.engine.revert(to: contents, at: device.reading)
+    }
+
     func apply(_ operation: MergeOperation, _ key: Key) throws(LimitViolation) {
         defer { schedule() }
         try driver.engine.write([:], merging: [key: operation], at: device.reading)

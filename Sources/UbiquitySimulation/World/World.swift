@@ -47,6 +47,7 @@ final class World {
     private func populate() {
         server.streamsMax = scenario.streamsMax
         server.partsMax = scenario.partsMax
+        server.keepHistories(within: scenario.history, logs: true)
         if let max = scenario.foldedMax { server.foldsCompaction.tombstonesMax = max }
         if scenario.faults.contains(.hintLost) { server.lostHintsPerMille = 500 }
         if scenario.faults.contains(.hintLate) { server.hintMillisecondsMax = 30_000 }

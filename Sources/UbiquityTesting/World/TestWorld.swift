@@ -56,6 +56,16 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         return machine
     }
 
+    /// The machines that are signed in to an account, the oldest first.
+    func machines(of account: Int) -> [(DeviceID, name: String, clockError: Int64)] {
+        machines.compactMap { machine in
+            guard machine.device.account == account,
+                let id = machine.device.state.signedIn.flatMap({ DeviceID($0.device) })
+            else { return nil }
+            return (id, machine.name, machine.clockError)
+        }
+    }
+
     /// - Returns: The account's number.
     func newAccount(_ name: String) -> Int {
         accountNames.append(name)

@@ -62,7 +62,7 @@ final class VirtualFile: LocalStorage, VirtualDiskUser, @unchecked Sendable {
 
     func refusedWrites() throws -> [RefusedWrite] { disk.content.refused.reversed() }
 
-    func forgetRefusedWrites() throws { disk.content.refused = [] }
+    func forgetRefusedWrites() throws { disk.content.refused.removeAll { !$0.isSuperseded } }
 
     func tidy() {}
 }

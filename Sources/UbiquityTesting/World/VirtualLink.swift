@@ -46,7 +46,7 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
     // MARK: - Streams
 
     func listen(
-        since cursor: Cursor?, within intake: IntakeLimits,
+        since cursor: Cursor?, isSaved: Bool, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void,
         ended: @escaping @Sendable (LinkFailure?) -> Void
     ) -> @Sendable () -> Void {
@@ -58,7 +58,7 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         listeners[number] = Listener(stream: stream, receive: receive, ended: ended)
         world.network.request(on: line) {
             [world] (reply: (Result<Void, LinkFailure>) -> Void) in
-            world.server.open(stream, since: cursor)
+            world.server.open(stream, since: cursor, isSaved: isSaved)
             reply(.success(()))
         } done: { result in
             if case .failure(let failure) = result { stream.breakOff(failure) }
@@ -90,15 +90,78 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         }
     }
 
+    func deliveries(
+        of key: Key?, saved: Cursor?,
+        answered: @escaping @Sendable (Result<[DeviceDelivery], LinkFailure>) -> Void
+    ) {
+        if hasEnded { return }
+        world.network.request(on: line) {
+            [world, store, device]
+            (reply: @escaping (Result<[DeviceDelivery], LinkFailure>) -> Void) in
+            world.server.deliveries(
+                of: key, in: store, to: world.machines(of: store.account), saved: saved,
+                by: device, reply: reply)
+        } done: { [weak self] result in
+            if self?.hasEnded == false { answered(result) }
+        }
+    }
+
     func pull(
-        since cursor: Cursor?, withConfig: Bool, within intake: IntakeLimits,
+        since cursor: Cursor?, isSaved: Bool, withConfig: Bool, within intake: IntakeLimits,
         answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
     ) {
         if hasEnded { return }
         world.network.request(on: line, answerBytes: \.virtualBytes) {
             [world, store, device] (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
             world.server.pull(
-                store, since: cursor, withConfig: withConfig, by: device, reply: reply)
+                store, since: cursor, isSaved: isSaved, withConfig: withConfig, by: device,
+                reply: reply)
+        } done: { [weak self] result in
+            if self?.hasEnded == false { answered(result) }
+        }
+    }
+
+    // MARK: - History
+
+    func history(
+        of key: Key?, from place: String?, max: Int,
+        answered: @escaping @Sendable (Result<HistoryPage, LinkFailure>) -> Void
+    ) {
+        ask(answered) { store, rule in store.page(of: key, from: place, max: max, by: rule) }
+    }
+
+    func snapshot(
+        at time: HistoryRule.Time,
+        answered: @escaping @Sendable (Result<StoreSnapshot, LinkFailure>) -> Void
+    ) {
+        ask(answered) { store, rule throws(LinkFailure) in
+            do { return try store.snapshot(at: time, by: rule) } catch {
+                throw LinkFailure(.refused, "the server's history does not go back that far")
+            }
+        }
+    }
+
+    func deviceNames(
+        answered: @escaping @Sendable (Result<[DeviceID: String], LinkFailure>) -> Void
+    ) {
+        ask(answered) { [world, store] _, _ in
+            let signedIn = world.machines.map(\.device).filter { $0.account == store.account }
+                .compactMap(\.state.signedIn)
+            let names = signedIn.compactMap { account in
+                DeviceID(account.device).map { ($0, account.deviceName) }
+            }
+            return Dictionary(names) { first, _ in first }
+        }
+    }
+
+    private func ask<Answer>(
+        _ answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void,
+        _ question: @escaping (VirtualStore, HistoryRule) throws(LinkFailure) -> Answer
+    ) {
+        if hasEnded { return }
+        world.network.request(on: line) {
+            [world, store] (reply: @escaping (Result<Answer, LinkFailure>) -> Void) in
+            world.server.ask(store, question, reply: reply)
         } done: { [weak self] result in
             if self?.hasEnded == false { answered(result) }
         }

@@ -236,6 +236,9 @@ package nonisolated struct WireRecord: Sendable {
   /// Clears the value of `had`. Subsequent reads from it will return its default value.
   package mutating func clearHad() {self._had = nil}
 
+  /// In a push alone, always true: the history must not keep this write, nor what the key was before.
+  package var unkept: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Content: Equatable, Sendable {
@@ -291,6 +294,12 @@ package nonisolated struct WirePush: Sendable {
   /// Always true: what is said by `had`, and by its absence, is so. Without it, writes from before
   /// deletions that the server has forgotten are refused.
   package var tellsHad: Bool = false
+
+  /// The cursor up to which the device has saved the store's changes; empty: it does not say.
+  package var saved: String = String()
+
+  /// The device's clock when it sent this, in milliseconds since 1970; 0: it does not say.
+  package var deviceMilliseconds: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -454,6 +463,193 @@ package nonisolated struct WireChanges: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+}
+
+/// Versions that a store's entries have or had, the newest first.
+package nonisolated struct WireHistory: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var versions: [WireVersion] = []
+
+  /// The value of `before` that continues after the last version; empty: there are no more.
+  package var next: String = String()
+
+  package var serverMilliseconds: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// A write that the server has, or had until another one took its place.
+package nonisolated struct WireVersion: @unchecked Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var record: WireRecord {
+    get {_storage._record ?? WireRecord()}
+    set {_uniqueStorage()._record = newValue}
+  }
+  /// Returns true if `record` has been explicitly set.
+  package var hasRecord: Bool {_storage._record != nil}
+  /// Clears the value of `record`. Subsequent reads from it will return its default value.
+  package mutating func clearRecord() {_uniqueStorage()._record = nil}
+
+  /// The store's revision at which it came. 0: unknown, it came before there was a history.
+  package var revision: UInt64 {
+    get {_storage._revision}
+    set {_uniqueStorage()._revision = newValue}
+  }
+
+  /// When it came, in milliseconds since 1970 by the server's clock; 0: unknown.
+  package var cameMilliseconds: UInt64 {
+    get {_storage._cameMilliseconds}
+    set {_uniqueStorage()._cameMilliseconds = newValue}
+  }
+
+  package var outcome: OneOf_Outcome? {
+    get {return _storage._outcome}
+    set {_uniqueStorage()._outcome = newValue}
+  }
+
+  /// Always true: the store holds it.
+  package var current: Bool {
+    get {
+      if case .current(let v)? = _storage._outcome {return v}
+      return false
+    }
+    set {_uniqueStorage()._outcome = .current(newValue)}
+  }
+
+  /// The store held it until another write replaced it.
+  package var replaced: WireVersion.Ended {
+    get {
+      if case .replaced(let v)? = _storage._outcome {return v}
+      return WireVersion.Ended()
+    }
+    set {_uniqueStorage()._outcome = .replaced(newValue)}
+  }
+
+  /// A later write was there already when it came.
+  package var lost: WireVersion.Ended {
+    get {
+      if case .lost(let v)? = _storage._outcome {return v}
+      return WireVersion.Ended()
+    }
+    set {_uniqueStorage()._outcome = .lost(newValue)}
+  }
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated enum OneOf_Outcome: Equatable, Sendable {
+    /// Always true: the store holds it.
+    case current(Bool)
+    /// The store held it until another write replaced it.
+    case replaced(WireVersion.Ended)
+    /// A later write was there already when it came.
+    case lost(WireVersion.Ended)
+
+  }
+
+  package nonisolated struct Ended: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    /// The store's revision at which it ended, and when, as above.
+    package var revision: UInt64 = 0
+
+    package var milliseconds: UInt64 = 0
+
+    /// The write that took its place.
+    package var by: WireReplaced {
+      get {_by ?? WireReplaced()}
+      set {_by = newValue}
+    }
+    /// Returns true if `by` has been explicitly set.
+    package var hasBy: Bool {self._by != nil}
+    /// Clears the value of `by`. Subsequent reads from it will return its default value.
+    package mutating func clearBy() {self._by = nil}
+
+    package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    package init() {}
+
+    fileprivate var _by: WireReplaced? = nil
+  }
+
+  package init() {}
+
+  fileprivate var _storage = _StorageClass.defaultInstance
+}
+
+/// A store as it was at one revision, without deletions.
+package nonisolated struct WireSnapshot: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var records: [WireRecord] = []
+
+  package var revision: UInt64 = 0
+
+  /// Keys that have changed so often since then that what they were is forgotten.
+  package var forgottenKeys: [String] = []
+
+  package var serverMilliseconds: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// Which of an account's devices have a store's changes.
+package nonisolated struct WireDeliveries: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var deliveries: [WireDelivery] = []
+
+  package var serverMilliseconds: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct WireDelivery: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var device: WireDevice {
+    get {_device ?? WireDevice()}
+    set {_device = newValue}
+  }
+  /// Returns true if `device` has been explicitly set.
+  package var hasDevice: Bool {self._device != nil}
+  /// Clears the value of `device`. Subsequent reads from it will return its default value.
+  package mutating func clearDevice() {self._device = nil}
+
+  /// The device has said that it has saved everything up to the store's present revision, or, if a
+  /// key was asked for, that key's present value.
+  package var isCurrent: Bool = false
+
+  /// The changed entries that it has not said to have saved. 0 if the device has never had the store.
+  package var behind: UInt64 = 0
+
+  /// Always true: it has said to have saved some of the store.
+  package var hasStore_p: Bool = false
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _device: WireDevice? = nil
 }
 
 /// The data of the event `ready`.
@@ -624,6 +820,7 @@ package nonisolated struct WireNewCode: Sendable {
   package init() {}
 }
 
+/// The answer to the body NewAccount or NewCode.
 package nonisolated struct WireNewAccountAnswer: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -649,6 +846,88 @@ package nonisolated struct WireSignIn: Sendable {
   package var code: String = String()
 
   package var deviceName: String = String()
+
+  /// In the place of a code: the secret of a sign-in request, once a device has approved it.
+  package var request: String = String()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// The body of `POST /v1/sign-in-requests`, by a device that has no code.
+package nonisolated struct WireNewSignInRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var deviceName: String = String()
+
+  /// The rights that it asks for, as in NewCode.
+  package var stores: [String] = []
+
+  package var credentialSeconds: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct WireNewSignInRequestAnswer: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// Known to this device only.
+  package var request: String = String()
+
+  /// To type on a signed-in device.
+  package var userCode: String = String()
+
+  package var expiresMilliseconds: UInt64 = 0
+
+  /// How long to wait between two attempts to sign in with it, at least.
+  package var intervalSeconds: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// What a signed-in device is shown before it approves.
+package nonisolated struct WireSignInRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var deviceName: String = String()
+
+  /// The address that it asked from.
+  package var address: String = String()
+
+  package var stores: [String] = []
+
+  package var credentialSeconds: UInt64 = 0
+
+  package var expiresMilliseconds: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// The body of `POST /v1/sign-in-requests/{code}/approval`: the rights to grant, as in NewCode.
+package nonisolated struct WireApproval: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var stores: [String] = []
+
+  package var credentialSeconds: UInt64 = 0
+
+  /// By the operator alone: the name of the account.
+  package var account: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -700,6 +979,15 @@ package nonisolated struct WireDevice: Sendable {
   /// The stores to which its credential is confined; none: all of the account.
   package var stores: [String] = []
 
+  /// By how much its clock was ahead of the server's when it last said, and when that was; 0: it has
+  /// not said.
+  package var clockAheadMilliseconds: Int64 = 0
+
+  package var clockMilliseconds: UInt64 = 0
+
+  /// The version of the client library that it last used; empty: it has not said.
+  package var version: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -743,9 +1031,83 @@ package nonisolated struct WireAccount: Sendable {
 
   package var createdMilliseconds: UInt64 = 0
 
+  /// Its own limits; none: the server's.
+  package var limits: WireAccountLimits {
+    get {_limits ?? WireAccountLimits()}
+    set {_limits = newValue}
+  }
+  /// Returns true if `limits` has been explicitly set.
+  package var hasLimits: Bool {self._limits != nil}
+  /// Clears the value of `limits`. Subsequent reads from it will return its default value.
+  package mutating func clearLimits() {self._limits = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+
+  fileprivate var _limits: WireAccountLimits? = nil
+}
+
+/// An account's own limits, also the body of a PUT. What is missing is as the server is set.
+package nonisolated struct WireAccountLimits: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var storeBytesMax: UInt64 {
+    get {_storeBytesMax ?? 0}
+    set {_storeBytesMax = newValue}
+  }
+  /// Returns true if `storeBytesMax` has been explicitly set.
+  package var hasStoreBytesMax: Bool {self._storeBytesMax != nil}
+  /// Clears the value of `storeBytesMax`. Subsequent reads from it will return its default value.
+  package mutating func clearStoreBytesMax() {self._storeBytesMax = nil}
+
+  package var keysMax: UInt64 {
+    get {_keysMax ?? 0}
+    set {_keysMax = newValue}
+  }
+  /// Returns true if `keysMax` has been explicitly set.
+  package var hasKeysMax: Bool {self._keysMax != nil}
+  /// Clears the value of `keysMax`. Subsequent reads from it will return its default value.
+  package mutating func clearKeysMax() {self._keysMax = nil}
+
+  package var historyDays: UInt64 {
+    get {_historyDays ?? 0}
+    set {_historyDays = newValue}
+  }
+  /// Returns true if `historyDays` has been explicitly set.
+  package var hasHistoryDays: Bool {self._historyDays != nil}
+  /// Clears the value of `historyDays`. Subsequent reads from it will return its default value.
+  package mutating func clearHistoryDays() {self._historyDays = nil}
+
+  package var historyVersions: UInt64 {
+    get {_historyVersions ?? 0}
+    set {_historyVersions = newValue}
+  }
+  /// Returns true if `historyVersions` has been explicitly set.
+  package var hasHistoryVersions: Bool {self._historyVersions != nil}
+  /// Clears the value of `historyVersions`. Subsequent reads from it will return its default value.
+  package mutating func clearHistoryVersions() {self._historyVersions = nil}
+
+  package var historyBytes: UInt64 {
+    get {_historyBytes ?? 0}
+    set {_historyBytes = newValue}
+  }
+  /// Returns true if `historyBytes` has been explicitly set.
+  package var hasHistoryBytes: Bool {self._historyBytes != nil}
+  /// Clears the value of `historyBytes`. Subsequent reads from it will return its default value.
+  package mutating func clearHistoryBytes() {self._historyBytes = nil}
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _storeBytesMax: UInt64? = nil
+  fileprivate var _keysMax: UInt64? = nil
+  fileprivate var _historyDays: UInt64? = nil
+  fileprivate var _historyVersions: UInt64? = nil
+  fileprivate var _historyBytes: UInt64? = nil
 }
 
 /// In the order of their names' UTF-8 bytes.
@@ -860,6 +1222,9 @@ package nonisolated struct WireProblem: Sendable {
   package var code: String = String()
 
   package var serverMilliseconds: UInt64 = 0
+
+  /// With the code history-forgotten: the earliest moment that the store's history reaches.
+  package var knownSinceMilliseconds: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1122,7 +1487,7 @@ nonisolated extension WireDictionary.Entry: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Record"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}deleted\0\u{1}milliseconds\0\u{1}counter\0\u{1}device\0\u{1}part\0\u{1}digest\0\u{1}had\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}deleted\0\u{1}milliseconds\0\u{1}counter\0\u{1}device\0\u{1}part\0\u{1}digest\0\u{1}had\0\u{1}unkept\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1158,6 +1523,7 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 7: try { try decoder.decodeSingularStringField(value: &self.part) }()
       case 8: try { try decoder.decodeSingularFixed64Field(value: &self.digest) }()
       case 9: try { try decoder.decodeSingularMessageField(value: &self._had) }()
+      case 10: try { try decoder.decodeSingularBoolField(value: &self.unkept) }()
       default: break
       }
     }
@@ -1200,6 +1566,9 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     try { if let v = self._had {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
     } }()
+    if self.unkept != false {
+      try visitor.visitSingularBoolField(value: self.unkept, fieldNumber: 10)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1212,6 +1581,7 @@ nonisolated extension WireRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.part != rhs.part {return false}
     if lhs.digest != rhs.digest {return false}
     if lhs._had != rhs._had {return false}
+    if lhs.unkept != rhs.unkept {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1289,7 +1659,7 @@ nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WirePush: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Push"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}transactions\0\u{3}tells_had\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}transactions\0\u{3}tells_had\0\u{1}saved\0\u{3}device_milliseconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1299,6 +1669,8 @@ nonisolated extension WirePush: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedMessageField(value: &self.transactions) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.tellsHad) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.saved) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.deviceMilliseconds) }()
       default: break
       }
     }
@@ -1311,12 +1683,20 @@ nonisolated extension WirePush: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if self.tellsHad != false {
       try visitor.visitSingularBoolField(value: self.tellsHad, fieldNumber: 2)
     }
+    if !self.saved.isEmpty {
+      try visitor.visitSingularStringField(value: self.saved, fieldNumber: 3)
+    }
+    if self.deviceMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.deviceMilliseconds, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WirePush, rhs: WirePush) -> Bool {
     if lhs.transactions != rhs.transactions {return false}
     if lhs.tellsHad != rhs.tellsHad {return false}
+    if lhs.saved != rhs.saved {return false}
+    if lhs.deviceMilliseconds != rhs.deviceMilliseconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1613,6 +1993,355 @@ nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.serverMilliseconds != rhs.serverMilliseconds {return false}
     if lhs.whole != rhs.whole {return false}
     if lhs.horizonMilliseconds != rhs.horizonMilliseconds {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireHistory: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".History"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}versions\0\u{1}next\0\u{3}server_milliseconds\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.versions) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.next) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.serverMilliseconds) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.versions.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.versions, fieldNumber: 1)
+    }
+    if !self.next.isEmpty {
+      try visitor.visitSingularStringField(value: self.next, fieldNumber: 2)
+    }
+    if self.serverMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.serverMilliseconds, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireHistory, rhs: WireHistory) -> Bool {
+    if lhs.versions != rhs.versions {return false}
+    if lhs.next != rhs.next {return false}
+    if lhs.serverMilliseconds != rhs.serverMilliseconds {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireVersion: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Version"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}record\0\u{1}revision\0\u{3}came_milliseconds\0\u{1}current\0\u{1}replaced\0\u{1}lost\0")
+
+  fileprivate class _StorageClass {
+    var _record: WireRecord? = nil
+    var _revision: UInt64 = 0
+    var _cameMilliseconds: UInt64 = 0
+    var _outcome: WireVersion.OneOf_Outcome?
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _record = source._record
+      _revision = source._revision
+      _cameMilliseconds = source._cameMilliseconds
+      _outcome = source._outcome
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularMessageField(value: &_storage._record) }()
+        case 2: try { try decoder.decodeSingularUInt64Field(value: &_storage._revision) }()
+        case 3: try { try decoder.decodeSingularUInt64Field(value: &_storage._cameMilliseconds) }()
+        case 4: try {
+          var v: Bool?
+          try decoder.decodeSingularBoolField(value: &v)
+          if let v = v {
+            if _storage._outcome != nil {try decoder.handleConflictingOneOf()}
+            _storage._outcome = .current(v)
+          }
+        }()
+        case 5: try {
+          var v: WireVersion.Ended?
+          var hadOneofValue = false
+          if let current = _storage._outcome {
+            hadOneofValue = true
+            if case .replaced(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._outcome = .replaced(v)
+          }
+        }()
+        case 6: try {
+          var v: WireVersion.Ended?
+          var hadOneofValue = false
+          if let current = _storage._outcome {
+            hadOneofValue = true
+            if case .lost(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._outcome = .lost(v)
+          }
+        }()
+        default: break
+        }
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      try { if let v = _storage._record {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+      } }()
+      if _storage._revision != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._revision, fieldNumber: 2)
+      }
+      if _storage._cameMilliseconds != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._cameMilliseconds, fieldNumber: 3)
+      }
+      switch _storage._outcome {
+      case .current?: try {
+        guard case .current(let v)? = _storage._outcome else { preconditionFailure() }
+        try visitor.visitSingularBoolField(value: v, fieldNumber: 4)
+      }()
+      case .replaced?: try {
+        guard case .replaced(let v)? = _storage._outcome else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+      }()
+      case .lost?: try {
+        guard case .lost(let v)? = _storage._outcome else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+      }()
+      case nil: break
+      }
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireVersion, rhs: WireVersion) -> Bool {
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._record != rhs_storage._record {return false}
+        if _storage._revision != rhs_storage._revision {return false}
+        if _storage._cameMilliseconds != rhs_storage._cameMilliseconds {return false}
+        if _storage._outcome != rhs_storage._outcome {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireVersion.Ended: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = WireVersion.protoMessageName + ".Ended"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}milliseconds\0\u{1}by\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.revision) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.milliseconds) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._by) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.revision != 0 {
+      try visitor.visitSingularUInt64Field(value: self.revision, fieldNumber: 1)
+    }
+    if self.milliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.milliseconds, fieldNumber: 2)
+    }
+    try { if let v = self._by {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireVersion.Ended, rhs: WireVersion.Ended) -> Bool {
+    if lhs.revision != rhs.revision {return false}
+    if lhs.milliseconds != rhs.milliseconds {return false}
+    if lhs._by != rhs._by {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSnapshot: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Snapshot"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}records\0\u{1}revision\0\u{3}forgotten_keys\0\u{3}server_milliseconds\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.records) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.revision) }()
+      case 3: try { try decoder.decodeRepeatedStringField(value: &self.forgottenKeys) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.serverMilliseconds) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.records.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.records, fieldNumber: 1)
+    }
+    if self.revision != 0 {
+      try visitor.visitSingularUInt64Field(value: self.revision, fieldNumber: 2)
+    }
+    if !self.forgottenKeys.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.forgottenKeys, fieldNumber: 3)
+    }
+    if self.serverMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.serverMilliseconds, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireSnapshot, rhs: WireSnapshot) -> Bool {
+    if lhs.records != rhs.records {return false}
+    if lhs.revision != rhs.revision {return false}
+    if lhs.forgottenKeys != rhs.forgottenKeys {return false}
+    if lhs.serverMilliseconds != rhs.serverMilliseconds {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDeliveries: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Deliveries"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}deliveries\0\u{3}server_milliseconds\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.deliveries) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.serverMilliseconds) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.deliveries.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.deliveries, fieldNumber: 1)
+    }
+    if self.serverMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.serverMilliseconds, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireDeliveries, rhs: WireDeliveries) -> Bool {
+    if lhs.deliveries != rhs.deliveries {return false}
+    if lhs.serverMilliseconds != rhs.serverMilliseconds {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDelivery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Delivery"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}is_current\0\u{1}behind\0\u{3}has_store\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._device) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.isCurrent) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.behind) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.hasStore_p) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._device {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if self.isCurrent != false {
+      try visitor.visitSingularBoolField(value: self.isCurrent, fieldNumber: 2)
+    }
+    if self.behind != 0 {
+      try visitor.visitSingularUInt64Field(value: self.behind, fieldNumber: 3)
+    }
+    if self.hasStore_p != false {
+      try visitor.visitSingularBoolField(value: self.hasStore_p, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireDelivery, rhs: WireDelivery) -> Bool {
+    if lhs._device != rhs._device {return false}
+    if lhs.isCurrent != rhs.isCurrent {return false}
+    if lhs.behind != rhs.behind {return false}
+    if lhs.hasStore_p != rhs.hasStore_p {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1993,7 +2722,7 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireSignIn: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".SignIn"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{3}device_name\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{3}device_name\0\u{1}request\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2003,6 +2732,7 @@ nonisolated extension WireSignIn: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.code) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.deviceName) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.request) }()
       default: break
       }
     }
@@ -2015,12 +2745,191 @@ nonisolated extension WireSignIn: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.deviceName.isEmpty {
       try visitor.visitSingularStringField(value: self.deviceName, fieldNumber: 2)
     }
+    if !self.request.isEmpty {
+      try visitor.visitSingularStringField(value: self.request, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireSignIn, rhs: WireSignIn) -> Bool {
     if lhs.code != rhs.code {return false}
     if lhs.deviceName != rhs.deviceName {return false}
+    if lhs.request != rhs.request {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireNewSignInRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".NewSignInRequest"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}device_name\0\u{1}stores\0\u{3}credential_seconds\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.deviceName) }()
+      case 2: try { try decoder.decodeRepeatedStringField(value: &self.stores) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.credentialSeconds) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.deviceName.isEmpty {
+      try visitor.visitSingularStringField(value: self.deviceName, fieldNumber: 1)
+    }
+    if !self.stores.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.stores, fieldNumber: 2)
+    }
+    if self.credentialSeconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.credentialSeconds, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireNewSignInRequest, rhs: WireNewSignInRequest) -> Bool {
+    if lhs.deviceName != rhs.deviceName {return false}
+    if lhs.stores != rhs.stores {return false}
+    if lhs.credentialSeconds != rhs.credentialSeconds {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireNewSignInRequestAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".NewSignInRequestAnswer"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}request\0\u{3}user_code\0\u{3}expires_milliseconds\0\u{3}interval_seconds\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.request) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.userCode) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.expiresMilliseconds) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.intervalSeconds) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.request.isEmpty {
+      try visitor.visitSingularStringField(value: self.request, fieldNumber: 1)
+    }
+    if !self.userCode.isEmpty {
+      try visitor.visitSingularStringField(value: self.userCode, fieldNumber: 2)
+    }
+    if self.expiresMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.expiresMilliseconds, fieldNumber: 3)
+    }
+    if self.intervalSeconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.intervalSeconds, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireNewSignInRequestAnswer, rhs: WireNewSignInRequestAnswer) -> Bool {
+    if lhs.request != rhs.request {return false}
+    if lhs.userCode != rhs.userCode {return false}
+    if lhs.expiresMilliseconds != rhs.expiresMilliseconds {return false}
+    if lhs.intervalSeconds != rhs.intervalSeconds {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSignInRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".SignInRequest"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}device_name\0\u{1}address\0\u{1}stores\0\u{3}credential_seconds\0\u{3}expires_milliseconds\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.deviceName) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.address) }()
+      case 3: try { try decoder.decodeRepeatedStringField(value: &self.stores) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.credentialSeconds) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.expiresMilliseconds) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.deviceName.isEmpty {
+      try visitor.visitSingularStringField(value: self.deviceName, fieldNumber: 1)
+    }
+    if !self.address.isEmpty {
+      try visitor.visitSingularStringField(value: self.address, fieldNumber: 2)
+    }
+    if !self.stores.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.stores, fieldNumber: 3)
+    }
+    if self.credentialSeconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.credentialSeconds, fieldNumber: 4)
+    }
+    if self.expiresMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.expiresMilliseconds, fieldNumber: 5)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireSignInRequest, rhs: WireSignInRequest) -> Bool {
+    if lhs.deviceName != rhs.deviceName {return false}
+    if lhs.address != rhs.address {return false}
+    if lhs.stores != rhs.stores {return false}
+    if lhs.credentialSeconds != rhs.credentialSeconds {return false}
+    if lhs.expiresMilliseconds != rhs.expiresMilliseconds {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireApproval: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Approval"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}stores\0\u{3}credential_seconds\0\u{1}account\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.stores) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.credentialSeconds) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.account) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.stores.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.stores, fieldNumber: 1)
+    }
+    if self.credentialSeconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.credentialSeconds, fieldNumber: 2)
+    }
+    if !self.account.isEmpty {
+      try visitor.visitSingularStringField(value: self.account, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireApproval, rhs: WireApproval) -> Bool {
+    if lhs.stores != rhs.stores {return false}
+    if lhs.credentialSeconds != rhs.credentialSeconds {return false}
+    if lhs.account != rhs.account {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2083,7 +2992,7 @@ nonisolated extension WireSignInAnswer: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Device"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{3}created_milliseconds\0\u{3}seen_milliseconds\0\u{3}expires_milliseconds\0\u{1}stores\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{3}created_milliseconds\0\u{3}seen_milliseconds\0\u{3}expires_milliseconds\0\u{1}stores\0\u{3}clock_ahead_milliseconds\0\u{3}clock_milliseconds\0\u{1}version\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2097,6 +3006,9 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.seenMilliseconds) }()
       case 5: try { try decoder.decodeSingularUInt64Field(value: &self.expiresMilliseconds) }()
       case 6: try { try decoder.decodeRepeatedStringField(value: &self.stores) }()
+      case 7: try { try decoder.decodeSingularSInt64Field(value: &self.clockAheadMilliseconds) }()
+      case 8: try { try decoder.decodeSingularUInt64Field(value: &self.clockMilliseconds) }()
+      case 9: try { try decoder.decodeSingularStringField(value: &self.version) }()
       default: break
       }
     }
@@ -2121,6 +3033,15 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.stores.isEmpty {
       try visitor.visitRepeatedStringField(value: self.stores, fieldNumber: 6)
     }
+    if self.clockAheadMilliseconds != 0 {
+      try visitor.visitSingularSInt64Field(value: self.clockAheadMilliseconds, fieldNumber: 7)
+    }
+    if self.clockMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.clockMilliseconds, fieldNumber: 8)
+    }
+    if !self.version.isEmpty {
+      try visitor.visitSingularStringField(value: self.version, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2131,6 +3052,9 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.seenMilliseconds != rhs.seenMilliseconds {return false}
     if lhs.expiresMilliseconds != rhs.expiresMilliseconds {return false}
     if lhs.stores != rhs.stores {return false}
+    if lhs.clockAheadMilliseconds != rhs.clockAheadMilliseconds {return false}
+    if lhs.clockMilliseconds != rhs.clockMilliseconds {return false}
+    if lhs.version != rhs.version {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2198,7 +3122,7 @@ nonisolated extension WireRename: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Account"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{1}devices\0\u{3}created_milliseconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{1}devices\0\u{3}created_milliseconds\0\u{1}limits\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2210,12 +3134,17 @@ nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 2: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.devices) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.createdMilliseconds) }()
+      case 5: try { try decoder.decodeSingularMessageField(value: &self._limits) }()
       default: break
       }
     }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.id.isEmpty {
       try visitor.visitSingularStringField(value: self.id, fieldNumber: 1)
     }
@@ -2228,6 +3157,9 @@ nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._Message
     if self.createdMilliseconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.createdMilliseconds, fieldNumber: 4)
     }
+    try { if let v = self._limits {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2236,6 +3168,61 @@ nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.name != rhs.name {return false}
     if lhs.devices != rhs.devices {return false}
     if lhs.createdMilliseconds != rhs.createdMilliseconds {return false}
+    if lhs._limits != rhs._limits {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAccountLimits: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".AccountLimits"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}store_bytes_max\0\u{3}keys_max\0\u{3}history_days\0\u{3}history_versions\0\u{3}history_bytes\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self._storeBytesMax) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self._keysMax) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self._historyDays) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self._historyVersions) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self._historyBytes) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._storeBytesMax {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 1)
+    } }()
+    try { if let v = self._keysMax {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 2)
+    } }()
+    try { if let v = self._historyDays {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 3)
+    } }()
+    try { if let v = self._historyVersions {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 4)
+    } }()
+    try { if let v = self._historyBytes {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 5)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireAccountLimits, rhs: WireAccountLimits) -> Bool {
+    if lhs._storeBytesMax != rhs._storeBytesMax {return false}
+    if lhs._keysMax != rhs._keysMax {return false}
+    if lhs._historyDays != rhs._historyDays {return false}
+    if lhs._historyVersions != rhs._historyVersions {return false}
+    if lhs._historyBytes != rhs._historyBytes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2448,7 +3435,7 @@ nonisolated extension WireAuditTrail.Entry: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Problem"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}title\0\u{1}status\0\u{1}detail\0\u{1}code\0\u{3}server_milliseconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}title\0\u{1}status\0\u{1}detail\0\u{1}code\0\u{3}server_milliseconds\0\u{3}known_since_milliseconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2462,6 +3449,7 @@ nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 4: try { try decoder.decodeSingularStringField(value: &self.detail) }()
       case 5: try { try decoder.decodeSingularStringField(value: &self.code) }()
       case 6: try { try decoder.decodeSingularUInt64Field(value: &self.serverMilliseconds) }()
+      case 7: try { try decoder.decodeSingularUInt64Field(value: &self.knownSinceMilliseconds) }()
       default: break
       }
     }
@@ -2486,6 +3474,9 @@ nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._Message
     if self.serverMilliseconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.serverMilliseconds, fieldNumber: 6)
     }
+    if self.knownSinceMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.knownSinceMilliseconds, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2496,6 +3487,7 @@ nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.detail != rhs.detail {return false}
     if lhs.code != rhs.code {return false}
     if lhs.serverMilliseconds != rhs.serverMilliseconds {return false}
+    if lhs.knownSinceMilliseconds != rhs.knownSinceMilliseconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

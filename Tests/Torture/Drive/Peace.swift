@@ -46,10 +46,7 @@ struct Peace {
         for witness in run.witnesses where await !witness.hasAll() {
             return "\(witness.name) was not told all that \(witness.store) has"
         }
-        if !(await run.probe.hasKept()) {
-            return "an acknowledged push of the probe is not in its store"
-        }
-        return nil
+        return await run.probe.missing()
     }
 
     private func isAgreed(_ settlement: Settlement) -> Bool {

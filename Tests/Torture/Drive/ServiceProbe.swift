@@ -91,12 +91,19 @@ final class ServiceProbe: Sendable {
         }
     }
 
-    /// Whether the newest acknowledged push is in the store.
-    func hasKept() async -> Bool {
-        guard let changes = try? await transport.pull(since: nil) else { return false }
+    /// - Returns: A sentence that says why the newest acknowledged push is not in the store; nil: it is.
+    func missing() async -> String? {
+        let changes: ChangeSet
+        do { changes = try await transport.pull(since: nil) } catch {
+            return "the probe cannot read its store: \(error)"
+        }
+        let acknowledged = known.withLock(\.acknowledged)
         let value = changes.records.first { $0.key == Self.key }?.content.value
-        guard case .integer(let number) = value else { return false }
-        return known.withLock { $0.acknowledged <= number }
+        guard case .integer(let number) = value else {
+            return acknowledged == 0 ? nil : "the probe's store has no number"
+        }
+        return acknowledged <= number
+            ? nil : "the probe's push \(acknowledged) was acknowledged, but its store has \(number)"
     }
 }
 

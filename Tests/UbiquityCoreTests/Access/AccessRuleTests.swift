@@ -36,39 +36,56 @@ struct AccessRuleTests {
         }
     }
 
-    private static let anybodys: [ServerOperation] = [.readHealth, .readConfig, .signIn]
+    private static let anybodys: [ServerOperation] = [
+        .readHealth, .readConfig, .signIn, .requestSignIn,
+    ]
     private static let operators: [ServerOperation] = [
-        .listAccounts, .createAccount, .renameAccount, .eraseAccount, .makeCode,
+        .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
+        .eraseAccount, .makeCode,
         .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
         .registerApp, .removeApp, .readAudit, .exportAccount,
     ]
     private static let itself: [ServerOperation] = [
         .readOwnAccount, .listStores, .readDevice(own), .renameDevice(own), .revokeDevice(own),
+        .makeOwnCode(nil),
     ]
+    private static let shared: [ServerOperation] = [
+        .readSignInRequest, .denySignIn, .approveSignIn(nil),
+    ]
+    private static let approvals: [ServerOperation] = [.approveSignIn([notes])]
+    private static let approvalsOfMore: [ServerOperation] = [.approveSignIn([notes, other])]
     private static let accounts: [ServerOperation] = [
         .eraseOwnAccount, .exportOwnAccount, .listDevices,
     ]
     private static let siblings: [ServerOperation] = [
         .readDevice(sibling), .renameDevice(sibling), .revokeDevice(sibling),
     ]
-    private static let stores: [ServerOperation] = [.readStore(notes), .pushToStore(notes)]
-    private static let all = anybodys + operators + itself + accounts + siblings + stores
+    private static let stores: [ServerOperation] = [
+        .readStore(notes), .readHistory(notes), .pushToStore(notes), .readDeliveries(notes),
+    ]
+    private static let codes: [ServerOperation] = [.makeOwnCode([notes])]
+    private static let codesForMore: [ServerOperation] = [.makeOwnCode([notes, other])]
+    private static let all =
+        anybodys + operators + itself + accounts + siblings + stores + codes + codesForMore
+        + shared + approvals + approvalsOfMore
 
     /// What a caller gets for each group: nil, they may.
     private static func expectation(_ who: Who, _ operation: ServerOperation) -> AccessRefusal? {
         if anybodys.contains(operation) { return nil }
         let isOperators = operators.contains(operation)
+        let isShared = (shared + approvals + approvalsOfMore).contains(operation)
         switch who {
         case .nobody: return .credentialMissing
         case .stranger: return .credentialInvalid
         case .expired: return .credentialExpired
-        case .operator: return isOperators ? nil : .notForOperator
+        case .operator: return isOperators || isShared ? nil : .notForOperator
         case .device, .lasting: return isOperators ? .onlyForOperator : nil
         case .confined, .elsewhere:
             if isOperators { return .onlyForOperator }
-            if itself.contains(operation) { return nil }
+            if (itself + shared).contains(operation) { return nil }
             if siblings.contains(operation) { return .hidden }
-            return stores.contains(operation) && who == .confined ? nil : .confined
+            let allowed = stores + codes + approvals
+            return allowed.contains(operation) && who == .confined ? nil : .confined
         }
     }
 
@@ -98,14 +115,17 @@ struct AccessRuleTests {
     /// Fails to compile for an operation that is in no group.
     private static func group(of operation: ServerOperation) -> ServerOperation.Owner {
         switch operation {
-        case .readHealth, .readConfig, .signIn: .anybody
-        case .listAccounts, .createAccount, .renameAccount, .eraseAccount, .makeCode,
+        case .readHealth, .readConfig, .signIn, .requestSignIn: .anybody
+        case .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
+            .eraseAccount, .makeCode,
             .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
             .registerApp, .removeApp, .readAudit, .exportAccount:
             .operator
         case .readOwnAccount, .listStores, .readDevice, .renameDevice, .revokeDevice,
-            .eraseOwnAccount, .exportOwnAccount, .listDevices, .readStore, .pushToStore:
+            .eraseOwnAccount, .exportOwnAccount, .listDevices, .readStore, .readHistory,
+            .pushToStore, .readDeliveries, .makeOwnCode:
             .device
+        case .readSignInRequest, .approveSignIn, .denySignIn: .deviceOrOperator
         }
     }
 

@@ -29,7 +29,7 @@ struct AccessRoute: CustomStringConvertible, Sendable {
 
     func status(for caller: AccessCaller) -> Int { statuses[caller] ?? 0 }
 
-    static let all = anybodys + operators + devices
+    static let all = anybodys + pairing + operators + devices
 
     private static let anybodys = [
         AccessRoute(
@@ -45,7 +45,29 @@ struct AccessRoute: CustomStringConvertible, Sendable {
         AccessRoute(
             "POST", "/v1/sign-in", eve: 401, elsewhere: 401, here: 401, own: 401, operator: 401,
             body: #"{"code": "2222-2222-2222"}"#),
+        AccessRoute(
+            "POST", "/v1/sign-in-requests", rest: 200, eve: 200, elsewhere: 200, here: 200,
+            own: 200, operator: 200, body: #"{"deviceName": "new"}"#),
     ]
+
+    /// No device waits with the code in the address.
+    private static let pairing = [
+        AccessRoute(
+            "GET", "/v1/sign-in-requests/{code}", eve: 404, elsewhere: 404, here: 404, own: 404,
+            operator: 404),
+        AccessRoute(
+            "DELETE", "/v1/sign-in-requests/{code}", eve: 404, elsewhere: 404, here: 404,
+            own: 404, operator: 404),
+        // The operator has to name an account.
+        AccessRoute(
+            "POST", "/v1/sign-in-requests/{code}/approval", eve: 404, elsewhere: 403, here: 404,
+            own: 404, operator: 400, body: forStore),
+        AccessRoute(
+            "POST", "/v1/codes", eve: 200, elsewhere: 403, here: 200, own: 200, operator: 403,
+            body: forStore),
+    ]
+
+    private static let forStore = #"{"stores": ["\#(AccessStage.store)"]}"#
 
     private static func ofOperator(
         _ method: String, _ path: String, _ status: Int = 200, body: String? = nil
@@ -63,6 +85,8 @@ struct AccessRoute: CustomStringConvertible, Sendable {
         // To the name that it has, for other rows name it too.
         ofOperator(
             "PATCH", "/v1/accounts/{name}", body: #"{"name": "\#(AccessStage.account)"}"#),
+        ofOperator("GET", "/v1/accounts/{name}/limits"),
+        ofOperator("PUT", "/v1/accounts/{name}/limits", body: #"{"keysMax": "2"}"#),
         ofOperator("DELETE", "/v1/accounts/{name}", 204),
         ofOperator("POST", "/v1/accounts/{name}/codes"),
         ofOperator("GET", "/v1/accounts/{name}/export"),
@@ -100,6 +124,9 @@ struct AccessRoute: CustomStringConvertible, Sendable {
         ofDevice("DELETE", "/v1/devices/{id}", eve: 404, elsewhere: 404, here: 404, own: 204),
         ofDevice("GET", "/v1/stores", elsewhere: 200, here: 200),
         ofDevice("GET", "/v1/stores/{identifier}/changes", elsewhere: 403, here: 200),
+        ofDevice("GET", "/v1/stores/{identifier}/devices", elsewhere: 403, here: 200),
+        ofDevice("GET", "/v1/stores/{identifier}/history", elsewhere: 403, here: 200),
+        ofDevice("GET", "/v1/stores/{identifier}/snapshot", elsewhere: 403, here: 200),
         ofDevice(
             "POST", "/v1/stores/{identifier}/changes", elsewhere: 403, here: 200, body: push),
     ]

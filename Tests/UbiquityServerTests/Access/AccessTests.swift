@@ -161,7 +161,9 @@ extension AccountSuites {
 }
 
 extension AccessRoute {
-    fileprivate var endsAccount: Bool { method == "DELETE" && !path.contains("{i") }
+    fileprivate var endsAccount: Bool {
+        method == "DELETE" && path.hasPrefix("/v1/account") && !path.contains("{i")
+    }
 }
 
 extension AccessCaller {
@@ -175,12 +177,14 @@ extension AccessStage {
         route.path.replacingOccurrences(of: "{name}", with: Self.accountInPath)
             .replacingOccurrences(of: "{id}", with: phone.id)
             .replacingOccurrences(of: "{identifier}", with: Self.store)
+            .replacingOccurrences(of: "{code}", with: "2222-2222")
     }
 
     fileprivate func pathToNothing(like route: AccessRoute) -> String {
         route.path.replacingOccurrences(of: "{name}", with: "nobody")
             .replacingOccurrences(of: "{id}", with: "0123456789abcdef")
             .replacingOccurrences(of: "{identifier}", with: "nothing")
+            .replacingOccurrences(of: "{code}", with: "3333-3333")
     }
 }
 

@@ -78,9 +78,13 @@ import UbiquityWire
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
     }
 
-    @Test func `what was deleted before a backup is not in its file`() async throws {
+    @Test func `what was deleted before a backup, and is in no history, is not in its file`()
+        async throws
+    {
         let secret = "a value that nobody should find again, \(UUID().uuidString)"
-        try await withServer { server in
+        try await withServer {
+            $0.historySeconds = 0
+        } _: { server in
             let device = try await server.newDevice()
             try await device.set("a", secret)
             _ = try await device.push([.write("a", nil)])

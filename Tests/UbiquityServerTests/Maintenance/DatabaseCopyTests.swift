@@ -22,7 +22,7 @@ internal import UbiquityCore
     }
 
     private var settings: PostgresSettings {
-        get throws { PostgresSettings(url: try database.url) }
+        get throws { .patient(try database.url) }
     }
 
     private func sqlite(_ name: String = "data") throws -> SQLiteServerStorage {
@@ -64,6 +64,12 @@ internal import UbiquityCore
         let device = try storage.redeem(
             SecretHash(of: "used"), by: Sample.newDevice(), now: 1_000
         ).device.reference
+        try storage.addSampleRequest("asked", displayName: "a\0c", now: 1_000)
+        try storage.addSampleRequest("granted", now: 1_000)
+        try storage.decide(
+            SecretHash(of: "code of granted"),
+            .approved(ada, CredentialTerms(milliseconds: 5, latestMilliseconds: 9_999)),
+            now: 1_000, by: .device(device.id))
         try storage.addRunningTime(700)
         for run in 1...20 as ClosedRange<UInt64> {
             let time = Int64(500 + run)
@@ -80,6 +86,8 @@ internal import UbiquityCore
         var seen = LastSeenUpdate()
         seen.seenMilliseconds[device] = 2_000
         seen.passed[.init(device: device, store: Sample.store)] = 9
+        seen.clocks[device] = ClockMeasurement(aheadMilliseconds: -5, milliseconds: 1_900)
+        seen.versions[device] = "0.2.0"
         try storage.note(seen)
         let rule = CompactionRule(
             retentionMilliseconds: 0, liveMilliseconds: 90_000, tombstonesMax: 9_999)

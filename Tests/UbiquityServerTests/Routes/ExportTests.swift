@@ -46,6 +46,27 @@ import UbiquityWire
         }
     }
 
+    @Test func `an archive has what keys were if that is asked for, and says so`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            for value in ["1", "2"] { try await device.set("a", value) }
+            let path = "/v1/account/export"
+            #expect(try await device.get("\(path)?with_history=yes").status == 400)
+            let without = try archive(try await device.get(path))
+            #expect(without.manifest.stores.map(\.history) == [nil])
+            let answer = try await device.get("\(path)?with_history=true")
+            let with = try archive(answer)
+            #expect(with.manifest.stores.map(\.history) == ["history/notes.plist"])
+            #expect(try values(with) == ["a": .string("2")])
+            var check = ArchiveCheck()
+            try check.take(answer.body)
+            #expect(try check.finish())
+            for part in ["<string>replaced</string>", "<string>current</string>"] {
+                #expect(answer.text.contains(part))
+            }
+        }
+    }
+
     @Test func `an archive has a key with a conflict policy as a person sees it`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()

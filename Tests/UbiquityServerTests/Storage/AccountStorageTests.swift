@@ -96,6 +96,47 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
+    func `an account has limits of its own, until they are the server's again`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let device = try signIn(storage)
+        var limits = AccountLimits()
+        try limits.set(.keys, to: 4_096)
+        try limits.set(.historyDays, to: 0)
+        try storage.limit(ada.id, to: limits, now: 3, by: .operatorLocally)
+        try storage.limit(ada.id, to: limits, now: 4, by: .operatorLocally)
+        #expect(try storage.account(ada.id)?.limits == limits)
+        #expect(try storage.accounts().map(\.limits) == [limits])
+        let rights = try storage.device(credential: SecretHash(of: "credential"))?.rights
+        #expect(rights?.reference == device.reference)
+        #expect(rights?.limits == limits)
+        #expect(try actions(storage).filter { $0 == .limitChanged }.count == 1)
+        try storage.limit(ada.id, to: AccountLimits(), now: 5, by: .operatorLocally)
+        #expect(try storage.account(ada.id)?.limits == AccountLimits())
+        #expect(throws: StorageError.noSuchAccount) {
+            try storage.limit(.random(), to: limits, now: 6, by: .operatorLocally)
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a push is held to its account's own limits`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        var rights = try signIn(storage).rights
+        try rights.limits.set(.keys, to: 1)
+        let results = try ["a", "b"].map { key in
+            var push = Sample.push(Sample.record(key, .integer(1), at: 500))
+            push.rights = rights
+            return try #require(try storage.commit(push)).results
+        }
+        guard case .committed = results[0][0], case .refused(let refusal) = results[1][0] else {
+            Issue.record("\(results)")
+            return
+        }
+        #expect(refusal.code == "quota-keys")
+    }
+
+    @Test(arguments: Backend.allCases)
     func `accounts are listed a page at a time`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
         for name in ["bob", "Zoë", "\u{E9}mile"] {

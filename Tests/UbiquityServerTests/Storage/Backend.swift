@@ -61,10 +61,12 @@ enum Sample {
     static let store = StoreReference(
         account: account.id, identifier: try! StoreIdentifier("notes"))
 
-    static func rules(now: Int64 = 1_000, epoch: UInt64 = 7) -> CommitRules {
+    static func rules(
+        now: Int64 = 1_000, epoch: UInt64 = 7, history: HistoryLimits = HistoryLimits()
+    ) -> CommitRules {
         CommitRules(
-            admission: PushAdmission(limits: StoreLimits(), now: now), run: epoch,
-            storesPerAccountMax: 2)
+            admission: PushAdmission(limits: StoreLimits(), now: now, history: history),
+            run: epoch, storesPerAccountMax: 2)
     }
 
     /// - Parameter credential: Its text.

@@ -31,6 +31,7 @@ struct DamagedRowTests {
         _ = try storage.signIn(
             Identity(issuer: "i", subject: "s"), preferredName: nil, accountsMax: 9,
             by: Sample.newDevice("identity"), now: 1_000)
+        try storage.addSampleRequest("request", terms: terms, now: 1_000)
         try commitAll(to: Sample.store, in: storage)
         try storage.commit(
             Sample.push(Sample.record("a", .integer(1), at: 1), to: Self.otherStore))
@@ -75,12 +76,21 @@ struct DamagedRowTests {
         _ = try? storage.keys(since: nil)
         _ = try? storage.keys(since: Sample.position(1))
         _ = try? storage.redeem(SecretHash(of: "second"), by: Sample.newDevice("2"), now: 1_000)
+        let userCode = SecretHash(of: "code of request")
+        _ = try? storage.request(userCode: userCode, now: 1_000)
+        let account = Sample.account.id
+        try? storage.decide(
+            userCode, .approved(account, CredentialTerms()), now: 1_000, by: .operatorLocally)
+        _ = try? storage.redeem(
+            request: SecretHash(of: "request"), by: Sample.newDevice("3"), now: 1_000)
         try storage.database.read { _ = try SQLiteRecord.countUnreadable($0) }
     }
 
     /// None of these may fail, because each concerns everybody.
     private func keepHouse(_ storage: SQLiteServerStorage) throws {
         _ = try storage.apps()
+        try storage.removeCodes(expiredBy: 10_000)
+        try storage.addSampleRequest("new", now: 10_000)
         _ = try storage.removeDevices(expiredBy: 10_000, now: 10_000)
         try storage.removeAuditEntries(
             try storage.auditSurplus(by: AuditRule(entriesMax: 0)))

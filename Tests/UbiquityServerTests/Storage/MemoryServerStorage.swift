@@ -4,6 +4,8 @@ internal import Foundation
 internal import Synchronization
 internal import UbiquityCore
 
+internal import struct UbiquitySimulation.VirtualHistory
+
 @testable internal import UbiquityServer
 
 /// The contract of a storage in its plainest form: everything in one value behind one lock. It may be
@@ -22,6 +24,7 @@ final class MemoryServerStorage: ServerStorage {
         var records: [Key: Entry] = [:]
         var passed: [DeviceID: Int64] = [:]
         var folded: [FoldedIncrement.ID: (increment: FoldedIncrement, committed: Int64)] = [:]
+        var history = VirtualHistory()
     }
 
     private struct Entry {
@@ -35,10 +38,22 @@ final class MemoryServerStorage: ServerStorage {
         var credential: SecretHash
     }
 
+    private struct MadeCode {
+        var code: NewCode
+        var maker: DeviceID?
+    }
+
+    private struct WaitingRequest {
+        var request: SignInRequest
+        var decision: SignInDecision?
+        var maker: DeviceID?
+    }
+
     private struct State {
         var operatorHash: SecretHash?
         var accounts: [AccountID: Account] = [:]
-        var codes: [SecretHash: NewCode] = [:]
+        var codes: [SecretHash: MadeCode] = [:]
+        var requests: [SecretHash: WaitingRequest] = [:]
         var identities: [Identity: AccountID] = [:]
         var apps: [StoreIdentifier: RegisteredApp] = [:]
         var audit: [AuditEntry] = []
@@ -117,10 +132,35 @@ final class MemoryServerStorage: ServerStorage {
             return new
         }
 
+        mutating func removeCodes(expiredBy now: Int64) {
+            codes = codes.filter { $0.value.code.expiresMilliseconds > now }
+            requests = requests.filter { $0.value.request.expiresMilliseconds > now }
+        }
+
+        func checkMaker(_ actor: AuditActor, of account: AccountID) throws(StorageError) {
+            guard accounts[account] != nil else { throw .noSuchAccount }
+            guard let id = actor.device else { return }
+            guard devices[DeviceReference(account: account, id: id)] != nil else {
+                throw .noSuchDevice
+            }
+        }
+
         mutating func remove(
-            _ device: DeviceReference, _ action: AuditAction, _ now: Int64, _ actor: AuditActor
+            _ device: DeviceReference, _ action: AuditAction, _ now: Int64, _ actor: AuditActor,
+            keepsCodes: Bool
         ) -> Bool {
             guard devices.removeValue(forKey: device) != nil else { return false }
+            if !keepsCodes {
+                codes = codes.filter {
+                    $0.value.maker != device.id || $0.value.code.account != device.account
+                }
+            }
+            requests = requests.filter { request in
+                guard case .approved(device.account, _)? = request.value.decision else {
+                    return true
+                }
+                return request.value.maker != device.id
+            }
             record(action, device.account, device.id, now, actor)
             return true
         }
@@ -220,11 +260,26 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
+    func limit(
+        _ account: AccountID, to limits: AccountLimits, now: Int64, by actor: AuditActor
+    ) throws(StorageError) {
+        try database.state.withLock { state throws(StorageError) in
+            guard let old = state.accounts[account] else { throw .noSuchAccount }
+            guard old.limits != limits else { return }
+            state.accounts[account]?.limits = limits
+            state.record(AuditEntry(AuditEvent(limits, of: account, by: actor), at: now))
+        }
+        announce(.accountChanged(account))
+    }
+
     func erase(_ account: AccountID, now: Int64, by actor: AuditActor) -> Bool {
         let wasThere = database.state.withLock { state in
             guard state.accounts.removeValue(forKey: account) != nil else { return false }
             state.devices = state.devices.filter { $0.key.account != account }
-            state.codes = state.codes.filter { $0.value.account != account }
+            state.codes = state.codes.filter { $0.value.code.account != account }
+            state.requests = state.requests.filter { request in
+                if case .approved(account, _)? = request.value.decision { false } else { true }
+            }
             state.identities = state.identities.filter { $0.value != account }
             if fault != .keepsErasedStores {
                 state.stores = state.stores.filter { $0.key.account != account }
@@ -232,7 +287,7 @@ final class MemoryServerStorage: ServerStorage {
             state.record(.accountErased, account, nil, now, actor)
             return true
         }
-        if wasThere { announce(.erased(account)) }
+        if wasThere { announce(.accountChanged(account)) }
         return wasThere
     }
 
@@ -242,9 +297,15 @@ final class MemoryServerStorage: ServerStorage {
 
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
         try database.state.withLock { state throws(StorageError) in
-            state.codes = state.codes.filter { $0.value.expiresMilliseconds > now }
-            guard state.accounts[code.account] != nil else { throw .noSuchAccount }
-            state.codes[code.hash] = code
+            state.removeCodes(expiredBy: now)
+            try state.checkMaker(actor, of: code.account)
+            let count = state.codes.values.count {
+                $0.code.account == code.account && $0.maker != nil
+            }
+            guard actor.device == nil || count < PairingRule.codesPerAccountMax else {
+                throw .tooManyWaiting("unused codes")
+            }
+            state.codes[code.hash] = MadeCode(code: code, maker: actor.device)
             state.record(.codeMade, code.account, nil, now, actor)
         }
     }
@@ -253,16 +314,79 @@ final class MemoryServerStorage: ServerStorage {
         _ code: SecretHash, by device: NewDevice, now: Int64
     ) throws(StorageError) -> (account: Account, device: Device) {
         try database.state.withLock { state throws(StorageError) in
-            guard let found = state.codes[code], found.expiresMilliseconds > now,
+            guard let found = state.codes[code]?.code, found.expiresMilliseconds > now,
                 let account = state.accounts[found.account]
             else { throw .codeInvalid }
-            var device = device
-            device.stores = found.terms.stores
-            device.expiresMilliseconds = found.terms.milliseconds.map { now + $0 }
+            let device = try device.on(found.terms, now: now)
             let signedIn = try state.insert(device, .random(), of: account.id, now)
             if fault != .redeemsCodesAgain { state.codes[code] = nil }
             return (account, signedIn)
         }
+    }
+
+    func addRequest(_ request: SignInRequest, now: Int64) throws(StorageError) {
+        try database.state.withLock { state throws(StorageError) in
+            state.removeCodes(expiredBy: now)
+            let addresses = state.requests.values.map(\.request.address)
+            guard PairingRule.admits(requestFrom: request.address, besides: addresses) else {
+                throw .tooManyWaiting("devices waiting to sign in")
+            }
+            state.requests[request.secret] = WaitingRequest(request: request)
+        }
+    }
+
+    func request(userCode: SecretHash, now: Int64) -> SignInRequest? {
+        database.state.withLock { Self.request(userCode, now, isDecided: false, $0) }
+    }
+
+    private static func request(
+        _ userCode: SecretHash, _ now: Int64, isDecided: Bool, _ state: State
+    ) -> SignInRequest? {
+        state.requests.values.first {
+            $0.request.userCode == userCode && $0.request.expiresMilliseconds > now
+                && (isDecided || $0.decision == nil)
+        }?.request
+    }
+
+    func decide(
+        _ userCode: SecretHash, _ decision: SignInDecision, now: Int64, by actor: AuditActor
+    ) throws(StorageError) {
+        try database.state.withLock { state throws(StorageError) in
+            let request = Self.request(
+                userCode, now, isDecided: fault == .decidesAgain, state)
+            guard let request else { throw .noSuchRequest }
+            if case .approved(let account, _) = decision {
+                try state.checkMaker(actor, of: account)
+            }
+            state.requests[request.secret]?.decision = decision
+            state.requests[request.secret]?.maker = actor.device
+            state.record(
+                AuditEntry(decision.event(about: request.address, by: actor), at: now))
+        }
+    }
+
+    func redeem(
+        request secret: SecretHash, by device: NewDevice, now: Int64
+    ) throws(StorageError) -> (account: Account, device: Device) {
+        try database.state.withLock { state throws(StorageError) in
+            guard let found = state.requests[secret], found.request.expiresMilliseconds > now
+            else { throw .codeInvalid }
+            switch found.decision {
+            case nil: throw .signInPending
+            case .denied: throw .signInDenied
+            case .approved(let id, let terms):
+                guard let account = state.accounts[id] else { throw .codeInvalid }
+                var device = try device.on(terms, now: now)
+                device.displayName = found.request.displayName
+                let signedIn = try state.insert(device, .random(), of: id, now)
+                if fault != .redeemsRequestsAgain { state.requests[secret] = nil }
+                return (account, signedIn)
+            }
+        }
+    }
+
+    func removeCodes(expiredBy now: Int64) {
+        database.state.withLock { $0.removeCodes(expiredBy: now) }
     }
 
     func signIn(
@@ -295,7 +419,10 @@ final class MemoryServerStorage: ServerStorage {
 
     func device(credential: SecretHash) -> Device? {
         database.state.withLock { state in
-            state.devices.values.first { $0.credential == credential }?.device
+            var device = state.devices.values.first { $0.credential == credential }?.device
+            let account = device?.rights.account
+            device?.rights.limits = account.flatMap { state.accounts[$0]?.limits } ?? .init()
+            return device
         }
     }
 
@@ -318,7 +445,11 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func revoke(_ device: DeviceReference, now: Int64, by actor: AuditActor) -> Bool {
-        let wasThere = database.state.withLock { $0.remove(device, .deviceRevoked, now, actor) }
+        let wasThere = database.state.withLock {
+            $0.remove(
+                device, .deviceRevoked, now, actor,
+                keepsCodes: fault == .keepsCodesOfRevokedDevices)
+        }
         if wasThere { announce(.revoked(device)) }
         return wasThere
     }
@@ -329,7 +460,8 @@ final class MemoryServerStorage: ServerStorage {
                 $0.hasExpired(at: time)
             }
             for rights in expired {
-                _ = state.remove(rights.reference, .deviceRemoved, now, .housekeeping)
+                _ = state.remove(
+                    rights.reference, .deviceRemoved, now, .housekeeping, keepsCodes: false)
             }
             return expired.count
         }
@@ -414,6 +546,23 @@ final class MemoryServerStorage: ServerStorage {
                 guard state.devices[deviceStore.device] != nil else { continue }
                 state.stores[deviceStore.store]?.passed[deviceStore.device.id] = revision
             }
+            for (device, clock) in lastSeen.clocks { state.devices[device]?.device.clock = clock }
+            for (device, version) in lastSeen.versions {
+                state.devices[device]?.device.version = version
+            }
+        }
+    }
+
+    func holdings(of store: StoreReference, key: Key?) -> StoreHoldings {
+        let devices = self.devices(of: store.account)
+        return database.state.withLock { state in
+            let found = state.stores[store] ?? Store()
+            return StoreHoldings(
+                devices: devices,
+                entries: found.records.filter { key == nil || $0.key.whole == key }.values.map {
+                    DeliveryRule.Item(revision: $0.revision, author: $0.record.stamp.device)
+                }, passed: found.passed,
+                lineage: found.state.lineage)
         }
     }
 
@@ -496,12 +645,23 @@ final class MemoryServerStorage: ServerStorage {
     private func commit(
         _ pushes: [PendingPush], _ rules: CommitRules, _ state: inout State
     ) -> [Result<CommittedPush, PushRefusal>] {
-        pushes.map { push in
-            Result { () throws(PushRefusal) in try commit(push, rules: rules, &state) }
+        pushes.enumerated().map { number, push in
+            Result { () throws(PushRefusal) in
+                try commit(push, rules: rules, &state, isFirst: number == 0)
+            }
         }
     }
 
     // MARK: Faults
+
+    private func spoil(_ push: inout CommittedPush, isFirst: Bool) {
+        switch fault {
+        case .losesVersionsOfGroups: if !isFirst { push.history.replaced = [] }
+        case .keepsNothingThatLost: push.history.passing.removeAll(where: \.isLost)
+        case .keepsAll: push.history.unkept = []
+        default: break
+        }
+    }
 
     private func commitLater(
         _ pushes: [PendingPush], _ rules: CommitRules
@@ -555,9 +715,10 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     private func commit(
-        _ waiting: PendingPush, rules: CommitRules, _ state: inout State
+        _ waiting: PendingPush, rules: CommitRules, _ state: inout State, isFirst: Bool = true
     ) throws(PushRefusal) -> CommittedPush {
         if let refusal = refusal(of: waiting, rules, state) { throw refusal }
+        let rules = rules.of(waiting)
         let isNew = state.stores[waiting.store] == nil
         var store = state.stores[waiting.store] ?? Store()
         let records = store.records.mapValues(\.record)
@@ -593,6 +754,9 @@ final class MemoryServerStorage: ServerStorage {
                 store.folded[increment.id] = (increment, state.running)
             }
         }
+        spoil(&admitted, isFirst: isFirst)
+        store.history.take(admitted)
+        if admitted.history.isOverLimit { prune(rules.history, &store) }
         if state.accounts[waiting.store.account] != nil, !isNew || !admitted.writes.isEmpty {
             state.stores[waiting.store] = store
         }
@@ -616,6 +780,49 @@ final class MemoryServerStorage: ServerStorage {
 
     func compact(_ rule: CompactionRule, in store: StoreReference, now: Int64) -> Int {
         database.state.withLock { Self.compact(rule, in: store, now: now, &$0) }
+    }
+
+    func versions(
+        of reference: StoreReference, key: Key?,
+        _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
+    ) -> [StoredVersion] {
+        database.state.withLock { state in
+            let store = state.stores[reference] ?? Store()
+            let lines = store.history.lines(of: key)
+            return choose(store.state, lines.map(\.line)).map { place in
+                let record = Record(
+                    key: lines[place].line.key, content: lines[place].content,
+                    stamp: lines[place].line.stamp)
+                return StoredVersion(line: lines[place].line, value: StoredRecord(record).value)
+            }
+        }
+    }
+
+    func storesWithOldHistory(_ rule: HistoryRule) -> [StoreReference] {
+        database.state.withLock { state in
+            state.stores.filter { store, stored in
+                let limits = state.accounts[store.account]?.limits ?? AccountLimits()
+                return stored.state.history.isDue(within: rule.of(limits).limits, now: rule.now)
+            }.map(\.key)
+        }
+    }
+
+    func pruneHistory(_ rule: HistoryRule, of store: StoreReference) -> Int {
+        database.state.withLock { state in
+            guard var found = state.stores[store] else { return 0 }
+            let limits = state.accounts[store.account]?.limits ?? AccountLimits()
+            let count = prune(rule.of(limits), &found)
+            state.stores[store] = found
+            return count
+        }
+    }
+
+    @discardableResult
+    private func prune(_ rule: HistoryRule, _ store: inout Store) -> Int {
+        let floor = store.state.history.floor
+        let count = store.history.prune(rule, &store.state.history)
+        if fault == .keepsFloor { store.state.history.floor = floor }
+        return count
     }
 
     func compactFolded(_ rule: CompactionRule, in store: StoreReference) -> Int {
@@ -663,7 +870,10 @@ final class MemoryServerStorage: ServerStorage {
             newest: store.state.newest)
         guard let horizon else { return 0 }
         let compacted = deletions.filter { $0.revision <= horizon }
-        for entry in compacted { store.records[entry.record.key] = nil }
+        for entry in compacted {
+            store.records[entry.record.key] = nil
+            store.history.compact(entry.record.key)
+        }
         store.state.compact(through: horizon, of: known)
         state.stores[key] = store
         return compacted.count

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 internal import GRDB
 internal import UbiquityCore
 
@@ -7,8 +8,32 @@ internal import UbiquityCore
 
 /// Turns a file of this format into one of an earlier format, except for the number.
 enum OlderFormat {
+    /// Format 6, without what this one adds.
+    static func undoFormat7(_ db: Database) throws {
+        let heads = try Row.fetchAll(db, sql: "SELECT store, value FROM record WHERE key = x''")
+        for head in heads {
+            // Without its last four numbers.
+            let value: Data = head[1]
+            let ends = value.indices.filter { value[$0] & 0x80 == 0 }
+            try db.execute(
+                sql: "UPDATE record SET value = ? WHERE store = ? AND key = x''",
+                arguments: [value.prefix(through: ends[ends.count - 5]), head[0] as Int64])
+        }
+        try db.execute(
+            sql: """
+                DROP TABLE version; ALTER TABLE record DROP COLUMN came;
+                ALTER TABLE account DROP COLUMN limits;
+                ALTER TABLE device DROP COLUMN clock_ahead;
+                ALTER TABLE device DROP COLUMN clock_measured;
+                ALTER TABLE device DROP COLUMN version;
+                DROP TABLE sign_in_request; ALTER TABLE code DROP COLUMN credential_latest;
+                ALTER TABLE code DROP COLUMN maker; PRAGMA user_version = 6
+                """)
+    }
+
     /// Format 5, with everything that is in the file.
     static func undoFormat6(_ db: Database) throws {
+        try undoFormat7(db)
         let rows = try Row.fetchAll(db, sql: "SELECT id, account, identifier FROM store")
         let stores = try rows.map { row in
             let key = StoreReference(account: try row.account(1), identifier: try row.store(2))

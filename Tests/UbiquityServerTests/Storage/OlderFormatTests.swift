@@ -184,13 +184,37 @@ struct OlderFormatTests {
         try next.close()
     }
 
+    @Test func `a device of format 6 has said nothing of its clock`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        try storage.addCode("code")
+        let device = try storage.redeem(
+            SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000
+        ).device
+        try storage.close()
+        let queue = try DatabaseQueue(path: path)
+        try queue.write(OlderFormat.undoFormat7)
+        try queue.close()
+        let next = try SQLiteServerStorage.openForServer(path)
+        #expect(try next.devices(of: Sample.account.id) == [device])
+        let clock = ClockMeasurement(aheadMilliseconds: 1, milliseconds: 2)
+        try next.note(LastSeenUpdate(clocks: [device.reference: clock]))
+        #expect(try next.devices(of: Sample.account.id).first?.clock == clock)
+        try next.close()
+    }
+
     @Test func `a store's state is the same in the next format`() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("test.sqlite")
         let storage = try SQLiteServerStorage.openForServer(path)
         try storage.makeSampleAccount()
         try storage.fillForEveryField()
-        let before = try storage.state()
+        var before = try storage.state()
+        // What was before there was a history is not known.
+        before.history = HistoryState(
+            floor: RecordVersion.Moment(revision: before.lineage.revision, milliseconds: 0))
         let records = try storage.keys(since: nil)
         try storage.close()
         let queue = try DatabaseQueue(path: path)

@@ -14,7 +14,7 @@ internal import UbiquityCore
     init() throws { folder = try TemporaryFolder() }
 
     private func connection() throws -> PostgresConnection {
-        try PostgresConnection(PostgresSettings(url: PostgresDatabase(in: folder).url))
+        try PostgresConnection(.patient(PostgresDatabase(in: folder).url))
     }
 
     private func run(
@@ -105,7 +105,7 @@ internal import UbiquityCore
 
     @Test func `a server that does not answer is given up`() throws {
         let server = try PostgresServer.started(settings: ["max_connections": "10"])
-        let connection = try PostgresConnection(PostgresSettings(url: server.url()))
+        let connection = try PostgresConnection(.patient(server.url()))
         server.freeze(true)
         let failure = #expect(throws: PostgresFailure.self) {
             try connection.run([PostgresStatement("SELECT 1")], milliseconds: 50)
@@ -148,7 +148,7 @@ internal import UbiquityCore
         for url in [url, url + "?nonsense=1", url.replacing("postgresql://", with: "postgresql:/")]
         {
             let error = #expect(throws: ServerStartError.self) {
-                _ = try PostgresServerStorage.openForAdministration(PostgresSettings(url: url))
+                _ = try PostgresServerStorage.openForAdministration(.patient(url))
             }
             #expect(!"\(error!)".contains("ss@") && !"\(error!)".contains("secret"))
         }

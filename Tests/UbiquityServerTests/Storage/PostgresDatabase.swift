@@ -16,14 +16,13 @@ final class PostgresDatabase: Sendable {
         try PostgresServer.started(settings: ["max_connections": "400", "shared_buffers": "64MB"])
     }
 
-    private static let patienceMilliseconds: Int64 = 300_000
     static let isAvailable = PostgresServer.isInstalled
     static let backends: [Backend] = isAvailable ? [.postgresql] : []
 
     /// A database with the schema, of which the others are copies.
     private static let template = Result {
         try server.get().query("CREATE DATABASE template")
-        _ = try PostgresServerStorage.migrate(PostgresSettings(url: server.get().url("template")))
+        _ = try PostgresServerStorage.migrate(.patient(server.get().url("template")))
         return "template"
     }
 
@@ -49,18 +48,15 @@ final class PostgresDatabase: Sendable {
         try Self.settings(Self.server.get(), name, through: proxy)
     }
 
-    /// With the clock of the caller, and with patience for a slow machine.
+    /// With the clock of the caller.
     static func settings(
         _ server: PostgresServer, _ database: String, through proxy: PostgresProxy? = nil
     ) -> PostgresSettings {
         let url = PostgresServer.url(ports: [proxy?.port ?? server.port], database)
-        var settings = PostgresSettings(
-            url: proxy == nil ? url : url + "?sslmode=disable&gssencmode=disable")
+        var settings = PostgresSettings.patient(
+            proxy == nil ? url : url + "?sslmode=disable&gssencmode=disable")
         settings.connectionsMax = 4
         settings.usesOwnClock = true
-        settings.statementMilliseconds = patienceMilliseconds
-        settings.lockMilliseconds = patienceMilliseconds
-        settings.patienceMilliseconds = patienceMilliseconds
         return settings
     }
 
@@ -73,4 +69,16 @@ final class PostgresDatabase: Sendable {
 
     @discardableResult
     func query(_ sql: String) throws -> String { try Self.server.get().query(sql, in: name) }
+}
+
+extension PostgresSettings {
+    /// Settings whose time limits a slow machine does not reach.
+    static func patient(_ url: String) -> PostgresSettings {
+        var settings = PostgresSettings(
+            url: url + (url.contains("?") ? "&" : "?") + "connect_timeout=300")
+        settings.statementMilliseconds = 300_000
+        settings.lockMilliseconds = 300_000
+        settings.patienceMilliseconds = 300_000
+        return settings
+    }
 }

@@ -19,7 +19,7 @@ struct NewsPayloadTests {
             .committed(Self.store("a.b-c_d"), Position(epoch: .max, revision: .max)),
             .committed(Self.store("e"), Position(epoch: 1, revision: 0)),
             .revoked(DeviceReference(account: AccountID("an account"), id: Sample.device)),
-            .erased(Sample.account.id), .appsChanged, .anything,
+            .accountChanged(Sample.account.id), .appsChanged, .anything,
         ]
         let texts = NewsPayload.encode(news)
         #expect(texts.count == 1)
@@ -41,9 +41,10 @@ struct NewsPayloadTests {
 
     @Test func `what has no line of its own says to look`() {
         let news: [StorageNews] = [
-            .erased(AccountID("a\tb")), .erased(AccountID("a\nb")), .erased(AccountID("")),
-            .erased(AccountID("ä")), .historyWentBack("reason"),
-            .erased(AccountID(String(repeating: "x", count: 8_000))),
+            .accountChanged(AccountID("a\tb")), .accountChanged(AccountID("a\nb")),
+            .accountChanged(AccountID("")),
+            .accountChanged(AccountID("ä")), .historyWentBack("reason"),
+            .accountChanged(AccountID(String(repeating: "x", count: 8_000))),
         ]
         for item in news {
             #expect(NewsPayload.encode([item]).flatMap(NewsPayload.decode) == [.anything])
@@ -110,7 +111,7 @@ struct NewsPayloadTests {
     @Test func `a connection that is silent is replaced`() async throws {
         let server = try PostgresServer.started(settings: ["max_connections": "20"])
         let storage = try PostgresServerStorage.openForServer(
-            PostgresSettings(url: server.url()))
+            .patient(server.url()))
         let log = Log()
         storage.observe(log.note)
         try await until("the start") { log.count(.anything) == 1 }
@@ -129,7 +130,7 @@ struct NewsPayloadTests {
         node.observe(log.note)
         try await until("the start") { log.count(.anything) == 1 }
         #expect(try command.erase(Sample.account.id, now: 1_000, by: .operatorLocally))
-        try await until("the news") { log.count(.erased(Sample.account.id)) == 1 }
+        try await until("the news") { log.count(.accountChanged(Sample.account.id)) == 1 }
         try command.close()
         try node.close()
     }

@@ -20,13 +20,10 @@ internal import UbiquityCore
     // MARK: - Commits in doubt
 
     /// A storage on a server of its own that waits for a standby which does not exist.
-    private func waiting(
-        _ configure: (inout PostgresSettings) -> Void = { _ in }
-    ) throws -> (PostgresServer, PostgresServerStorage) {
+    private func waiting() throws -> (PostgresServer, PostgresServerStorage) {
         let server = try PostgresServer.started(settings: ["max_connections": "20"])
-        var settings = PostgresSettings(url: server.url())
+        var settings = PostgresSettings.patient(server.url())
         settings.usesOwnClock = true
-        configure(&settings)
         let storage = try PostgresServerStorage.openForServer(settings)
         try storage.makeSampleAccount()
         // Not by a reload: sessions wait only when the checkpointer has noticed too.
@@ -103,21 +100,20 @@ internal import UbiquityCore
     }
 
     @Test func `a commit that waits too long for a standby is not answered, and given up`() throws {
-        let (server, storage) = try waiting {
-            $0.statementMilliseconds = 300
-            $0.answerMarginMilliseconds = 0
-            $0.patienceMilliseconds = 0
-        }
+        let (server, storage) = try waiting()
+        var settings = storage.settings
+        settings.statementMilliseconds = 300
+        settings.answerMarginMilliseconds = 0
+        settings.patienceMilliseconds = 0
+        let hasty = PostgresServerStorage(settings, pool: PostgresPool(settings))
         try Self.wait(server, "SHOW synchronous_standby_names") { $0 == "nobody" }
-        #expect(throws: StorageError.self) { try storage.commit(Self.push) }
+        #expect(throws: StorageError.self) { try hasty.commit(Self.push) }
         // It holds no lock any more.
         try Self.wait(server, "SELECT count(*) \(Self.waitingOnes)") { $0 == "0" }
         try Self.standbysAreForgotten(server)
         try Self.wait(server, "SHOW synchronous_standby_names") { $0.isEmpty }
-        let patient = try PostgresServerStorage.openForServer(
-            PostgresSettings(url: server.url()))
-        #expect(try patient.commit(Self.push)?.position.revision == 1)
-        try patient.close()
+        #expect(try storage.commit(Self.push)?.position.revision == 1)
+        try hasty.close()
         try storage.close()
     }
 
@@ -173,11 +169,52 @@ internal import UbiquityCore
         try storage.close()
     }
 
+    // MARK: - Reading
+
+    @Test func `a read is one flight`() throws {
+        let proxy = try PostgresProxy(to: PostgresDatabase.server.get().port)
+        let node = try PostgresDatabase(in: folder).open(through: proxy)
+        try node.makeSampleAccount()
+        let position = try #require(try node.commit(Self.push)).position
+        let ada = Sample.account
+        let device = DeviceReference(account: ada.id, id: DeviceID(rawValue: 1))
+        let reads: [() throws -> Void] = [
+            { _ = try node.operatorHash() }, { _ = try node.account(ada.id) },
+            { _ = try node.account(named: ada.name) }, { _ = try node.accounts() },
+            { _ = try node.account(of: Identity(issuer: "i", subject: "s")) },
+            { _ = try node.identities(of: ada.id) }, { _ = try node.devices(of: ada.id) },
+            { _ = try node.device(credential: SecretHash(of: "c")) },
+            { _ = try node.signedIn(among: [device]) }, { _ = try node.apps() },
+            { _ = try node.auditEntries(before: nil, max: 9) }, { _ = try node.clock() },
+            { _ = try node.history() }, { _ = try node.positions(of: [Sample.store]) },
+            { _ = try node.read(Sample.store, since: nil) },
+            { _ = try node.read(Sample.store, since: position) },
+            { _ = try node.eraseRest(for: 1_000) },
+        ]
+        for (number, read) in reads.enumerated() {
+            let before = proxy.flights
+            try read()
+            #expect(proxy.flights == before + 1, "read \(number)")
+        }
+    }
+
+    @Test func `a read that fails leaves nothing behind on its connection`() throws {
+        let database = try PostgresDatabase(in: folder)
+        let storage = try database.open()
+        try storage.makeSampleAccount()
+        try storage.commit(Self.push)
+        try database.query("ALTER TABLE ubiquity.record RENAME TO gone")
+        #expect(throws: StorageError.self) { try storage.read(Sample.store, since: nil) }
+        try database.query("ALTER TABLE ubiquity.gone RENAME TO record")
+        #expect(try storage.keys(since: nil) == ["a"])
+        try storage.close()
+    }
+
     // MARK: - Opening
 
     @Test func `a database that this program cannot use is left as it was`() throws {
         let database = try PostgresDatabase(in: folder, isEmpty: true)
-        let settings = PostgresSettings(url: try database.url)
+        let settings = try PostgresSettings.patient(database.url)
         func problem(isServing: Bool) -> ServerStartError? {
             do {
                 let storage =
@@ -226,12 +263,12 @@ internal import UbiquityCore
         let server = try PostgresServer.started(settings: ["max_connections": "20"])
         let standby = try server.newStandby()
         let error = #expect(throws: ServerStartError.self) {
-            _ = try PostgresServerStorage.openForServer(PostgresSettings(url: standby.url()))
+            _ = try PostgresServerStorage.openForServer(.patient(standby.url()))
         }
         #expect(error == .database(.readOnly))
         let both = PostgresServer.url(ports: [standby.port, server.port], "postgres")
-        try PostgresServerStorage.openForServer(PostgresSettings(url: both)).close()
-        var few = PostgresSettings(url: both)
+        try PostgresServerStorage.openForServer(.patient(both)).close()
+        var few = PostgresSettings.patient(both)
         few.connectionsMax = 17
         let tooFew = #expect(throws: ServerStartError.self) {
             _ = try PostgresServerStorage.openForServer(few)
@@ -242,7 +279,7 @@ internal import UbiquityCore
         }
         server.kill()
         let gone = #expect(throws: ServerStartError.self) {
-            _ = try PostgresServerStorage.openForServer(PostgresSettings(url: server.url()))
+            _ = try PostgresServerStorage.openForServer(.patient(server.url()))
         }
         guard case .database(.unreachable) = gone else {
             Issue.record("\(gone!)")

@@ -60,16 +60,21 @@ extension AccountSuites {
             #expect(try traces(of: 1..<Self.accountsCount, in: folder).isEmpty)
         }
 
-        @Test
-        func `what was deleted is in no file some seconds later, however quiet the server is`()
-            throws
-        {
+        /// Without a history, or of a key that it must not keep.
+        @Test(arguments: [false, true])
+        func `what was deleted is in no file some seconds later, however quiet the server is`(
+            hasHistory: Bool
+        ) throws {
             let folder = try TemporaryFolder()
             let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
             try storage.createAccount(account(1), accountsMax: 9, by: .operatorLocally)
             func commit(_ value: PropertyListValue?, at time: Int64) throws {
-                let push = Sample.push(Sample.record("k", value, at: time), to: try store(1))
-                _ = try storage.commit([push], rules: Sample.rules(now: 60_000))
+                let record = Sample.record("k", value, at: time)
+                let push = PendingPush(
+                    store: try store(1),
+                    push: Push([try Transaction([record], unkept: hasHistory ? [record.key] : [])]))
+                let history = HistoryLimits(milliseconds: hasHistory ? 1_000 : 0)
+                _ = try storage.commit([push], rules: Sample.rules(now: 60_000, history: history))
             }
             try commit(.string("hush-hush"), at: 500)
             try commit(nil, at: 600)

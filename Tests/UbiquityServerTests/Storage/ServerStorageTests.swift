@@ -180,6 +180,42 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
+    func `what devices have of a store and of a key`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let device = try signIn(storage, now: 1_000).device.reference
+        #expect(try storage.holdings(of: Sample.store, key: nil).entries.isEmpty)
+        let part = try Key("ab").part(#require(PartID("n1")))
+        try storage.commit(
+            Sample.push(Sample.record("a", .integer(1), at: 500, by: device.id)))
+        let write = Record(
+            key: part, content: .value(.integer(1)),
+            stamp: Stamp(HybridTimestamp(milliseconds: 510), Sample.device))
+        try storage.commit(Sample.push(write, Sample.record("ab", nil, at: 510)))
+        try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 520)))
+        let said = LastSeenUpdate.DeviceStore(device: device, store: Sample.store)
+        let clock = ClockMeasurement(aheadMilliseconds: -90_000, milliseconds: 1_100)
+        try storage.note(
+            LastSeenUpdate(
+                passed: [said: 2], clocks: [device: clock], versions: [device: "0.2.0"]))
+        let whole = try storage.holdings(of: Sample.store, key: nil)
+        #expect(whole.entries.map(\.revision).sorted() == [1, 2, 2, 3])
+        #expect(whole.entries.first { $0.revision == 1 }?.author == device.id)
+        #expect(whole.passed == [device.id: 2])
+        #expect(whole.devices.map(\.clock) == [clock])
+        #expect(whole.devices.map(\.version) == ["0.2.0"])
+        #expect(try storage.devices(of: Sample.account.id) == whole.devices)
+        #expect(
+            whole.deliveries.map(\.delivery)
+                == [Delivery(isCurrent: false, behind: 1, hasStore: true)])
+        let key = try storage.holdings(of: Sample.store, key: Key("ab"))
+        #expect(key.entries.map(\.revision) == [2, 2])
+        #expect(key.deliveries.map(\.delivery.isCurrent) == [true])
+        try storage.note(LastSeenUpdate(passed: [said: 1]))
+        let less = try storage.holdings(of: Sample.store, key: Key("ab"))
+        #expect(less.deliveries.map(\.delivery.behind) == [2])
+    }
+
+    @Test(arguments: Backend.allCases)
     func `a cursor of one store holds in no other of the same run`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
         let other = StoreReference(

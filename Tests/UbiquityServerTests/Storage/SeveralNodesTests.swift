@@ -354,7 +354,7 @@ internal import UbiquityCore
         #expect(try nodes[1].register(app, appsMax: 9, by: .operatorLocally))
         try await hears(.appsChanged)
         #expect(try nodes[1].erase(ada, now: 1_000, by: .operatorLocally))
-        try await hears(.erased(ada))
+        try await hears(.accountChanged(ada))
     }
 
     @Test(arguments: Backend.shared)

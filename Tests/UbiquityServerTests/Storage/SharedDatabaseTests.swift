@@ -63,7 +63,7 @@ internal import UbiquityCore
         try node.close()
     }
 
-    @Test func `what a fail-over lost is another history`() async throws {
+    @Test func `what a failover lost is another history`() async throws {
         let primary = try PostgresServer.started()
         try primary.query("CREATE DATABASE ubiquity")
         let standby = try primary.newStandby()

@@ -16,7 +16,19 @@ enum StorageFault: CaseIterable {
     case pushesAfterRevocation
     case keepsErasedStores
     case redeemsCodesAgain
+    case redeemsRequestsAgain
+    /// A second decision about a sign-in request replaces the first.
+    case decidesAgain
+    /// A code outlives the device that made it.
+    case keepsCodesOfRevokedDevices
     /// Whether a name is free is decided before it is taken.
     case decidesBeforeLocking
     case leasesToEverybody
+    /// Of a group, only the first push keeps what it replaces.
+    case losesVersionsOfGroups
+    case keepsNothingThatLost
+    /// Also what must not be kept.
+    case keepsAll
+    /// What was pruned counts as never having been.
+    case keepsFloor
 }

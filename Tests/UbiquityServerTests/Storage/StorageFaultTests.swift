@@ -32,13 +32,31 @@ internal import Testing
                     backend: backend)
         case .redeemsCodesAgain:
             try stores.`a code is redeemed once, and not after it expired`(backend: backend)
+        case .redeemsRequestsAgain:
+            try pairing.`an approved device signs in once, as what was approved`(backend: backend)
+        case .decidesAgain:
+            try pairing.`one decision about a request counts, and the others are too late`(
+                backend: backend)
+        case .keepsCodesOfRevokedDevices:
+            try pairing.`what a device has granted ends with the device`(backend: backend)
         case .decidesBeforeLocking:
             try nodes.`a name that several nodes give at once is given once`(backend: backend)
+        case .losesVersionsOfGroups:
+            try history.`pushes of one group that replace one another are all in the history`(
+                backend: backend)
+        case .keepsNothingThatLost:
+            try history.`a write that loses is in the history, once`(backend: backend)
+        case .keepsAll: try history.`what must not be kept is not`(backend: backend)
+        case .keepsFloor:
+            try history.`a history that grows too large loses its oldest versions, and says so`(
+                backend: backend)
         case .leasesToEverybody:
             try await nodes.`one node has the chores until it does not renew them`(backend: backend)
         }
     }
 
     private var stores: ServerStorageTests { get throws { try ServerStorageTests() } }
+    private var history: HistoryStorageTests { get throws { try HistoryStorageTests() } }
+    private var pairing: PairingStorageTests { get throws { try PairingStorageTests() } }
     private var nodes: SeveralNodesTests { get throws { try SeveralNodesTests() } }
 }

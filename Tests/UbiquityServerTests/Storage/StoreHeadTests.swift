@@ -41,7 +41,11 @@ struct StoreHeadTests {
                 newest: time(), newestCompacted: time(), deletions: Int(count()),
                 accepted: VersionVector(times: times, floor: time()), horizon: time(),
                 folded: Int(count()),
-                foldsCompacted: FoldHorizon(timestamp: time(), revision: count()))
+                foldsCompacted: FoldHorizon(timestamp: time(), revision: count()),
+                history: HistoryState(
+                    bytes: Int(count()),
+                    floor: RecordVersion.Moment(revision: count(), milliseconds: count()),
+                    oldest: count()))
             let value = Data(StoreHead.value(state, spanRows: 0))
             func read(_ value: Data) throws -> StoreState {
                 try StoreHead.state(
@@ -68,6 +72,7 @@ struct StoreHeadTests {
         #expect(before.folded > 0)
         #expect(before.deletions > 0)
         #expect(before.newestCompacted > .zero)
+        #expect(before.history.bytes > 0)
         try storage.close()
         let next = try open()
         #expect(try next.state() == before)

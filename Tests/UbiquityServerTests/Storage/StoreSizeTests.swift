@@ -95,7 +95,7 @@ struct StoreSizeTests {
         let head = ChangeSet(
             records: [], cursor: position.cursor, serverMilliseconds: 1, isWhole: false)
         for format in WireFormat.allCases {
-            var encoder = WireChangesEncoder(format)
+            var encoder = WireListEncoder(format)
             var bytes = encoder.end(head).count
             for record in records { bytes += encoder.encode(try record.record()).count }
             #expect(bytes < (format == .json ? 7 : 3) * limit + (isFolded ? 2 : 0) * limit)

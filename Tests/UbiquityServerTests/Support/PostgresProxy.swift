@@ -6,8 +6,8 @@ internal import Synchronization
 
 /// The way to a PostgreSQL server, which can be cut at the worst of moments: as a transaction commits.
 ///
-/// State: the planned cuts, guarded by a mutex: tests plan them, and the threads of the connections
-/// make them.
+/// State: the planned cuts and the number of flights, guarded by mutexes: tests plan cuts and read the
+/// number, and the threads of the connections make and count them.
 final class PostgresProxy: Sendable {
     enum Cut: CaseIterable {
         /// The server never hears of the commit.
@@ -20,6 +20,7 @@ final class PostgresProxy: Sendable {
     private let listener: Int32
     private let serverPort: Int
     private let cuts = Mutex<[Cut]>([])
+    private let flightsCount = Mutex(0)
 
     init(to serverPort: Int) throws {
         self.serverPort = serverPort
@@ -54,6 +55,9 @@ final class PostgresProxy: Sendable {
     /// The number of planned cuts that were not made yet.
     var planned: Int { cuts.withLock(\.count) }
 
+    /// The number of flights that were sent to the server so far.
+    var flights: Int { flightsCount.withLock(\.self) }
+
     private static func address(port: Int) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -81,7 +85,9 @@ final class PostgresProxy: Sendable {
         let line = PostgresLine(client: client, server: server)
         guard isConnected else { return line.cut() }
         Thread.detachNewThread { [self] in
-            line.passRequests { cuts.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+            line.passRequests(
+                onFlight: { flightsCount.withLock { $0 += 1 } },
+                cut: { cuts.withLock { $0.isEmpty ? nil : $0.removeFirst() } })
         }
         Thread.detachNewThread { line.passAnswers() }
     }
@@ -108,8 +114,10 @@ private final class PostgresLine: Sendable {
         for end in [client, server] { shutdown(end, Int32(SHUT_RDWR)) }
     }
 
-    /// - Parameter cut: The cut to make at a commit; nil for none.
-    func passRequests(cut plannedCut: () -> PostgresProxy.Cut?) {
+    /// - Parameters:
+    ///   - onFlight: Called before the end of each flight is passed on.
+    ///   - cut: The cut to make at a commit; nil for none.
+    func passRequests(onFlight: () -> Void, cut plannedCut: () -> PostgresProxy.Cut?) {
         defer { cut() }
         // The first message has no type.
         guard let start = Self.message(from: client, hasType: false),
@@ -132,6 +140,7 @@ private final class PostgresLine: Sendable {
             // What comes before the end of a flight may wait for it, except a password.
             guard "SHQXp".utf8.contains(message[0])
             else { continue }
+            if message[0] == UInt8(ascii: "S") { onFlight() }
             if isCommit, message[0] == UInt8(ascii: "S"), let planned = plannedCut() {
                 guard planned == .afterCommit else { return }
                 swallows.withLock { $0 = true }

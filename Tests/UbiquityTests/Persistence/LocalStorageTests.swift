@@ -161,5 +161,17 @@ struct LocalStorageTests {
         batch.expectedVersion += 1
         _ = try storage.save(batch)
         #expect(try storage.refusedWrites() == (2...max + 1).reversed().map(refused))
+
+        // What was never sent takes no room from what was refused, and is not for the app to forget.
+        var superseded = try refused(max + 2)
+        superseded.refusal = .superseded
+        batch.refused = [superseded]
+        batch.expectedVersion += 1
+        _ = try storage.save(batch)
+        #expect(
+            try storage.refusedWrites()
+                == [superseded] + (2...max + 1).reversed().map(refused))
+        try storage.forgetRefusedWrites()
+        #expect(try storage.refusedWrites() == [superseded])
     }
 }

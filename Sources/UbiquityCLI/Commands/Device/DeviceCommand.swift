@@ -18,9 +18,13 @@ struct DeviceCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the signed-in devices.",
             discussion: """
-                JSON: a list of {"id", "name", "created", "seen", "expires", "stores", "isThis"}; \
-                "expires" is null for a credential that is valid until it is revoked; "stores" \
-                lists those to which the device is confined, and is null if it is not confined.
+                `ubiquity devices` shows which of them have a store's changes.
+
+                JSON: a list of {"id", "name", "created", "seen", "expires", "stores", \
+                "clockAhead", "version", "isThis"}; "expires" is null for a credential that is \
+                valid until it is revoked; "stores" lists those to which the device is confined, \
+                and is null if it is not confined; "clockAhead" is in seconds; it and "version" \
+                are null if the device has not said.
                 """)
 
         @OptionGroup var options: DeviceOptions
@@ -38,11 +42,14 @@ struct DeviceCommand: AsyncParsableCommand {
                 [
                     device.name.listed + (device.id == own ? " (this one)" : ""), device.id,
                     Phrase.time(device.createdMilliseconds), Phrase.time(device.seenMilliseconds),
-                    device.limits,
+                    Phrase.clock(device.clockAheadMilliseconds), device.version ?? "unknown",
+                    device.limits ?? "none",
                 ]
             }
             let table = Table(
-                header: ["NAME", "ID", "SIGNED IN", "LAST SEEN", "LIMITS"], rows: rows)
+                header: [
+                    "NAME", "ID", "SIGNED IN", "LAST SEEN", "CLOCK", "VERSION", "LIMITS",
+                ], rows: rows)
             Output.print(TerminalText(lines: table.lines))
         }
     }
@@ -70,16 +77,34 @@ struct DeviceCommand: AsyncParsableCommand {
             abstract: "Sign another device out permanently, for example one that was lost.",
             discussion: """
                 Its credential is no longer valid, and its connections end within a second. What \
-                it has already received stays on it. To sign in again, it needs a new code.
+                it has already received stays on it. To sign in again, it needs a new code. Codes \
+                and approvals that it has given are void; devices that have signed in with them \
+                are not signed out.
 
-                JSON: {"id"}.
+                With --others, all devices of this device's account are signed out but this one.
+
+                JSON: {"id"}; with --others, a list of the devices' IDs.
                 """)
 
-        @Argument(help: "The device's ID or name.", transform: notEmpty) var device: String
+        @Argument(help: "The device's ID or name.", transform: notEmpty) var device: String?
+        @Flag(help: "All devices of the account but this one.") var others = false
+        @Flag(help: "Yes, sign them out.") var yes = false
         @OptionGroup var options: DeviceOptions
         @OptionGroup var json: JSONOption
 
+        func validate() throws {
+            guard (device == nil) == others else {
+                throw ValidationError("Give either a device or --others.")
+            }
+            if others {
+                try refuse(
+                    given(("--account", options.account != nil)),
+                    "with --others, which is for the account that this device is signed in to.")
+            }
+        }
+
         func run() async throws {
+            guard let device else { return try await revokeOthers() }
             let id = try await options.withManager { manager in
                 let id = try await manager.find(device)
                 try await manager.revoke(id)
@@ -90,16 +115,28 @@ struct DeviceCommand: AsyncParsableCommand {
             }
             Output.print("Signed out the device \(device).")
         }
+
+        private func revokeOthers() async throws {
+            let revoked = try await options.withManager { manager in
+                guard try yes || Question.ask("Sign out all other devices of the account?") else {
+                    throw Failure(.no, "nothing was signed out")
+                }
+                return try await manager.revokeOthers()
+            }
+            if json.isOn { return Output.print(.array(revoked.map { .string($0.id) })) }
+            guard !revoked.isEmpty else { return Output.print("No other device was signed in.") }
+            for device in revoked { Output.print("Signed out \(device.name) (\(device.id)).") }
+        }
     }
 }
 
 extension ServerDevice {
-    /// The limits of its credential, for people.
-    fileprivate var limits: String {
+    /// The limits of its credential, for people; nil if it has none.
+    var limits: String? {
         var limits: [String] = []
         if let expiresMilliseconds { limits.append("until \(Phrase.time(expiresMilliseconds))") }
         if !stores.isEmpty { limits.append("only \(stores.joined(separator: ", "))") }
-        return limits.isEmpty ? "none" : limits.joined(separator: "; ")
+        return limits.isEmpty ? nil : limits.joined(separator: "; ")
     }
 }
 
@@ -114,7 +151,8 @@ extension JSON {
                 "stores",
                 device.stores.isEmpty ? .null : .array(device.stores.map(JSON.string))
             ),
-            ("isThis", .boolean(device.id == own)),
+            ("clockAhead", .seconds(device.clockAheadMilliseconds)),
+            ("version", .optional(device.version)), ("isThis", .boolean(device.id == own)),
         ])
     }
 }

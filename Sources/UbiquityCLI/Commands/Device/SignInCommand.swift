@@ -10,13 +10,23 @@ struct SignInCommand: AsyncParsableCommand {
         commandName: "sign-in",
         abstract: "Sign this device in to an account, for all its apps.",
         discussion: """
-            The code comes from the server operator (`ubiquity account create`, `ubiquity account \
-            code`) and works once. A server that trusts an identity provider also accepts the \
+            The code comes from a device that is signed in (`ubiquity pair`) or from the server \
+            operator (`ubiquity account create`, `ubiquity account code`), and works once. A link \
+            such as https://ubiquity.example#7KQ2-M9XD-4TRW, which `ubiquity pair` shows as a QR \
+            code too, stands for --server and --code.
+
+            Without a code, this command shows a code itself, and waits until somebody runs \
+            `ubiquity approve` with it on a device that is signed in, or on the server. --store and \
+            --for ask for limited rights.
+
+            A server that trusts an identity provider also accepts the \
             provider's token, a JSON Web Token. It is read from a file, because others can see a \
             command line.
 
             What this device wrote before its first sign-in goes into the account; if the account \
-            already has a key, its value stays. A store syncs when a program opens it, or with \
+            already has a key, its value stays, unless --keep says otherwise: `device` keeps this \
+            device's values, `newest` those that were written later. Before anything is written, \
+            the command shows the keys that differ, and asks if there is a terminal. A store syncs when a program opens it, or with \
             `ubiquity sync`. When the device is signed in to another account, it shows that \
             account's values; unsent changes of the first account wait, and are sent when it is \
             signed in again.
@@ -31,10 +41,15 @@ struct SignInCommand: AsyncParsableCommand {
             JSON: {"name", "id", "server", "device", "deviceName"}.
             """)
 
+    @Argument(
+        help: "The server's address with a code, in place of --server and --code.",
+        transform: Self.link(in:))
+    var link: SignInLink?
+
     @Option(
         help: ArgumentHelp("The server, such as https://ubiquity.example.", valueName: "url"),
         transform: notEmpty)
-    var server: String
+    var server: String?
 
     @Option(help: "The code, such as 7KQ2-M9XD-4TRW.", transform: notEmpty)
     var code: String?
@@ -54,19 +69,43 @@ struct SignInCommand: AsyncParsableCommand {
     @Flag(help: "Replace the current sign-in.")
     var replace = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Whose values to keep of keys that differ: server, device or newest. Default: server.",
+            valueName: "side"))
+    var keep: FirstSyncChoice?
+
+    @OptionGroup(title: "What to ask for without a code") var grant: GrantOptions
     @OptionGroup(title: "Connection") var connection: ConnectionOptions
     @OptionGroup var home: HomeOptions
     @OptionGroup var json: JSONOption
 
-    func validate() throws {
-        guard (code == nil) != (tokenFile == nil) else {
-            throw ValidationError("Give either --code or --token-file.")
+    @Sendable private static func link(in text: String) throws -> SignInLink {
+        guard let link = SignInLink(text) else {
+            throw ValidationError("it is not a server's address with a code.")
         }
-        try connection.check(server)
+        return link
     }
 
-    private func proof() throws(Failure) -> SignInProof {
-        guard let tokenFile else { return .code(code ?? "") }
+    /// Empty only before validation.
+    private var address: String { link?.server ?? server ?? "" }
+
+    func validate() throws {
+        guard (server == nil) == (link != nil) else {
+            throw ValidationError("Give either --server URL or a link.")
+        }
+        guard [link != nil, code != nil, tokenFile != nil].count(where: \.self) <= 1 else {
+            throw ValidationError("Give only one of --code, --token-file and a link.")
+        }
+        if link != nil || code != nil || tokenFile != nil {
+            try refuse(grant.given, "with a code or a token, which decides about the rights.")
+        }
+        try connection.check(address)
+    }
+
+    /// Nil if the sign-in is to be approved.
+    private func proof() throws(Failure) -> SignInProof? {
+        guard let tokenFile else { return (link?.code ?? code).map(SignInProof.code) }
         let text = String(decoding: try InputFile.read(tokenFile), as: UTF8.self)
         let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !token.isEmpty else { throw Failure(.badInput, "there is no token in \(tokenFile)") }
@@ -75,15 +114,54 @@ struct SignInCommand: AsyncParsableCommand {
 
     func run() async throws {
         let security = try connection.security()
-        try Failure.checkAddress(server, security)
+        try Failure.checkAddress(address, security)
         let home = try home.open()
         let old = try home.load().signedIn
         if let old, !replace { throw refusal(old) }
         let name = deviceName ?? ProcessInfo.processInfo.hostName
-        let (account, given) = try await home.signIn(
-            server: server, by: try proof(), deviceName: name, security: security)
+        let account: SignedInAccount
+        let given: DeviceHome.DiscardedCredential?
+        if let proof = try proof() {
+            (account, given) = try await home.signIn(
+                server: address, by: proof, deviceName: name, security: security, review: review)
+        } else {
+            let pending = try await AccountClient.requestSignIn(
+                server: address, deviceName: name, stores: grant.store,
+                credentialSeconds: grant.credentialSeconds, security: security)
+            show(pending)
+            (account, given) = try await home.signIn(approved: pending, review: review)
+        }
         if let given { report(given) }
         report(account)
+    }
+
+    /// Shows what differs, and decides whose values to keep.
+    private func review(_ stores: [FirstSyncStore]) throws -> FirstSyncChoice {
+        for store in stores { Output.note(store.lines) }
+        let choice = keep ?? .server
+        let count = stores.reduce(0) { $0 + $1.comparison.different.count }
+        guard keep == nil, count > 0, Output.isAskable else { return choice }
+        guard try Question.ask("Replace \(Phrase.keys(count)) here by the server's values?") else {
+            throw Failure(
+                .no,
+                "this device was not signed in; --keep device or --keep newest keeps its values")
+        }
+        return choice
+    }
+
+    private func show(_ pending: PendingSignIn) {
+        Output.note(
+            """
+            To let this device sign in, run on a device that is signed in:
+
+                ubiquity approve \(Output.styled(TerminalText(pending.userCode), .bold))
+
+            or with the link, which the QR code contains:
+
+                ubiquity approve '\(pending.link.text)'
+            \(QRCode.block(of: pending.link.text))
+            Waiting until \(Phrase.time(pending.expiresMilliseconds)).
+            """)
     }
 
     private func refusal(_ account: SignedInAccount) -> Failure {
@@ -108,4 +186,28 @@ struct SignInCommand: AsyncParsableCommand {
         }
         Output.print(.account(account))
     }
+}
+
+extension FirstSyncChoice: ExpressibleByArgument {}
+
+extension FirstSyncStore {
+    /// Counts and keys, for people.
+    fileprivate var lines: TerminalText {
+        let parts: [(String, Set<Key>)] = [
+            ("only on this device", comparison.onlyHere),
+            ("only on the server", comparison.onlyThere),
+            ("different", comparison.different),
+        ]
+        let title: TerminalText = "\(identifier.string): values on this device and on the server"
+        return TerminalText(
+            lines: [title]
+                + parts.filter { !$0.1.isEmpty }.map { name, keys -> TerminalText in
+                    let names = keys.map(\.string).sorted()
+                    let rest = names.count > Self.keysShownMax ? ", ..." : ""
+                    let shown = names.prefix(Self.keysShownMax).joined(separator: ", ") + rest
+                    return "    \(Phrase.keys(keys.count)) \(name): \(shown)"
+                })
+    }
+
+    private static let keysShownMax = 20
 }

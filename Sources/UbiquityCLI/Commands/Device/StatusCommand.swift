@@ -13,7 +13,9 @@ struct StatusCommand: AsyncParsableCommand {
             Asks the server first, unless --local is given. Without a store identifier, only the \
             account is shown.
 
-            JSON: {"home", "account", "store"}; "account" is null or {"name", "id", "server", \
+            JSON: {"home", "account", "clockAhead", "store"}; "clockAhead" is how far this device's \
+            clock is ahead of the server's, in seconds, as the server measured it with the last \
+            push, or null; "account" is null or {"name", "id", "server", \
             "device", "deviceName"}; "store" is null or {"identifier", "connection", "heldUpBy", \
             "pendingKeys", "keys", "keysMax", "bytes", "bytesMax", "firstSyncCompleted", \
             "lastSync", "lastError", "nextRetry", "diskError"}. "connection" is one of signedOut, \
@@ -37,6 +39,7 @@ struct StatusCommand: AsyncParsableCommand {
         } else {
             try await OpenStore.with(store, sync.policy) { open in
                 let refusal = await ask(open)
+                report.clockAhead = await clockAhead(open)
                 report.heldUpBy = open.heldUpBy
                 report.knowsConnection = !open.isHeldOffline
                 report.store = (open.identifier, open.store.engineStatus)
@@ -50,6 +53,12 @@ struct StatusCommand: AsyncParsableCommand {
             Output.print(report.text)
         }
     }
+
+    private func clockAhead(_ open: OpenStore) async -> Int64? {
+        guard !sync.local, let account = open.account else { return nil }
+        return try? await AccountClient.ownDevice(account).clockAheadMilliseconds
+    }
+
     /// - Returns: Whether the server permanently refuses the request.
     private func ask(_ open: OpenStore) async -> Bool {
         guard !sync.local, open.account != nil else { return false }

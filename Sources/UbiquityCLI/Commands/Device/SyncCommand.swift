@@ -11,21 +11,34 @@ struct SyncCommand: AsyncParsableCommand {
         discussion: """
             When it succeeds, the server has everything that this device had written, and this \
             device has everything that the server had. "pending" counts what was written \
-            meanwhile. Status 69: the server cannot be reached; 77: not signed in, or not allowed.
+            meanwhile. With --until, it then waits until another device has it all on its disk, too.
+            Status 69: the server cannot be reached, or the other device does not have it in time; \
+            77: not signed in, or not allowed.
 
             JSON: {"keys", "pending", "bytes"}.
             """)
 
     @OptionGroup(title: "Store") var store: StoreOptions
 
+    @Option(
+        help: ArgumentHelp(
+            "Wait until this device has everything, too: its name or ID.", valueName: "device"),
+        transform: notEmpty)
+    var until: String?
+
     @OptionGroup var time: TimeoutOption
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-        let status = try await OpenStore.with(store, SyncPolicy(timeout: time.seconds(30))) {
+        let status = try await OpenStore.with(
+            store, SyncPolicy(timeout: time.seconds(until == nil ? 30 : 90))
+        ) {
             open in
             guard open.account != nil else { throw Failure.notSignedIn }
+            let start = ContinuousClock.now
             try await open.awaitConfirmation()
+            await open.tellWhatIsSaved()
+            if let until { try await open.awaitDelivery(to: until, since: start) }
             return open.store.engineStatus
         }
         report(status)
@@ -41,7 +54,8 @@ struct SyncCommand: AsyncParsableCommand {
                 ]))
         }
         Output.print(
-            "\(Phrase.keys(status.usage.keys)) synced, \(status.pendingKeys.count) pending")
+            "\(Phrase.keys(status.usage.keys)) synced, \(status.pendingKeys.count) pending"
+                + (until.map { "; \($0) has everything" } ?? ""))
     }
 }
 

@@ -15,7 +15,8 @@ extension AccountCommand {
             discussion: """
                 The file is a tar archive: manifest.plist describes the content, stores/ has a \
                 property list for each store, and SHA256SUMS has the digests of all files. \
-                `ubiquity import` reads it.
+                `ubiquity import` reads it. With --with-history, history/ has a list for each \
+                store of what its keys were, which is not imported.
 
                 Without a name: the account that this device is signed in to, as the server has \
                 it. It does not include what this device has not sent yet; `ubiquity sync` sends \
@@ -40,6 +41,9 @@ extension AccountCommand {
         @Flag(help: "Replace the file if it exists.")
         var force = false
 
+        @Flag(help: "Also export what keys were before, as far as the server has it.")
+        var withHistory = false
+
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var home: HomeOptions
         @OptionGroup var json: JSONOption
@@ -52,11 +56,15 @@ extension AccountCommand {
             let (bytes, hasDigests, path) =
                 if let name {
                     try await operation.withClient(about: .account(name)) { client in
-                        try await save { try await client.export(accountName: name, take: $0) }
+                        try await save {
+                            try await client.export(
+                                accountName: name, withHistory: withHistory, take: $0)
+                        }
                     }
                 } else {
                     try await save {
-                        try await AccountClient.export(of: OwnAccount(home).account, take: $0)
+                        try await AccountClient.export(
+                            of: OwnAccount(home).account, withHistory: withHistory, take: $0)
                     }
                 }
             if !hasDigests {

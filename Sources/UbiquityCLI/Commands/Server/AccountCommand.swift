@@ -16,7 +16,8 @@ struct AccountCommand: AsyncParsableCommand {
             and the operator's credential (--server, --operator-credential).
             """,
         subcommands: [
-            Create.self, NewCode.self, List.self, Rename.self, Delete.self, Export.self,
+            Create.self, NewCode.self, List.self, Rename.self, Limits.self, Delete.self,
+            Export.self,
         ])
 
     struct Create: AsyncParsableCommand {
@@ -96,7 +97,7 @@ struct AccountCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the accounts, with their devices.",
             discussion: """
-                JSON: a list of {"name", "id", "created", "devices"}; "devices" is like the \
+                JSON: a list of {"name", "id", "created", "limits", "devices"}; "devices" is like the \
                 output of `ubiquity device list`.
                 """)
 
@@ -171,6 +172,7 @@ extension JSON {
         .object([
             ("name", .string(account.name)), ("id", .string(account.id)),
             ("created", .string(Phrase.isoTime(account.createdMilliseconds))),
+            ("limits", .limits(account.limits)),
             ("devices", .array(account.devices.map { JSON.device($0) })),
         ])
     }

@@ -17,10 +17,11 @@ struct DatabaseCommand: AsyncParsableCommand {
 
     struct Migrate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make the tables, or bring them to this program's format.",
+            abstract: "Create the tables, or bring them to this program's format.",
             discussion: """
-                A server does it by itself on an empty database only, so that servers of the \
-                version before can go on until all are replaced. Running it again changes nothing.
+                A server only creates tables in an empty database. Run this with the new program \
+                before the first new server is started; servers of the previous version keep \
+                running if the new format allows it. Running it again changes nothing.
 
                 JSON: {"format", "formatBefore"}; the last is 0 for an empty database.
                 """)
@@ -87,8 +88,8 @@ struct DatabaseCommand: AsyncParsableCommand {
             }
             if !check.isCountRight {
                 Output.note(
-                    "The database counts another number of accounts than it has; was it changed by "
-                        + "another program?")
+                    "The stored number of accounts does not match the accounts in the database; was "
+                        + "it changed by another program?")
             }
         }
     }
@@ -99,9 +100,9 @@ struct DatabaseCommand: AsyncParsableCommand {
             discussion: """
                 No server may be running on either. The target must have no data yet; the source \
                 stays as it is. Everything is copied and then compared, and only then it counts: \
-                an interrupted copy leaves nothing behind. Devices continue where they were, at \
-                whatever address they find the new server: copy the operator's credential too if \
-                you use it from elsewhere. Do not start a server on the source again.
+                an interrupted copy leaves nothing behind. Devices continue where they were, once \
+                the new servers answer at the old address. The operator's credential stays valid: \
+                keep its file. Do not start a server on the source again.
 
                 JSON: {"accounts", "devices", "stores", "records", "tables"}, the last as for \
                 `ubiquity database check`.

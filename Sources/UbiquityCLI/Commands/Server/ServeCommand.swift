@@ -24,9 +24,9 @@ struct ServeCommand: AsyncParsableCommand {
             database and keep nothing on their own disks; docs/SCALING.md says when and how. \
             `ubiquity database` prepares such a database.
 
-            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, the last \
-            null if the folder has no such file, and the last two with --database; with \
-            --metrics-port also "metrics", their address.
+            JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, with \
+            --metrics-port also "metrics", their address. `operatorCredential` is null if the \
+            folder has no such file; with --database, it and `data` are null.
             """)
 
     @OptionGroup var data: DataOptions

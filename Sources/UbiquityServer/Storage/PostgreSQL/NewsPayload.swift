@@ -47,7 +47,7 @@ enum NewsPayload {
                 ["committed", store.account.string, store.identifier.string, position.cursor.text]
             case .revoked(let device):
                 ["revoked", device.account.string, device.id.description]
-            case .erased(let account): ["erased", account.string]
+            case .accountChanged(let account): ["account", account.string]
             case .appsChanged: ["apps"]
             case .anything, .historyWentBack: [look]
             }
@@ -70,7 +70,7 @@ enum NewsPayload {
         case ("revoked", 3):
             guard let id = DeviceID(fields[2]) else { return nil }
             return .revoked(DeviceReference(account: AccountID(fields[1]), id: id))
-        case ("erased", 2): return .erased(AccountID(fields[1]))
+        case ("account", 2): return .accountChanged(AccountID(fields[1]))
         case ("apps", 1): return .appsChanged
         case ("look", 1): return .anything
         default: return nil

@@ -19,6 +19,8 @@ struct PostgresBatch {
     private var records: [StoreReference: PostgresRecords] = [:]
     /// The stores of the pushes that are to be answered as committed.
     private var touched: Set<StoreReference> = []
+    /// The stores whose histories are to be pruned, with their accounts' rules.
+    private var overfull: [StoreReference: HistoryRule] = [:]
     /// The stores that must be made before the pushes can be decided.
     private(set) var missing: Set<StoreReference> = []
     private(set) var results: [Result<CommittedPush, PushRefusal>] = []
@@ -147,6 +149,7 @@ struct PostgresBatch {
     private mutating func decide(_ waiting: PendingPush) throws -> CommittedPush {
         guard !isFull || waiting.push.onlyTakesAway else { throw PushRefusal.full }
         try checkRights(of: waiting)
+        let rules = rules.of(waiting)
         let name = waiting.store
         var store = try stores[name]?.get()
         var known = records.removeValue(forKey: name) ?? PostgresRecords()
@@ -170,7 +173,7 @@ struct PostgresBatch {
                 waiting.push, records: records, folded: folded, by: rules.admission,
                 in: name.epoch(inRun: rules.run ?? moment.history))
         } catch { throw PushRefusal.clockAhead(error) }
-        if store == nil, !committed.writes.isEmpty {
+        if store == nil, !committed.isEmpty {
             guard made.contains(name) else {
                 // Decided again once there is a store.
                 missing.insert(name)
@@ -184,6 +187,7 @@ struct PostgresBatch {
         stores[name] = .success(store)
         touched.insert(name)
         known.commit(committed)
+        if committed.history.isOverLimit { overfull[name] = rules.history }
         return committed
     }
 
@@ -235,7 +239,8 @@ struct PostgresBatch {
     mutating func commit() throws {
         var states: [PostgresStore] = []
         var unused: [PostgresStore] = []
-        var changes: [(store: PostgresStore, record: Record, revision: Int64)] = []
+        var changes: [(store: PostgresStore, written: PostgresVersions.Written)] = []
+        var versions: [(store: PostgresStore, versions: PostgresVersions)] = []
         var increments: [(store: PostgresStore, increment: FoldedIncrement)] = []
         for name in stores.keys.sorted() {
             guard let store = try? stores[name]?.get() else { continue }
@@ -247,10 +252,13 @@ struct PostgresBatch {
             guard touched.contains(name) else { continue }
             states.append(store)
             guard let known = records[name] else { continue }
-            changes += known.changes.map { (store, $0.record, $0.revision) }
+            changes += known.changes.map { (store, $0) }
+            versions.append((store, known.versions))
             increments += known.changedIncrements.map { (store, $0) }
         }
-        var statements = PostgresStore.updating(states)
+        var statements = PostgresVersions.writing(versions)
+        let pruning = try prune(&states, after: &statements)
+        statements += pruning + PostgresStore.updating(states)
         if !changes.isEmpty {
             statements.append(PostgresRecords.writing(changes, running: moment.running))
         }
@@ -268,6 +276,30 @@ struct PostgresBatch {
                     """, PostgresStore.names(of: unused.map(\.reference))))
         }
         try transaction.commit(statements)
+    }
+}
+
+extension PostgresBatch {
+    /// Prunes the histories that have become too large. That takes another flight.
+    /// - Parameter writing: The statements that add to the histories. They are run if necessary.
+    /// - Returns: The statements that prune.
+    private func prune(
+        _ stores: inout [PostgresStore], after writing: inout [PostgresStatement]
+    ) throws -> [PostgresStatement] {
+        guard !overfull.isEmpty else { return [] }
+        let large = stores.indices.compactMap { index in
+            overfull[stores[index].reference].map { (index: index, rule: $0) }
+        }
+        let reading = large.map {
+            PostgresVersions.lines(of: stores[$0.index].reference, key: nil)[0]
+        }
+        let results = try transaction.run(writing + reading).suffix(large.count)
+        writing = []
+        return try zip(large, results).flatMap { store, result in
+            let lines = try result.rows.map { try PostgresVersions.line(ofVersion: $0) }
+            return PostgresVersions.prune(lines, by: store.rule, in: &stores[store.index])
+                .statements
+        }
     }
 }
 

@@ -10,7 +10,8 @@ struct PostgresRecords {
     /// The keys whose values are still to be read.
     private var late: Set<Key> = []
     /// As the group's pushes have left them.
-    private var written: [Key: (record: Record, revision: Int64)] = [:]
+    private var written: [Key: PostgresVersions.Written] = [:]
+    private(set) var versions = PostgresVersions()
     /// The listed counts of each counted key.
     private var counts: [Key: Set<Key>] = [:]
     /// The keys, and the counted keys, with rows that cannot be read.
@@ -173,8 +174,11 @@ struct PostgresRecords {
 
     /// Takes over the changes of a push.
     mutating func commit(_ push: CommittedPush) {
+        versions.take(push, over: written)
         for record in push.writes {
-            written[record.key] = (record, push.position.revision)
+            written[record.key] = PostgresVersions.Written(
+                record: record, revision: push.position.revision,
+                came: push.history.came(record))
             if record.key.isCount {
                 counts[record.key.whole, default: []].insert(record.key)
             }
@@ -185,8 +189,8 @@ struct PostgresRecords {
         }
     }
 
-    /// The changed records, with their revisions, in the order of their keys.
-    var changes: [(record: Record, revision: Int64)] {
+    /// The changed records, in the order of their keys.
+    var changes: [PostgresVersions.Written] {
         written.values.sorted { $0.record.key < $1.record.key }
     }
 
@@ -197,27 +201,28 @@ struct PostgresRecords {
     /// The statement that stores changed records: one row for each store and key. An unchanged value
     /// is not written again.
     static func writing(
-        _ changes: [(store: PostgresStore, record: Record, revision: Int64)], running: Int64
+        _ changes: [(store: PostgresStore, written: PostgresVersions.Written)], running: Int64
     ) -> PostgresStatement {
-        let records = changes.map { StoredRecord($0.record) }
+        let records = changes.map { StoredRecord($0.written.record) }
         return PostgresStatement(
             """
             INSERT INTO ubiquity.record AS r
-                (account, store, key, time, device, revision, value, digest, committed)
-            SELECT n.*, $9 FROM unnest(
+                (account, store, key, time, device, revision, value, digest, came, committed)
+            SELECT n.*, $10 FROM unnest(
                 $1::text[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[],
-                $7::bytea[], $8::bigint[]) AS n
+                $7::bytea[], $8::bigint[], $9::bigint[]) AS n
             ON CONFLICT (account, store, key) DO UPDATE SET
                 time = excluded.time, device = excluded.device, revision = excluded.revision,
-                digest = excluded.digest, committed = excluded.committed,
+                digest = excluded.digest, came = excluded.came, committed = excluded.committed,
                 value = CASE WHEN r.value IS DISTINCT FROM excluded.value
                     THEN excluded.value ELSE r.value END
             """, .texts(changes.map(\.store.reference.account.string)),
             .integers(changes.map(\.store.number)), .blobs(records.map(\.key)),
             .integers(records.map { Int64(bitPattern: $0.stamp.timestamp.rawValue) }),
             .integers(records.map { Int64(bitPattern: $0.stamp.device.rawValue) }),
-            .integers(changes.map(\.revision)), .blobs(records.map(\.value)),
-            .integers(records.map { Int64(bitPattern: $0.stamp.digest) }), .integer(running))
+            .integers(changes.map(\.written.revision)), .blobs(records.map(\.value)),
+            .integers(records.map { Int64(bitPattern: $0.stamp.digest) }),
+            .integers(changes.map(\.written.came)), .integer(running))
     }
 }
 

@@ -9,10 +9,10 @@ internal import UbiquityCore
 /// them raises it, and they refuse to work from then on.
 enum PostgresSchema {
     /// One list of statements for each version.
-    private static let migrations: [[String]] = [version1]
+    private static let migrations: [[String]] = [version1, version2]
     static var version: Int64 { Int64(migrations.count) }
     /// The oldest version that can work with this one.
-    private static let compatible: Int64 = 1
+    private static let compatible: Int64 = 2
 
     /// The state of a database.
     enum State: Hashable, Sendable {
@@ -210,7 +210,45 @@ enum PostgresSchema {
         """,
     ]
 
-    /// Begins another history: what was committed before is not a part of it.
+    /// `version` has the history of the stores: what `record` does not hold any more, or never did.
+    /// A version came with `revision`, ended with `ended`, and `outcome` says how, see `StoredFate`.
+    /// `record.came` is when the record came; 0 if that was before this version, null if it must not
+    /// be kept. Nodes of version 1 would replace records without keeping them.
+    /// `account.limits` is an ``AccountLimits``.
+    /// By how much a device's clock was ahead of the server's, when that was, and the version of its
+    /// client library, are in `device`.
+    /// `code` and `sign_in_request` have what devices may grant: `credential_latest` is
+    /// ``CredentialTerms/latestMilliseconds``, and `maker` the device that made the code or approved the
+    /// request, or null for the operator. The terms of a request are those asked for until somebody
+    /// approves it, and `account` is null until then.
+    private static let version2 = [
+        "ALTER TABLE ubiquity.account ADD COLUMN limits text",
+        """
+        ALTER TABLE ubiquity.device ADD COLUMN clock_ahead bigint,
+            ADD COLUMN clock_measured bigint, ADD COLUMN version text
+        """,
+        "ALTER TABLE ubiquity.record ADD COLUMN came bigint DEFAULT 0",
+        """
+        CREATE TABLE ubiquity.version (
+            account text COLLATE "C" NOT NULL, store bigint NOT NULL, key bytea NOT NULL,
+            ended bigint NOT NULL, time bigint NOT NULL, device bigint NOT NULL,
+            digest bigint NOT NULL, value bytea, revision bigint NOT NULL, came bigint NOT NULL,
+            ended_ms bigint NOT NULL, by_time bigint NOT NULL, by_device bigint NOT NULL,
+            outcome bigint NOT NULL, PRIMARY KEY (account, store, key, ended, time, device, digest))
+        """,
+        "ALTER TABLE ubiquity.code ADD COLUMN credential_latest bigint",
+        "ALTER TABLE ubiquity.code ADD COLUMN maker bigint",
+        """
+        CREATE TABLE ubiquity.sign_in_request (
+            hash bytea PRIMARY KEY, user_code bytea NOT NULL UNIQUE, title bytea NOT NULL,
+            address text COLLATE "C" NOT NULL, expires bigint NOT NULL, stores text,
+            credential_milliseconds bigint, credential_latest bigint, account text COLLATE "C",
+            maker bigint, denied bigint, used bigint)
+        """,
+        "CREATE INDEX sign_in_request_account ON ubiquity.sign_in_request (account)",
+    ]
+
+    /// Starts a new history: what was committed before is not a part of it.
     static let renewingIncarnation = PostgresStatement(
         "UPDATE ubiquity.meta SET incarnation = \(randomNumber)")
 

@@ -20,10 +20,14 @@ enum Directory {
 }
 
 extension PostgresServerStorage {
+    /// The columns of an ``Account``.
+    static let accountColumns = "id, name, created, limits"
+
     func operatorHash() throws(StorageError) -> SecretHash? {
-        try reading { transaction in
-            try transaction.run("SELECT hash FROM ubiquity.secret WHERE name = 'operator'")
-                .rows.first.map { SecretHash(bytes: try $0.bytes(0)) }
+        let statement = PostgresStatement(
+            "SELECT hash FROM ubiquity.secret WHERE name = 'operator'")
+        return try reading(statement) { result in
+            try result.rows.first.map { SecretHash(bytes: try $0.bytes(0)) }
         }
     }
 
@@ -71,21 +75,20 @@ extension PostgresServerStorage {
     }
 
     func account(named name: AccountName) throws(StorageError) -> Account? {
-        try reading { try $0.run([Self.account(named: name)])[0].rows.first.map(Account.init) }
+        try reading(Self.account(named: name)) { try $0.rows.first.map(Account.init) }
     }
 
     func account(_ id: AccountID) throws(StorageError) -> Account? {
-        try reading { try $0.run([Self.account(id)])[0].rows.first.map(Account.init) }
+        try reading(Self.account(id)) { try $0.rows.first.map(Account.init) }
     }
 
     func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account] {
-        try reading { transaction in
-            try transaction.run(
-                """
-                SELECT id, name, created FROM ubiquity.account WHERE name > $1 ORDER BY name LIMIT $2
-                """, .text(name?.string ?? ""), .integer(Int64(max))
-            ).rows.compactMap { try? Account($0) }
-        }
+        let statement = PostgresStatement(
+            """
+            SELECT \(Self.accountColumns) FROM ubiquity.account WHERE name > $1
+            ORDER BY name LIMIT $2
+            """, .text(name?.string ?? ""), .integer(Int64(max)))
+        return try reading(statement) { $0.rows.compactMap { try? Account($0) } }
     }
 
     func rename(
@@ -112,22 +115,46 @@ extension PostgresServerStorage {
         }
     }
 
+    func limit(
+        _ account: AccountID, to limits: AccountLimits, now: Int64, by actor: AuditActor
+    ) throws(StorageError) {
+        let event = AuditEvent(limits, of: account, by: actor)
+        try writing { transaction in
+            let found = try transaction.run([
+                Self.locking(account), PostgresAudit.reading(event),
+            ])
+            guard let old = try found[0].rows.first.map(Account.init) else {
+                throw StorageError.noSuchAccount
+            }
+            // Also if an earlier attempt did it.
+            guard old.limits != limits else { return }
+            let limiting = PostgresStatement(
+                "UPDATE ubiquity.account SET limits = $1 WHERE id = $2",
+                [.optional(limits.text), .text(account.string)])
+            try transaction.run(
+                [limiting] + PostgresAudit.writing(event, at: now, after: found[1]))
+        }
+        announce([.accountChanged(account)])
+    }
+
     // MARK: - Statements
 
     static func account(named name: AccountName) -> PostgresStatement {
         PostgresStatement(
-            "SELECT id, name, created FROM ubiquity.account WHERE name = $1", [.text(name.string)])
+            "SELECT \(accountColumns) FROM ubiquity.account WHERE name = $1",
+            [.text(name.string)])
     }
 
     static func account(_ id: AccountID) -> PostgresStatement {
         PostgresStatement(
-            "SELECT id, name, created FROM ubiquity.account WHERE id = $1", [.text(id.string)])
+            "SELECT \(accountColumns) FROM ubiquity.account WHERE id = $1",
+            [.text(id.string)])
     }
 
     /// Gives the account, and nothing if it does not exist.
     static func locking(_ id: AccountID) -> PostgresStatement {
         PostgresStatement(
-            "SELECT id, name, created FROM ubiquity.account WHERE id = $1 FOR UPDATE",
+            "SELECT \(accountColumns) FROM ubiquity.account WHERE id = $1 FOR UPDATE",
             [.text(id.string)]
         )
     }
@@ -156,6 +183,7 @@ extension Account {
     init(_ row: PostgresRow) throws(StorageError) {
         guard let name = AccountName(try row.text(1)) else { throw .unreadable }
         self.init(
-            id: try row.account(0), name: name, createdMilliseconds: try row.time(2))
+            id: try row.account(0), name: name, createdMilliseconds: try row.time(2),
+            limits: try AccountLimits(stored: row.textIfAny(3)))
     }
 }

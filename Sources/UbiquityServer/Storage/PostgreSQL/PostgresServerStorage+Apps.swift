@@ -4,11 +4,9 @@ internal import UbiquityCore
 
 extension PostgresServerStorage {
     func apps() throws(StorageError) -> [RegisteredApp] {
-        try reading { transaction in
-            try transaction.run(
-                "SELECT identifier, registered FROM ubiquity.app ORDER BY identifier"
-            ).rows.compactMap(RegisteredApp.init(readable:))
-        }
+        let statement = PostgresStatement(
+            "SELECT identifier, registered FROM ubiquity.app ORDER BY identifier")
+        return try reading(statement) { $0.rows.compactMap(RegisteredApp.init(readable:)) }
     }
 
     func register(

@@ -9,14 +9,12 @@ internal import UbiquityCore
 /// without an account.
 extension PostgresServerStorage {
     func auditEntries(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry] {
-        try reading { transaction in
-            try transaction.run(
-                """
-                SELECT \(PostgresAudit.columns) FROM ubiquity.audit WHERE number < $1
-                ORDER BY number DESC LIMIT $2
-                """, .integer(number ?? .max), .integer(Int64(max))
-            ).rows.compactMap { try? AuditEntry($0) }
-        }
+        let statement = PostgresStatement(
+            """
+            SELECT \(PostgresAudit.columns) FROM ubiquity.audit WHERE number < $1
+            ORDER BY number DESC LIMIT $2
+            """, .integer(number ?? .max), .integer(Int64(max)))
+        return try reading(statement) { $0.rows.compactMap { try? AuditEntry($0) } }
     }
 
     func record(_ entries: [AuditEntry]) throws(StorageError) {
@@ -60,9 +58,9 @@ extension PostgresServerStorage {
 
     /// Has a command keep to the limits of the server that was started last.
     func applyKnownLimits(to settings: inout ServerSettings) throws(StorageError) {
-        let known = try reading { transaction in
-            try transaction.run("SELECT name, value FROM ubiquity.known_limit").rows
-                .reduce(into: [String: String]()) { $0[try $1.text(0)] = try $1.text(1) }
+        let statement = PostgresStatement("SELECT name, value FROM ubiquity.known_limit")
+        let known = try reading(statement) { result in
+            try result.rows.reduce(into: [String: String]()) { $0[try $1.text(0)] = try $1.text(1) }
         }
         func number(_ name: String) -> Int? { known[name].flatMap { Int($0) } }
         if let number = number("accountsMax") { settings.accountsMax = number }

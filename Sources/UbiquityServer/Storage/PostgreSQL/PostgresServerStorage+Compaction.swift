@@ -6,35 +6,43 @@ internal import UbiquityCore
 /// Compaction works on a store under the lock of its row, on what it reads there: any node may do it
 /// at any time.
 extension PostgresServerStorage {
-    /// Reads the heads of all stores, some at a time, each time in a transaction of its own. An index
-    /// of tombstones would make every push slower: PostgreSQL would have to change all of a row's
-    /// index entries with each revision.
+    /// Reads the heads of all stores, some at a time, each time of another moment. An index of
+    /// tombstones would make every push slower: PostgreSQL would have to change all of a row's index
+    /// entries with each revision.
     func storesWithDeletions() throws(StorageError) -> [StoreReference] {
-        var crowded: [StoreReference] = []
+        try stores { state, _ in state.deletions > 0 || state.folded > 0 }
+    }
+
+    /// The stores with such states, in accounts with such limits.
+    func stores(
+        where isWanted: (StoreState, AccountLimits) -> Bool
+    ) throws(StorageError) -> [StoreReference] {
+        var found: [StoreReference] = []
         var last: PostgresRow?
         repeat {
-            let page = try reading { transaction in
-                try transaction.run(
-                    """
-                    SELECT account, identifier, revision, newest, head FROM ubiquity.store
-                    WHERE (account, identifier) > ($1, $2)
-                    ORDER BY account, identifier LIMIT $3
-                    """, .text(last?.text(0) ?? ""), .text(last?.text(1) ?? ""),
-                    .integer(Int64(Self.headsAtOnce))
-                ).rows
-            }
+            let statement = PostgresStatement(
+                """
+                SELECT account, identifier, revision, newest, head,
+                    (SELECT limits FROM ubiquity.account a WHERE a.id = s.account)
+                FROM ubiquity.store s
+                WHERE (account, identifier) > ($1, $2)
+                ORDER BY account, identifier LIMIT $3
+                """, .text(try last?.text(0) ?? ""), .text(try last?.text(1) ?? ""),
+                .integer(Int64(Self.headsAtOnce)))
+            let page = try reading(statement, \.rows)
             for row in page {
                 guard
                     let state = try? StoreHead.state(
                         row.bytes(4), newest: row.timestamp(3), revision: row.revision(2)
-                    ).state, state.deletions > 0 || state.folded > 0,
+                    ).state, let limits = try? AccountLimits(stored: row.textIfAny(5)),
+                    isWanted(state, limits),
                     let account = try? row.account(0), let identifier = try? row.store(1)
                 else { continue }
-                crowded.append(StoreReference(account: account, identifier: identifier))
+                found.append(StoreReference(account: account, identifier: identifier))
             }
             last = page.last
         } while last != nil
-        return crowded
+        return found
     }
 
     private static let headsAtOnce = 2_000
@@ -107,22 +115,25 @@ extension PostgresServerStorage {
             inout StoreState, _ running: Int64, _ results: ArraySlice<PostgresResult>
         ) throws -> (count: Int, sql: String, limit: Int64)?
     ) throws(StorageError) -> Int {
-        // Mostly there is nothing to do: then nothing is locked, and no commit is waited for.
-        func look(
-            _ transaction: PostgresTransaction, isLocking: Bool
+        func look(isLocking: Bool) -> [PostgresStatement] {
+            PostgresStore.reading([store], isLocking: isLocking) + statements
+                + [PostgresStatement("SELECT milliseconds FROM ubiquity.running")]
+        }
+        func judge(
+            _ results: [PostgresResult]
         ) throws -> (PostgresStore, (count: Int, sql: String, limit: Int64))? {
-            let heads = PostgresStore.reading([store], isLocking: isLocking)
-            let running = PostgresStatement("SELECT milliseconds FROM ubiquity.running")
-            let results = try transaction.run(heads + statements + [running])
-            let found = try PostgresStore.read([store], from: results[..<heads.count])[store]
+            let found = try PostgresStore.read([store], from: results[0...1])[store]
             guard var found = try found?.get() else { return nil }
             guard let time = results.last?.rows.first else { throw StorageError.unreadable }
-            let others = Array(results[heads.count...].dropLast())
+            let others = Array(results[2...].dropLast())
             return try decide(&found.state, try time.time(0), others[...]).map { (found, $0) }
         }
-        guard try reading({ try look($0, isLocking: false) }) != nil else { return 0 }
+        // Mostly there is nothing to do: then nothing is locked, and no commit is waited for.
+        let isAny = try reading(look(isLocking: false)) { results, _ in try judge(results) != nil }
+        guard isAny else { return 0 }
         return try writing { transaction in
-            guard let (found, removal) = try look(transaction, isLocking: true) else { return 0 }
+            let results = try transaction.run(look(isLocking: true))
+            guard let (found, removal) = try judge(results) else { return 0 }
             let removing = PostgresStatement(
                 removal.sql, .text(store.account.string), .integer(found.number),
                 .integer(removal.limit))

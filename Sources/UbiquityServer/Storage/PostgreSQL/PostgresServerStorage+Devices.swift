@@ -6,7 +6,10 @@ internal import UbiquityCore
 extension PostgresServerStorage {
     /// The columns of a ``Device``. Names are bytes, because PostgreSQL's texts cannot contain a zero
     /// byte.
-    private static let deviceColumns = "account, id, title, created, seen, stores, expires"
+    private static let deviceColumns = """
+        account, id, title, created, seen, stores, expires, clock_ahead, clock_measured, version,
+        (SELECT limits FROM ubiquity.account a WHERE a.id = device.account)
+        """
 
     static func device(credential: SecretHash) -> PostgresStatement {
         PostgresStatement(
@@ -16,19 +19,53 @@ extension PostgresServerStorage {
     }
 
     func device(credential: SecretHash) throws(StorageError) -> Device? {
-        try reading {
-            try $0.run([Self.device(credential: credential)])[0].rows.first.map(Device.init)
-        }
+        try reading(Self.device(credential: credential)) { try $0.rows.first.map(Device.init) }
     }
 
     func devices(of account: AccountID) throws(StorageError) -> [Device] {
-        try reading { transaction in
-            try transaction.run(
-                """
-                SELECT \(Self.deviceColumns) FROM ubiquity.device WHERE account = $1
-                ORDER BY created, id
-                """, .text(account.string)
-            ).rows.compactMap { try? Device($0) }
+        try reading(Self.devices(of: account)) { $0.rows.compactMap { try? Device($0) } }
+    }
+
+    private static func devices(of account: AccountID) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT \(deviceColumns) FROM ubiquity.device WHERE account = $1 ORDER BY created, id
+            """, .text(account.string))
+    }
+
+    /// Of one moment, in one flight.
+    func holdings(of store: StoreReference, key: Key?) throws(StorageError) -> StoreHoldings {
+        let name: [PostgresValue] = [.text(store.account.string), .text(store.identifier.string)]
+        let statements =
+            PostgresStore.reading([store], isLocking: false) + [
+                Self.devices(of: store.account),
+                PostgresStatement(
+                    """
+                    SELECT p.device, p.revision FROM ubiquity.store s JOIN ubiquity.passed p
+                        ON p.account = s.account AND p.store = s.number
+                    WHERE s.account = $1 AND s.identifier = $2
+                    """, name),
+                PostgresStatement(
+                    """
+                    SELECT r.revision, r.device, r.key FROM ubiquity.store s
+                    JOIN ubiquity.record r ON r.account = s.account AND r.store = s.number
+                    WHERE s.account = $1 AND s.identifier = $2
+                    """, name),
+            ]
+        return try reading(statements) { results, _ in
+            let found = try PostgresStore.read([store], from: results[0...1])[store]?.get()
+            var holdings = StoreHoldings(
+                devices: results[2].rows.compactMap { try? Device($0) },
+                lineage: found?.state.lineage ?? Lineage())
+            for row in results[3].rows {
+                holdings.passed[try row.device(0)] = try row.revision(1)
+            }
+            for row in results[4].rows
+            where try key?.includes(bytes: row.bytes(2)) ?? true {
+                holdings.entries.append(
+                    DeliveryRule.Item(revision: try row.revision(0), author: try row.device(1)))
+            }
+            return holdings
         }
     }
 
@@ -36,19 +73,13 @@ extension PostgresServerStorage {
         among devices: Set<DeviceReference>
     ) throws(StorageError) -> Set<DeviceReference> {
         guard !devices.isEmpty else { return [] }
-        return try reading { transaction in
-            let rows = try transaction.run(
-                """
-                SELECT device.account, device.id
-                FROM unnest($1::text[], $2::bigint[]) AS asked (account, id)
-                JOIN ubiquity.device ON device.account = asked.account AND device.id = asked.id
-                """, .texts(devices.map(\.account.string)), .integers(devices.map(\.id.bits))
-            ).rows
-            return Set(
-                try rows.map { row in
-                    DeviceReference(account: try row.account(0), id: try row.device(1))
-                })
-        }
+        let statement = PostgresStatement(
+            """
+            SELECT device.account, device.id
+            FROM unnest($1::text[], $2::bigint[]) AS asked (account, id)
+            JOIN ubiquity.device ON device.account = asked.account AND device.id = asked.id
+            """, .texts(devices.map(\.account.string)), .integers(devices.map(\.id.bits)))
+        return try reading(statement) { Set(try $0.rows.map(DeviceReference.init)) }
     }
 
     func rename(
@@ -80,16 +111,12 @@ extension PostgresServerStorage {
     func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int {
         var count = 0
         while true {
-            let devices = try reading { transaction in
-                try transaction.run(
-                    """
-                    SELECT account, id FROM ubiquity.device WHERE expires <= $1
-                    ORDER BY account, id LIMIT $2
-                    """, .integer(time), .integer(Int64(Self.removedAtOnce))
-                ).rows.map { row in
-                    DeviceReference(account: try row.account(0), id: try row.device(1))
-                }
-            }
+            let statement = PostgresStatement(
+                """
+                SELECT account, id FROM ubiquity.device WHERE expires <= $1
+                ORDER BY account, id LIMIT $2
+                """, .integer(time), .integer(Int64(Self.removedAtOnce)))
+            let devices = try reading(statement) { try $0.rows.map(DeviceReference.init) }
             for (_, devices) in Dictionary(grouping: devices, by: \.account) {
                 count += try remove(devices, .deviceRemoved, now: now, by: .housekeeping)
             }
@@ -110,15 +137,18 @@ extension PostgresServerStorage {
         // earlier one, whose commit was in doubt.
         var there: Set<DeviceID> = []
         try writing { transaction in
-            let found = try transaction.run([
-                Self.locking(account), Self.lockingStores(of: account),
-                PostgresStatement(
-                    "DELETE FROM ubiquity.device WHERE account = $1 AND id = ANY($2) RETURNING id",
-                    owned
-                ),
-                PostgresStatement(
-                    "DELETE FROM ubiquity.passed WHERE account = $1 AND device = ANY($2)", owned),
-            ])
+            let found = try transaction.run(
+                [
+                    Self.locking(account), Self.lockingStores(of: account),
+                    PostgresStatement(
+                        """
+                        DELETE FROM ubiquity.device WHERE account = $1 AND id = ANY($2) RETURNING id
+                        """, owned
+                    ),
+                    PostgresStatement(
+                        "DELETE FROM ubiquity.passed WHERE account = $1 AND device = ANY($2)", owned
+                    ),
+                ] + Self.removingCodes(madeBy: owned))
             let removed = try found[2].rows.map { try $0.device(0) }
             if transaction.mayBeRepeated { there.formUnion(removed) } else { there = Set(removed) }
             try PostgresAudit.record(
@@ -135,7 +165,10 @@ extension PostgresServerStorage {
     func note(_ lastSeen: LastSeenUpdate) throws(StorageError) {
         guard !lastSeen.isEmpty else { return }
         let passed = lastSeen.passed.filter { $0.key.device.account == $0.key.store.account }
-        let devices = Array(Set(lastSeen.seenMilliseconds.keys).union(passed.keys.map(\.device)))
+        let (clocks, versions) = (Array(lastSeen.clocks), Array(lastSeen.versions))
+        let devices = Array(
+            Set(lastSeen.seenMilliseconds.keys).union(passed.keys.map(\.device))
+                .union(clocks.map(\.key)).union(versions.map(\.key)))
         let seen = Array(lastSeen.seenMilliseconds)
         let reached = Array(passed)
         try writing { transaction in
@@ -183,12 +216,48 @@ extension PostgresServerStorage {
                         .integers(reached.map(\.value)),
                     ]
                 ),
+                Self.setting(
+                    "clock_ahead = noted.first, clock_measured = noted.second",
+                    ["bigint", "bigint"],
+                    of: clocks.map(\.key),
+                    to: [
+                        .integers(clocks.map(\.value.aheadMilliseconds)),
+                        .integers(clocks.map(\.value.milliseconds)),
+                    ]),
+                Self.setting(
+                    "version = noted.first", ["text"], of: versions.map(\.key),
+                    to: [.texts(versions.map(\.value))]),
             ])
         }
     }
 }
 
+extension PostgresServerStorage {
+    /// Sets columns of devices' rows.
+    /// - Parameter types: Of the values, which `assignments` calls `noted.first` and `noted.second`.
+    private static func setting(
+        _ assignments: String, _ types: [String], of devices: [DeviceReference],
+        to values: [PostgresValue]
+    ) -> PostgresStatement {
+        let arrays = types.enumerated().map { "$\($0.offset + 3)::\($0.element)[]" }
+        let names = ["first", "second"].prefix(types.count)
+        return PostgresStatement(
+            """
+            UPDATE ubiquity.device SET \(assignments)
+            FROM unnest($1::text[], $2::bigint[], \(arrays.joined(separator: ", ")))
+                AS noted (account, id, \(names.joined(separator: ", ")))
+            WHERE device.account = noted.account AND device.id = noted.id
+            """,
+            [.texts(devices.map(\.account.string)), .integers(devices.map(\.id.bits))] + values)
+    }
+}
+
 extension DeviceReference {
+    /// - Parameter row: Begins with the account and the ID.
+    fileprivate init(_ row: PostgresRow) throws(StorageError) {
+        self.init(account: try row.account(0), id: try row.device(1))
+    }
+
     /// The key of its row.
     fileprivate var values: [PostgresValue] { [.text(account.string), .integer(id.bits)] }
 }
@@ -196,13 +265,17 @@ extension DeviceReference {
 extension Device {
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: PostgresRow) throws(StorageError) {
-        let reference = DeviceReference(
-            account: try row.account(0), id: try row.device(1))
         self.init(
             rights: DeviceRights(
-                reference: reference, stores: try StoreList.set(row.textIfAny(5)),
-                expiresMilliseconds: row.isNull(6) ? nil : try row.time(6)),
+                reference: try DeviceReference(row), stores: try StoreList.set(row.textIfAny(5)),
+                expiresMilliseconds: row.isNull(6) ? nil : try row.time(6),
+                limits: try AccountLimits(stored: row.textIfAny(10))),
             displayName: String(decoding: try row.bytes(2), as: UTF8.self),
-            createdMilliseconds: try row.time(3), seenMilliseconds: try row.time(4))
+            createdMilliseconds: try row.time(3), seenMilliseconds: try row.time(4),
+            clock: row.isNull(8)
+                ? nil
+                : ClockMeasurement(
+                    aheadMilliseconds: try row.time(7), milliseconds: try row.time(8)),
+            version: try row.textIfAny(9))
     }
 }

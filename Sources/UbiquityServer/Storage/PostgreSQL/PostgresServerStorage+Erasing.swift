@@ -40,7 +40,7 @@ extension PostgresServerStorage {
                 Self.erasing.map { PostgresStatement($0, owner) } + [Directory.adding(-1)]
                     + PostgresAudit.writing(event, at: now, after: found[4]))
         }
-        if wasThere { announce([.erased(account)]) }
+        if wasThere { announce([.accountChanged(account)]) }
         return wasThere
     }
 
@@ -51,15 +51,15 @@ extension PostgresServerStorage {
             SELECT account, number FROM ubiquity.store WHERE account = $1
             """
         ]
-        + ["store", "device", "code", "identity"].map { table in
+        + ["store", "device", "code", "sign_in_request", "identity"].map { table in
             "DELETE FROM ubiquity.\(table) WHERE account = $1"
         } + ["DELETE FROM ubiquity.account WHERE id = $1"]
 
     /// Skips the stores that another node is removing.
     func eraseRest(for milliseconds: Int64) throws(StorageError) -> Bool {
         let start = ContinuousClock.now
-        let isAny = try reading { transaction in
-            try !transaction.run("SELECT 1 FROM ubiquity.erased LIMIT 1").rows.isEmpty
+        let isAny = try reading(PostgresStatement("SELECT 1 FROM ubiquity.erased LIMIT 1")) {
+            !$0.rows.isEmpty
         }
         guard isAny else { return false }
         while try removeSome() {
@@ -92,7 +92,8 @@ extension PostgresServerStorage {
     /// One statement for each table with a store's content. The rows are found by the columns of its
     /// key.
     private static let removing = [
-        ("record", "key"), ("folded", "key, run, times"), ("passed", "device"),
+        ("record", "key"), ("version", "key, ended, time, device, digest"),
+        ("folded", "key, run, times"), ("passed", "device"),
         ("span", "first_revision"),
     ].map { table, key in
         """

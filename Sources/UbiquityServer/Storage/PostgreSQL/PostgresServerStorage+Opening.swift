@@ -3,8 +3,8 @@
 internal import Foundation
 
 extension PostgresServerStorage {
-    /// Opens a database for a node. Makes the schema if the database is empty, and checks that the
-    /// server has connections left.
+    /// Opens a database for a node. Checks that the server has connections left, and makes the schema
+    /// if the database is empty.
     static func openForServer(
         _ settings: PostgresSettings
     ) throws(ServerStartError) -> PostgresServerStorage {
@@ -25,15 +25,15 @@ extension PostgresServerStorage {
         let pool = PostgresPool(settings)
         let hasTimelines = try first(pool) { connection in
             try checkVersion(connection)
+            if isServing {
+                try transact(connection, settings) { try checkConnections(settings, $0) }
+            }
             var state = try transact(connection, settings, PostgresSchema.state)
             if migrates || isServing && state == .empty {
                 try makeSchema(connection, settings)
                 state = try transact(connection, settings, PostgresSchema.state)
             }
             try state.check()
-            if isServing {
-                try transact(connection, settings) { try checkConnections(settings, $0) }
-            }
             return try findTimelines(connection, settings)
         }
         return PostgresServerStorage(settings, pool: pool, hasTimelines: hasTimelines)
@@ -106,7 +106,8 @@ extension PostgresServerStorage {
         }
     }
 
-    /// Each node's listening session says how many connections the node may make.
+    /// Each node's listening session says how many connections the node may make. An ordinary role
+    /// sees of other roles' sessions hardly more than their database, their user and this name.
     private static func checkConnections(
         _ settings: PostgresSettings, _ transaction: PostgresTransaction
     ) throws {
@@ -116,7 +117,7 @@ extension PostgresServerStorage {
                 - current_setting('superuser_reserved_connections')::bigint,
                 coalesce(sum(substring(application_name FROM $1)::bigint), 0)::bigint,
                 count(*) FILTER (WHERE application_name !~ '^ubiquity')
-            FROM pg_stat_activity WHERE backend_type = 'client backend'
+            FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
             """, .text(PostgresNews.sessionName(connections: "([0-9]{1,6})"))
         ).rows[0]
         let free = try Int(row.integer(0) - row.integer(1) - row.integer(2))
@@ -144,7 +145,7 @@ extension DatabaseProblem {
         case "08006": self.init(connecting: failure.message)
         case "25006": self = .readOnly
         case "42501": self = .notPermitted(failure.message)
-        case "53300": self = .unreachable(failure.message)
+        case "53300": self = .noConnectionLeft(failure.message)
         default: self = .unusable(failure.reason)
         }
     }
@@ -162,6 +163,11 @@ extension DatabaseProblem {
                 .passwordWrong
             } else if says("database \"") && says("does not exist") {
                 .noDatabase
+            } else if says("too many connections", "too many clients")
+                || says("remaining connection slots")
+            {
+                // First: the others of several hosts are standbys.
+                .noConnectionLeft(message)
             } else if says("session is read-only", "hot standby mode") {
                 .readOnly
             } else {

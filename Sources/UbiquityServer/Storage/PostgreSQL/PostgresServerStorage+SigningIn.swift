@@ -7,40 +7,37 @@ extension PostgresServerStorage {
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
         let event = AuditEvent(.codeMade, of: code.account, by: actor)
         try writing { transaction in
-            let found = try transaction.run([
-                Self.locking(code.account), Self.removingCodes(expiredBy: now),
-                PostgresAudit.reading(event),
-                PostgresStatement(
-                    "SELECT 1 FROM ubiquity.code WHERE hash = $1", [.bytes(code.hash.bytes)]),
-            ])
-            // It may have been erased since it was looked up.
-            guard !found[0].rows.isEmpty else { throw StorageError.noSuchAccount }
-            if transaction.mayBeRepeated, !found[3].rows.isEmpty { return }
+            let found = try transaction.run(
+                Self.lockingMaker(actor, of: code.account) + Self.removingCodes(expiredBy: now) + [
+                    PostgresAudit.reading(event),
+                    PostgresStatement(
+                        "SELECT 1 FROM ubiquity.code WHERE hash = $1", [.bytes(code.hash.bytes)]),
+                    PostgresStatement(
+                        """
+                        SELECT count(*) FROM ubiquity.code
+                        WHERE account = $1 AND maker IS NOT NULL AND used IS NULL
+                        """, [.text(code.account.string)]
+                    ),
+                ])
+            if transaction.mayBeRepeated, !found[5].rows.isEmpty { return }
+            try Self.checkMaker(actor, found)
+            let count = try found[6].rows.first?.count(0) ?? 0
+            guard actor.device == nil || count < PairingRule.codesPerAccountMax else {
+                throw StorageError.tooManyWaiting("unused codes")
+            }
             let inserting = PostgresStatement(
                 """
-                INSERT INTO ubiquity.code (hash, account, expires, stores, credential_milliseconds)
-                VALUES ($1, $2, $3, $4, $5)
+                INSERT INTO ubiquity.code (hash, account, expires, maker, \(Self.terms))
+                VALUES ($1, $2, $3, $4, $5, $6, $7)
                 """,
                 [
                     .bytes(code.hash.bytes), .text(code.account.string),
-                    .integer(code.expiresMilliseconds),
-                    .optional(code.terms.stores.map(StoreList.text)),
-                    .optional(code.terms.milliseconds),
-                ]
+                    .integer(code.expiresMilliseconds), .optional(actor.device?.bits),
+                ] + code.terms.values
             )
             try transaction.run(
-                [inserting] + PostgresAudit.writing(event, at: now, after: found[2]))
+                [inserting] + PostgresAudit.writing(event, at: now, after: found[4]))
         }
-    }
-
-    /// Leaves those that others are working on to a later time.
-    private static func removingCodes(expiredBy now: Int64) -> PostgresStatement {
-        PostgresStatement(
-            """
-            DELETE FROM ubiquity.code WHERE hash IN (
-                SELECT hash FROM ubiquity.code WHERE expires <= $1 FOR UPDATE SKIP LOCKED)
-            """, [.integer(now)]
-        )
     }
 
     func redeem(
@@ -48,15 +45,12 @@ extension PostgresServerStorage {
     ) throws(StorageError) -> (account: Account, device: Device) {
         try writing { transaction in
             let found = try transaction.run(
-                """
-                SELECT account, stores, credential_milliseconds FROM ubiquity.code WHERE hash = $1
-                """, .bytes(code.bytes)
+                "SELECT account, \(Self.terms) FROM ubiquity.code WHERE hash = $1",
+                .bytes(code.bytes)
             ).rows.first
             guard let found else { throw StorageError.codeInvalid }
             let account = try found.account(0)
-            var device = device
-            device.stores = try StoreList.set(found.textIfAny(1))
-            device.expiresMilliseconds = found.isNull(2) ? nil : now + (try found.time(2))
+            let device = try device.on(CredentialTerms(found, from: 1), now: now)
             let signIn = SignIn(device, to: account, now: now)
             let results = try transaction.run(
                 signIn.first + [
@@ -67,14 +61,7 @@ extension PostgresServerStorage {
                         """, [.integer(now), .bytes(code.bytes)]
                     )
                 ])
-            guard let known = try results[0].rows.first.map(Account.init) else {
-                throw StorageError.codeInvalid
-            }
-            if transaction.mayBeRepeated, let done = try signIn.done(results) {
-                return (known, done)
-            }
-            guard results.last?.changes == 1 else { throw StorageError.codeInvalid }
-            return (known, try signIn.finish(results, transaction))
+            return try signIn.redeem(results, transaction)
         }
     }
 
@@ -142,17 +129,17 @@ extension PostgresServerStorage {
     }
 
     func account(of identity: Identity) throws(StorageError) -> Account? {
-        try reading { try $0.run([Self.account(of: identity)])[0].rows.first.map(Account.init) }
+        try reading(Self.account(of: identity)) { try $0.rows.first.map(Account.init) }
     }
 
     func identities(of account: AccountID) throws(StorageError) -> [Identity] {
-        try reading { transaction in
-            try transaction.run(
-                """
-                SELECT issuer, subject FROM ubiquity.identity WHERE account = $1
-                ORDER BY issuer, subject
-                """, .text(account.string)
-            ).rows.map { row in
+        let statement = PostgresStatement(
+            """
+            SELECT issuer, subject FROM ubiquity.identity WHERE account = $1
+            ORDER BY issuer, subject
+            """, .text(account.string))
+        return try reading(statement) { result in
+            try result.rows.map { row in
                 Identity(
                     issuer: String(decoding: try row.bytes(0), as: UTF8.self),
                     subject: String(decoding: try row.bytes(1), as: UTF8.self))
@@ -163,7 +150,7 @@ extension PostgresServerStorage {
     private static func account(of identity: Identity) -> PostgresStatement {
         PostgresStatement(
             """
-            SELECT account.id, account.name, account.created
+            SELECT account.id, account.name, account.created, account.limits
             FROM ubiquity.identity JOIN ubiquity.account ON account.id = identity.account
             WHERE issuer = $1 AND subject = $2
             """,
@@ -173,7 +160,7 @@ extension PostgresServerStorage {
 }
 
 /// A device that is being signed in to an account, in two flights.
-private struct SignIn {
+struct SignIn {
     let device: NewDevice
     let id = DeviceID.random()
     let account: AccountID
@@ -205,6 +192,19 @@ private struct SignIn {
     func done(_ results: [PostgresResult]) throws -> Device? {
         let done = try results[3].rows.first.map(Device.init)
         return done?.reference.account == account ? done : nil
+    }
+
+    /// Signs in by what the last of the results has used up.
+    /// - Throws: ``StorageError/codeInvalid`` if it did not, ``StorageError/tooMany(_:)``.
+    func redeem(
+        _ results: [PostgresResult], _ transaction: PostgresTransaction
+    ) throws -> (account: Account, device: Device) {
+        guard let account = try results[0].rows.first.map(Account.init) else {
+            throw StorageError.codeInvalid
+        }
+        if transaction.mayBeRepeated, let done = try done(results) { return (account, done) }
+        guard results.last?.changes == 1 else { throw StorageError.codeInvalid }
+        return (account, try finish(results, transaction))
     }
 
     /// - Parameter results: Those of ``first``; nil for a new account.

@@ -29,14 +29,13 @@ extension PostgresServerStorage {
     ) throws(StorageError) -> [StoreReference: Position] {
         guard !stores.isEmpty else { return [:] }
         let floor = try checkHistory()
-        return try reading { transaction in
-            let results = try transaction.run(
-                PostgresStore.reading(stores, isLocking: false) + [momentStatement])
+        let statements = PostgresStore.reading(stores, isLocking: false) + [momentStatement]
+        return try reading(statements) { results, connection in
             let found = try PostgresStore.read(stores, from: results[0...1])
                 .compactMapValues { try? $0.get() }
             try note(
                 PostgresMoment(results[2]), found.values.map(\.storedPosition), since: floor,
-                on: transaction.connection)
+                on: connection)
             return found.mapValues(\.state.lineage.position)
         }
     }
@@ -44,12 +43,12 @@ extension PostgresServerStorage {
     /// Nothing is remembered.
     func unchanged(_ store: StoreReference, since position: Position) -> StoreRead? { nil }
 
-    /// Reads the head and the records of one moment in one flight. The position tells which records
-    /// are wanted, even before it is known whether it is one of this store.
+    /// Reads the head and the records of one moment. The position tells which records are wanted,
+    /// even before it is known whether it is one of this store.
     func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead {
-        try reading { transaction in
-            let results = try transaction.run(
-                PostgresStore.reading([store], isLocking: false) + [Self.records(of: store, since)])
+        let statements =
+            PostgresStore.reading([store], isLocking: false) + [Self.records(of: store, since)]
+        return try reading(statements) { results, _ in
             guard let found = try PostgresStore.read([store], from: results[0...1])[store]?.get()
             else { return Self.absent(since) }
             let state = found.state

@@ -40,7 +40,44 @@ final class PostgresServerStorage: ServerStorage {
     static let beginWriting = PostgresStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
     static let beginReading = PostgresStatement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-    /// Runs the body in one transaction that reads one moment, and again if the connection is lost.
+    /// Reads one moment by a statement, in one flight, and again if the connection is lost.
+    func reading<T>(
+        _ statement: PostgresStatement, _ body: (PostgresResult) throws -> T
+    ) throws(StorageError) -> T {
+        try reading([statement]) { results, _ in try body(results[0]) }
+    }
+
+    /// Reads one moment by several statements, in one flight, and again if the connection is lost.
+    func reading<T>(
+        _ statements: [PostgresStatement],
+        _ body: ([PostgresResult], PostgresConnection) throws -> T
+    ) throws(StorageError) -> T {
+        try attempt { _ in
+            _ = try checkHistory()
+            return try pool.with { try body(results(of: statements, $0), $0) }
+        }
+    }
+
+    private func results(
+        of statements: [PostgresStatement], _ connection: PostgresConnection
+    ) throws -> [PostgresResult] {
+        let milliseconds = settings.answerMilliseconds
+        // A statement alone reads one moment by itself.
+        guard statements.count > 1 else {
+            return try connection.run(statements, milliseconds: milliseconds)
+        }
+        let transaction = PostgresTransaction(
+            connection, [Self.beginReading], milliseconds: milliseconds)
+        do {
+            return try transaction.run(statements + [PostgresStatement("COMMIT")]).dropLast()
+        } catch {
+            transaction.rollBack()
+            throw error
+        }
+    }
+
+    /// For reads that depend on one another. Runs the body in one transaction that reads one moment,
+    /// and again if the connection is lost.
     /// - Parameter milliseconds: The longest time that a statement may take; nil for the usual one.
     func reading<T>(
         milliseconds: Int64? = nil, _ body: (PostgresTransaction) throws -> T
@@ -159,21 +196,15 @@ final class PostgresServerStorage: ServerStorage {
         }
     }
 
-    func clock() throws(StorageError) -> Int64? {
-        let floor = try checkHistory()
-        return try reading { transaction in
-            let moment = try PostgresMoment(transaction.run([momentStatement])[0])
-            try note(moment, [], since: floor, on: transaction.connection)
-            return moment.now
-        }
-    }
+    func clock() throws(StorageError) -> Int64? { try moment().now }
+    func history() throws(StorageError) -> UInt64? { try moment().history }
 
-    func history() throws(StorageError) -> UInt64? {
+    private func moment() throws(StorageError) -> PostgresMoment {
         let floor = try checkHistory()
-        return try reading { transaction in
-            let moment = try PostgresMoment(transaction.run([momentStatement])[0])
-            try note(moment, [], since: floor, on: transaction.connection)
-            return moment.history
+        return try reading([momentStatement]) { results, connection in
+            let moment = try PostgresMoment(results[0])
+            try note(moment, [], since: floor, on: connection)
+            return moment
         }
     }
 
@@ -218,7 +249,7 @@ final class PostgresServerStorage: ServerStorage {
         }
     }
 
-    /// Begins another history before anybody goes on, so that no cursor of the lost one is valid. On
+    /// Starts a new history before anybody goes on, so that no cursor of the lost one is valid. On
     /// a thread of its own, because this one has a connection already.
     private func renewIncarnation(_ old: Int64) {
         Thread.detachNewThread { [settings] in

@@ -75,6 +75,22 @@ enum SQLiteRecord {
         return records
     }
 
+    /// Which entries the store has, tombstones included, or which of one key and its parts.
+    static func fetchEntries(
+        of store: Int64, key: Key?, _ db: Database
+    ) throws -> [DeliveryRule.Item] {
+        let statement = try RawStatement(
+            "SELECT revision, device, key FROM record WHERE store = ? AND \(isRecord)", db)
+        statement.bind(store, at: 1)
+        var entries: [DeliveryRule.Item] = []
+        try statement.run { row in
+            guard try key?.includes(bytes: row.bytes(2)) ?? true else { return }
+            entries.append(
+                DeliveryRule.Item(revision: try row.revision(0), author: try row.device(1)))
+        }
+        return entries
+    }
+
     /// The usage of a store's values, except unreadable ones.
     static func usage(of store: Int64, _ db: Database) throws -> Usage {
         let statement = try RawStatement(
@@ -90,17 +106,18 @@ enum SQLiteRecord {
     }
 
     static func write(
-        _ record: UbiquityCore.Record, of store: Int64, revision: Int64, running: Int64,
-        _ db: Database
+        _ record: UbiquityCore.Record, of store: Int64, revision: Int64, came: Int64?,
+        running: Int64, _ db: Database
     ) throws {
         let stored = StoredRecord(record)
         let statement = try RawStatement(
             """
-            INSERT INTO record (store, key, time, device, revision, committed, value, digest)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO record (store, key, time, device, revision, committed, value, digest, came)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET
                 time = excluded.time, device = excluded.device, revision = excluded.revision,
-                committed = excluded.committed, value = excluded.value, digest = excluded.digest
+                committed = excluded.committed, value = excluded.value, digest = excluded.digest,
+                came = excluded.came
             """, db)
         statement.bind(store, at: 1)
         statement.bind(stored.key, at: 2)
@@ -110,6 +127,8 @@ enum SQLiteRecord {
         statement.bind(running, at: 6)
         statement.bind(stored.value, at: 7)
         statement.bind(record.stamp.digest, at: 8)
+        // An unbound parameter is null.
+        if let came { statement.bind(came, at: 9) }
         try statement.run()
     }
 

@@ -60,7 +60,9 @@ extension SQLiteSchema {
             accepted: VersionVector(times: try accepted(id, db), floor: try row.timestamp(8)),
             horizon: try row.timestamp(9), folded: try row.count(11),
             foldsCompacted: FoldHorizon(
-                timestamp: try row.timestamp(12), revision: try row.revision(13)))
+                timestamp: try row.timestamp(12), revision: try row.revision(13)),
+            history: HistoryState(
+                floor: RecordVersion.Moment(revision: try row.revision(1), milliseconds: 0)))
     }
 
     /// Counts the usage anew where format 3 had a count without parts.

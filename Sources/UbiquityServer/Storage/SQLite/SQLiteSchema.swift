@@ -10,7 +10,7 @@ enum SQLiteSchema {
     /// One migration for each format; the first makes format 1 of an empty file.
     private static let migrations: [@Sendable (Database) throws -> Void] =
         [format1, format2, format3, format4, format5].map { sql in { try $0.execute(sql: sql) } }
-        + [{ try migrateToFormat6($0) }]
+        + [{ try migrateToFormat6($0) }, { try $0.execute(sql: format7) }]
     static var version: Int { migrations.count }
 
     /// Migrates the file to this program's format.
@@ -167,5 +167,38 @@ enum SQLiteSchema {
         CREATE INDEX audit_recent ON audit (deed, account);
         CREATE TABLE known_limit (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE erased (store INTEGER PRIMARY KEY);
+        """
+
+    /// `version` has the history of the stores: what `record` does not hold any more, or never did.
+    /// A version came with `revision`, ended with `ended`, and `outcome` says how, see `StoredFate`.
+    /// `record.came` is when the record came; 0 if that was before this format, null if it must not
+    /// be kept.
+    /// `account.limits` is an ``AccountLimits``.
+    /// By how much a device's clock was ahead of the server's, when that was, and the version of its
+    /// client library, are in `device`.
+    /// `code` and `sign_in_request` have what devices may grant: `credential_latest` is
+    /// ``CredentialTerms/latestMilliseconds``, and `maker` the device that made the code or approved the
+    /// request, or null for the operator. The terms of a request are those asked for until somebody
+    /// approves it, and `account` is null until then.
+    private static let format7 = """
+        ALTER TABLE account ADD COLUMN limits TEXT;
+        ALTER TABLE device ADD COLUMN clock_ahead INTEGER;
+        ALTER TABLE device ADD COLUMN clock_measured INTEGER;
+        ALTER TABLE device ADD COLUMN version TEXT;
+        ALTER TABLE record ADD COLUMN came INTEGER DEFAULT 0;
+        CREATE TABLE version (
+            store INTEGER NOT NULL, key BLOB NOT NULL, ended INTEGER NOT NULL,
+            time INTEGER NOT NULL, device INTEGER NOT NULL, digest INTEGER NOT NULL, value BLOB,
+            revision INTEGER NOT NULL, came INTEGER NOT NULL, ended_ms INTEGER NOT NULL,
+            by_time INTEGER NOT NULL, by_device INTEGER NOT NULL, outcome INTEGER NOT NULL,
+            PRIMARY KEY (store, key, ended, time, device, digest)) WITHOUT ROWID;
+        ALTER TABLE code ADD COLUMN credential_latest INTEGER;
+        ALTER TABLE code ADD COLUMN maker INTEGER;
+        CREATE TABLE sign_in_request (
+            hash BLOB PRIMARY KEY NOT NULL, user_code BLOB NOT NULL UNIQUE, title TEXT NOT NULL,
+            address TEXT NOT NULL, expires INTEGER NOT NULL, stores TEXT,
+            credential_milliseconds INTEGER, credential_latest INTEGER, account TEXT,
+            maker INTEGER, denied INTEGER, used INTEGER) WITHOUT ROWID;
+        CREATE INDEX sign_in_request_account ON sign_in_request (account);
         """
 }

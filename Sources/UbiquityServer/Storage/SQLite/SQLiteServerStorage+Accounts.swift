@@ -6,6 +6,9 @@ internal import Synchronization
 internal import UbiquityCore
 
 extension SQLiteServerStorage: ServerStorage {
+    /// The columns of an ``Account``.
+    static let accountColumns = "id, name, created, limits"
+
     func operatorHash() throws(StorageError) -> SecretHash? {
         try reading { db in
             try Data.fetchOne(db, sql: "SELECT hash FROM secret WHERE name = 'operator'")
@@ -58,7 +61,8 @@ extension SQLiteServerStorage: ServerStorage {
         try reading { db in
             try Row.fetchAll(
                 db,
-                sql: "SELECT id, name, created FROM account WHERE name > ? ORDER BY name LIMIT ?",
+                sql:
+                    "SELECT \(Self.accountColumns) FROM account WHERE name > ? ORDER BY name LIMIT ?",
                 arguments: [name?.string ?? "", max]
             ).compactMap { try? Account($0) }
         }
@@ -82,11 +86,26 @@ extension SQLiteServerStorage: ServerStorage {
         }
     }
 
+    func limit(
+        _ account: AccountID, to limits: AccountLimits, now: Int64, by actor: AuditActor
+    ) throws(StorageError) {
+        try writing { db in
+            guard let old = try fetchAccount(db, "id = ?", account.string) else {
+                throw StorageError.noSuchAccount
+            }
+            guard old.limits != limits else { return }
+            try db.execute(
+                sql: "UPDATE account SET limits = ? WHERE id = ?",
+                arguments: [limits.text, account.string])
+            try record(AuditEvent(limits, of: account, by: actor), at: now, db)
+        }
+    }
+
     func fetchAccount(
         _ db: Database, _ condition: String, _ values: String...
     ) throws -> Account? {
         try Row.fetchOne(
-            db, sql: "SELECT id, name, created FROM account WHERE \(condition)",
+            db, sql: "SELECT \(Self.accountColumns) FROM account WHERE \(condition)",
             arguments: StatementArguments(values)
         ).map(Account.init)
     }
@@ -96,7 +115,9 @@ extension Account {
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: Row) throws(StorageError) {
         guard let name = AccountName(try row.value(1)) else { throw .unreadable }
-        self.init(id: try row.account(0), name: name, createdMilliseconds: try row.time(2))
+        self.init(
+            id: try row.account(0), name: name, createdMilliseconds: try row.time(2),
+            limits: try AccountLimits(stored: row.valueIfAny(3)))
     }
 }
 

@@ -61,6 +61,7 @@ private struct SQLiteBatch {
     /// - Throws: Also ``PushRefusal`` and ``StorageError/unreadable``, before anything is written.
     private mutating func decide(_ waiting: PendingPush) throws -> CommittedPush {
         try checkRights(of: waiting)
+        let rules = rules.of(waiting)
         var store = try known(waiting.store)
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
         let counted = waiting.push.countedKeys
@@ -80,10 +81,13 @@ private struct SQLiteBatch {
                 waiting.push, records: records, folded: folded, by: rules.admission,
                 in: waiting.store.epoch(inRun: rules.run ?? storage.run))
         } catch { throw PushRefusal.clockAhead(error) }
-        if !committed.writes.isEmpty || state != store.state { store.state = state }
-        if !committed.writes.isEmpty {
+        if !committed.isEmpty || state != store.state { store.state = state }
+        if !committed.isEmpty {
             if store.id == nil { store.id = try makeStore(waiting.store) }
             try write(committed, to: store.id!)
+        }
+        if committed.history.isOverLimit {
+            _ = try SQLiteVersion.prune(rules.history, in: &store, db)
         }
         if store.id != nil { touched[waiting.store] = store }
         return committed
@@ -125,10 +129,11 @@ private struct SQLiteBatch {
     }
 
     private func write(_ push: CommittedPush, to store: Int64) throws {
+        try SQLiteVersion.write(push, of: store, db)
         for record in push.writes {
             try SQLiteRecord.write(
                 record, of: store, revision: push.position.revision,
-                running: storage.running, db)
+                came: push.history.came(record), running: storage.running, db)
         }
         for increment in push.folded {
             try SQLiteFoldedIncrement.write(increment, of: store, running: storage.running, db)

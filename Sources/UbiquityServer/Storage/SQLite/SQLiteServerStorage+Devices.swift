@@ -8,7 +8,10 @@ internal import UbiquityCore
 extension SQLiteServerStorage {
     /// The columns of a ``Device``.
     static let deviceColumns =
-        "account, id, \(SQLiteText.read("title")), created, seen, stores, expires"
+        "account, id, \(SQLiteText.read("title")), created, seen, stores, expires, clock_ahead, "
+        + "clock_measured, version, \(limits)"
+    /// Those of the device's account.
+    private static let limits = "(SELECT limits FROM account WHERE account.id = device.account)"
 
     func device(credential: SecretHash) throws(StorageError) -> Device? {
         try reading { db in
@@ -22,14 +25,32 @@ extension SQLiteServerStorage {
     }
 
     func devices(of account: AccountID) throws(StorageError) -> [Device] {
+        try reading { try Self.devices(of: account, $0) }
+    }
+
+    private static func devices(of account: AccountID, _ db: Database) throws -> [Device] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT \(deviceColumns) FROM device
+                WHERE account = ? ORDER BY created, id
+                """, arguments: [account.string]
+        ).compactMap { try? Device($0) }
+    }
+
+    func holdings(of store: StoreReference, key: Key?) throws(StorageError) -> StoreHoldings {
         try reading { db in
-            try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT \(Self.deviceColumns) FROM device
-                    WHERE account = ? ORDER BY created, id
-                    """, arguments: [account.string]
-            ).compactMap { try? Device($0) }
+            var holdings = StoreHoldings(devices: try Self.devices(of: store.account, db))
+            guard let found = try SQLiteStore.fetch(store, db), let id = found.id else {
+                return holdings
+            }
+            holdings.lineage = found.state.lineage
+            holdings.entries = try SQLiteRecord.fetchEntries(of: id, key: key, db)
+            let passed = try RawStatement(
+                "SELECT device, revision FROM passed WHERE store = ?", db)
+            passed.bind(id, at: 1)
+            try passed.run { holdings.passed[try $0.device(0)] = try $0.revision(1) }
+            return holdings
         }
     }
 
@@ -77,6 +98,7 @@ extension SQLiteServerStorage {
             sql: "DELETE FROM device WHERE account = ? AND id = ?", arguments: arguments)
         guard db.changesCount == 1 else { return false }
         memory.withLock { $0.devices.remove(device) }
+        try removeCodes(madeBy: device, db)
         try db.execute(
             sql: """
                 DELETE FROM passed
@@ -111,7 +133,23 @@ extension SQLiteServerStorage {
                     arguments: [time, device.account.string, device.id.bits])
             }
             for (deviceStore, revision) in lastSeen.passed { try note(deviceStore, revision, db) }
+            for (device, clock) in lastSeen.clocks {
+                try set(
+                    "clock_ahead = ?, clock_measured = ?",
+                    [clock.aheadMilliseconds, clock.milliseconds], of: device, db)
+            }
+            for (device, version) in lastSeen.versions {
+                try set("version = ?", [version], of: device, db)
+            }
         }
+    }
+
+    private func set(
+        _ columns: String, _ values: StatementArguments, of device: DeviceReference, _ db: Database
+    ) throws {
+        let statement = try db.cachedStatement(
+            sql: "UPDATE device SET \(columns) WHERE account = ? AND id = ?")
+        try statement.execute(arguments: values + [device.account.string, device.id.bits])
     }
 
     /// Not the maximum of both: a device restored from its own backup has less.
@@ -176,8 +214,14 @@ extension Device {
         self.init(
             rights: DeviceRights(
                 reference: name, stores: try StoreList.set(row.valueIfAny(5)),
-                expiresMilliseconds: row.hasNull(atIndex: 6) ? nil : try row.time(6)),
+                expiresMilliseconds: row.hasNull(atIndex: 6) ? nil : try row.time(6),
+                limits: try AccountLimits(stored: row.valueIfAny(10))),
             displayName: SQLiteText.text(try row.value(2)), createdMilliseconds: try row.time(3),
-            seenMilliseconds: try row.time(4))
+            seenMilliseconds: try row.time(4),
+            clock: row.hasNull(atIndex: 8)
+                ? nil
+                : ClockMeasurement(
+                    aheadMilliseconds: try row.time(7), milliseconds: try row.time(8)),
+            version: try row.valueIfAny(9))
     }
 }

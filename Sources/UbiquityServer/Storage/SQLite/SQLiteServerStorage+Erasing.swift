@@ -36,7 +36,7 @@ extension SQLiteServerStorage {
 
     private static let erasing =
         ["INSERT INTO erased (store) SELECT id FROM store WHERE account = :account"]
-        + ["store", "device", "code", "identity"].map { table in
+        + ["store", "device", "code", "sign_in_request", "identity"].map { table in
             "DELETE FROM \(table) WHERE account = :account"
         } + ["DELETE FROM account WHERE id = :account"]
 
@@ -76,7 +76,8 @@ extension SQLiteServerStorage {
 
     /// The tables with a store's content, and the columns that identify their rows.
     private static let held = [
-        ("record", "key"), ("folded", "key, run, times"), ("passed", "device"),
+        ("record", "key"), ("version", "key, ended, time, device, digest"),
+        ("folded", "key, run, times"), ("passed", "device"),
         ("span", "first_revision"),
     ]
     /// The number of rows removed between two checks of the time.

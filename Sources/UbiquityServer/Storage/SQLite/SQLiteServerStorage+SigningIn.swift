@@ -7,19 +7,28 @@ internal import UbiquityCore
 extension SQLiteServerStorage {
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
         try writing { db in
-            try db.execute(sql: "DELETE FROM code WHERE expires <= ?", arguments: [now])
-            // It may have been erased since it was looked up.
-            guard try fetchAccount(db, "id = ?", code.account.string) != nil else {
-                throw StorageError.noSuchAccount
+            try removeCodes(expiredBy: now, db)
+            try checkMaker(actor, of: code.account, db)
+            if actor.device != nil {
+                let count = try Int.fetchOne(
+                    db,
+                    sql: """
+                        SELECT count(*) FROM code
+                        WHERE account = ? AND maker IS NOT NULL AND used IS NULL
+                        """, arguments: [code.account.string])
+                guard count ?? 0 < PairingRule.codesPerAccountMax else {
+                    throw StorageError.tooManyWaiting("unused codes")
+                }
             }
             try db.execute(
                 sql: """
-                    INSERT INTO code (hash, account, expires, stores, credential_milliseconds)
-                    VALUES (?, ?, ?, ?, ?)
+                    INSERT INTO code (hash, account, expires, maker, \(Self.terms))
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
                     code.hash.bytes, code.account.string, code.expiresMilliseconds,
-                    code.terms.stores.map(StoreList.text), code.terms.milliseconds,
+                    actor.device?.bits, code.terms.stores.map(StoreList.text),
+                    code.terms.milliseconds, code.terms.latestMilliseconds,
                 ])
             try record(AuditEvent(.codeMade, of: code.account, by: actor), at: now, db)
         }
@@ -35,15 +44,11 @@ extension SQLiteServerStorage {
                     """, arguments: [now, code.bytes, now])
             guard db.changesCount == 1,
                 let row = try Row.fetchOne(
-                    db,
-                    sql: """
-                        SELECT account, stores, credential_milliseconds FROM code WHERE hash = ?
-                        """, arguments: [code.bytes]),
+                    db, sql: "SELECT account, \(Self.terms) FROM code WHERE hash = ?",
+                    arguments: [code.bytes]),
                 let account = try fetchAccount(db, "id = ?", row.value(0))
             else { throw StorageError.codeInvalid }
-            var device = device
-            device.stores = try StoreList.set(row.valueIfAny(1))
-            device.expiresMilliseconds = row.hasNull(atIndex: 2) ? nil : now + (try row.time(2))
+            let device = try device.on(CredentialTerms(row, from: 1), now: now)
             return (account, try insert(device, of: account.id, now: now, db))
         }
     }

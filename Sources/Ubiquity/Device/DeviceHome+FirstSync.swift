@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+package import UbiquityCore
+
+/// A store that has values on this device and in the account that it signs in to.
+package struct FirstSyncStore: Hashable, Sendable {
+    package var identifier: StoreIdentifier
+    package var comparison: FirstSyncComparison
+    /// The server's milliseconds since 1970.
+    var now: Int64
+}
+
+extension DeviceHome {
+    /// Compares what this device has with what a new account has, before the first sync. Changes
+    /// nothing.
+    ///
+    /// Empty if the account does not get this device's values, or has none. Leaves out stores that
+    /// the account may not use.
+    /// - Parameter account: The account, to which this device is not signed in yet.
+    /// - Throws: ``LinkFailure``, ``HomeError``, `LocalStorageError`.
+    package func firstSync(of account: SignedInAccount) async throws -> [FirstSyncStore] {
+        let state = try load()
+        let known = state.folders[account.account]
+        guard known != nil || !state.folders.values.contains(state.folder) else { return [] }
+        var stores: [FirstSyncStore] = []
+        for path in storePaths(in: known ?? state.folder) {
+            let name = StoreFileName.identifier(of: (path as NSString).lastPathComponent)
+            guard let name, let identifier = try? StoreIdentifier(name) else { continue }
+            let inspection = try StoreInspection(path: path)
+            guard !inspection.meta.hasCompletedFirstSync else { continue }
+            do throws(LinkFailure) {
+                let changes = try await link(to: identifier, of: account).pull(since: nil)
+                let comparison = FirstSyncComparison(inspection.entries, changes.records)
+                guard !comparison.onlyHere.isEmpty || !comparison.different.isEmpty else {
+                    continue
+                }
+                stores.append(
+                    FirstSyncStore(
+                        identifier: identifier, comparison: comparison,
+                        now: changes.serverMilliseconds))
+            } catch {
+                // Another app's store, or an app that the server does not accept.
+                guard error.kind == .refused else { throw error }
+            }
+        }
+        return stores
+    }
+
+    /// Sends this device's values that are to be kept, so that the first sync finds them in the
+    /// account. It can be repeated.
+    /// - Throws: ``LinkFailure``, also if the server refuses one of them.
+    package func keep(
+        _ choice: FirstSyncChoice, in stores: [FirstSyncStore], of account: SignedInAccount
+    ) async throws(LinkFailure) {
+        guard let device = DeviceID(account.device) else { return }
+        for store in stores {
+            let link = link(to: store.identifier, of: account)
+            var rest = store.comparison.writes(keeping: choice, now: store.now, by: device)[...]
+            while !rest.isEmpty {
+                let push = Push(Array(rest.prefix(Self.keysPerPush)))
+                rest = rest.dropFirst(Self.keysPerPush)
+                for case .refused(let refusal) in try await link.push(
+                    push, within: IntakeLimits(nil)
+                ).results {
+                    throw LinkFailure(.refused, refusal.detail)
+                }
+            }
+        }
+    }
+
+    /// Few enough for a push, and enough for a store's keys in a few pushes.
+    private static let keysPerPush = 128
+
+    private func link(
+        to store: StoreIdentifier, of account: SignedInAccount
+    ) -> HTTPTransport {
+        HTTPTransport(
+            server: account.server, store: store, credential: account.credential,
+            device: DeviceID(account.device) ?? .unassigned, certificates: account.certificates)
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
+    /// Which of the person's devices have this store's changes, now and each time the answer
+    /// changes.
+    ///
+    /// The server is asked at once, soon after each change of the store, and otherwise at pauses
+    /// that grow to a minute. While it cannot be reached, nothing comes. A slow reader only gets the
+    /// newest delivery. The sequence supports one reader, and ends when the reading task is
+    /// cancelled or the store is released.
+    public var deliveries: some AsyncSequence<UbiquityDelivery, Never> & Sendable {
+        backing.driver.deliveries(changes: backing.poster.changes)
+    }
+
+    /// Which of the person's devices have the present value of a key, or its removal. Asks the
+    /// server.
+    ///
+    /// What this device has not sent yet, no other device has.
+    /// - Parameter aKey: The key; nil for the whole store.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured``,
+    ///   ``UbiquityError/Code/notSignedIn``, ``UbiquityError/Code/unreachable``,
+    ///   ``UbiquityError/Code/refused``, or ``UbiquityError/Code/invalid`` for a key that cannot
+    ///   exist; and `CancellationError`.
+    public func delivery(of aKey: String? = nil) async throws -> UbiquityDelivery {
+        try checkIdentifier()
+        let key: Key?
+        do { key = try aKey.map { try Key($0) } } catch {
+            throw UbiquityError(.invalid, "\(error)")
+        }
+        return try await backing.driver.delivery(of: key)
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+
+/// What this device and an account both have, before the first sync: see
+/// ``UbiquityAccount/signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:keeping:)``.
+public struct UbiquityFirstSync: Hashable, Sendable {
+    /// Whose values of the keys in ``Store/different`` are kept.
+    public enum Choice: String, Hashable, Sendable, CaseIterable {
+        /// The account's values: a fresh install overwrites nothing.
+        case server
+        /// This device's values. They replace the account's as ordinary writes.
+        case device
+        /// Of each key, the value that was written later, by the clocks of the devices.
+        case newest
+    }
+
+    /// A store that this device has values of. Keys with a conflict policy are not listed: they
+    /// merge.
+    public struct Store: Hashable, Sendable {
+        /// The store's identifier.
+        public var identifier: String
+        /// The keys that only this device has, sorted. They are added to the account.
+        public var onlyHere: [String]
+        /// The keys that only the account has, sorted. This device gets them.
+        public var onlyOnServer: [String]
+        /// The keys with different values on both sides, sorted.
+        public var different: [String]
+    }
+
+    /// The stores with values on this device.
+    public var stores: [Store]
+
+    init(_ stores: [FirstSyncStore]) {
+        self.stores = stores.map { store in
+            Store(
+                identifier: store.identifier.string,
+                onlyHere: store.comparison.onlyHere.map(\.string).sorted(),
+                onlyOnServer: store.comparison.onlyThere.map(\.string).sorted(),
+                different: store.comparison.different.map(\.string).sorted())
+        }
+    }
+}
+
+extension UbiquityAccount {
+    /// Signs this device in with a code, and asks first whose values to keep if this device and the
+    /// account both have some.
+    ///
+    /// Nothing is written before `choose` returns, on this device or in the account. An error that it
+    /// throws gives the sign-in up. A store whose app asks for
+    /// ``UbiquityConfiguration/FirstSync/timestamps`` still lets the later write win.
+    ///
+    /// `choose` gets what both sides have. It is not called if nothing has to be decided, for example
+    /// because this device has no values yet, or was signed in to the account before. The other
+    /// parameters are those of
+    /// ``signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
+    ///
+    /// - Throws: The error of `choose`, or as that function.
+    @discardableResult
+    public static func signIn(
+        server: String, code: String, deviceName: String? = nil, certificates: String? = nil,
+        allowsPlainHTTP: Bool = false, home: String? = nil,
+        keeping choose: @escaping (UbiquityFirstSync) async throws -> UbiquityFirstSync.Choice
+    ) async throws -> UbiquityAccount {
+        let security = ConnectionSecurity(
+            certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
+        let home = try storageErrors { try DeviceHome(path: home) }
+        do {
+            return UbiquityAccount(
+                try await home.signIn(
+                    server: server, by: .code(code),
+                    deviceName: deviceName ?? ProcessInfo.processInfo.hostName, security: security,
+                    review: { stores in
+                        switch try await choose(UbiquityFirstSync(stores)) {
+                        case .server: .server
+                        case .device: .device
+                        case .newest: .newest
+                        }
+                    }
+                ).account)
+        } catch let error as LinkFailure { throw UbiquityError(error) } catch let error as HomeError
+        { throw UbiquityError(.storage, "\(error)") } catch let error as LocalStorageError {
+            throw UbiquityError(.storage, "\(error)")
+        }
+    }
+}

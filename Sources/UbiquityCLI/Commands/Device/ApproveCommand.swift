@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Ubiquity
+import UbiquityCore
+
+struct ApproveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "approve",
+        abstract: "Let a device sign in that shows a code.",
+        discussion: """
+            On the new device, `ubiquity sign-in --server URL` shows the code and waits. This \
+            command shows the device's name, its address and the rights that it gets, and asks. \
+            Approve only a code that you see on a device in front of you: whoever sends you one \
+            would get into your account.
+
+            The device gets the rights that it asks for, unless --store or --for say otherwise, and \
+            at most those of this device. Server operators give --account and the options of \
+            `ubiquity account`.
+
+            JSON: {"deviceName", "address", "stores", "seconds", "approved"}; "stores" and \
+            "seconds" are null where the rights are not limited.
+            """)
+
+    @Argument(
+        help: "The code that the device shows, such as 7KQ2-M9XD, or the link in its QR code.",
+        transform: notEmpty)
+    var code: String
+
+    @OptionGroup(title: "The new device") var grant: GrantOptions
+    @Flag(help: "Yes, approve it.") var yes = false
+    @Flag(help: "Deny it. The device is told so.") var deny = false
+    @OptionGroup var options: DeviceOptions
+    @OptionGroup var json: JSONOption
+
+    func validate() throws {
+        if deny { try refuse(grant.given + given(("--yes", yes)), "with --deny.") }
+    }
+
+    func run() async throws {
+        try await options.withManager(about: OperatorSubject.signInRequest) { manager in
+            let userCode = try manager.userCode(in: code)
+            let request = try await manager.signInRequest(userCode)
+            let granted = Grant(
+                stores: grant.store.isEmpty ? request.stores : grant.store,
+                seconds: grant.credentialSeconds ?? request.credentialSeconds)
+            if deny {
+                try await manager.deny(userCode)
+                return report(request, granted, isApproved: false)
+            }
+            try await show(request, granted, manager)
+            guard try yes || Question.ask("Let it sign in?") else {
+                return Output.note("Nothing was approved. --deny tells the device so.")
+            }
+            try await manager.approve(userCode, granted)
+            report(request, granted, isApproved: true)
+        }
+    }
+
+    private func show(
+        _ request: ServerSignInRequest, _ granted: Grant, _ manager: DeviceManager
+    ) async throws {
+        var lines: [TerminalText] = [
+            "A device asks to sign in to \(manager.accountName):", "",
+            "    Name     \(request.deviceName)", "    Address  \(request.address)",
+            "    Asks for \(Rights.text(stores: request.stores, seconds: request.credentialSeconds))",
+            "    Gets     \(Rights.text(stores: granted.stores, seconds: granted.seconds))",
+        ]
+        if let limits = try await manager.ownLimits() {
+            lines.append("             but no more than this device: \(limits)")
+        }
+        lines += ["", "Approve it only if you see the code \(code) on a device in front of you."]
+        Output.note(TerminalText(lines: lines))
+    }
+
+    private func report(
+        _ request: ServerSignInRequest, _ granted: Grant, isApproved: Bool
+    ) {
+        guard json.isOn else {
+            return Output.print(
+                isApproved
+                    ? "Approved: \(request.deviceName) may sign in now."
+                    : "Denied the sign-in of \(request.deviceName).")
+        }
+        Output.print(
+            .object([
+                ("deviceName", .string(request.deviceName)), ("address", .string(request.address)),
+                (
+                    "stores",
+                    granted.stores.isEmpty ? .null : .array(granted.stores.map(JSON.string))
+                ),
+                ("seconds", granted.seconds.map { .integer(Int($0)) } ?? .null),
+                ("approved", .boolean(isApproved)),
+            ]))
+    }
+}
+
+/// A question to the person at the terminal.
+enum Question {
+    /// - Throws: ``Failure`` if there is no terminal to ask at.
+    static func ask(_ question: TerminalText) throws(Failure) -> Bool {
+        guard Output.isAskable else {
+            throw Failure(.usage, "there is no terminal to ask at; give --yes to confirm")
+        }
+        Output.noteInPlace("\(question) [y/N] ")
+        let answer = readLine()?.lowercased() ?? ""
+        return ["y", "yes"].contains(answer.filter { !$0.isWhitespace })
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+struct DiffCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff",
+        abstract: "Show how the store has changed since a time.",
+        usage: "ubiquity diff --since yesterday",
+        discussion: """
+            A key with + is new, one with - is gone, one with ~ has another value. Keys that have \
+            changed so often that what they were is no longer known are listed with a note.
+
+            A time is what you would say, in your time zone: \(PastTime.examples).
+
+            JSON: {"since", "changes", "forgotten"}; "changes" lists {"key", "before", "after"}.
+            """)
+
+    @Option(
+        help: ArgumentHelp("The time to compare with.", valueName: "time"), transform: notEmpty)
+    var since: String
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+    @OptionGroup var time: TimeoutOption
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+        let milliseconds = try PastTime().milliseconds(of: since)
+        let policy = SyncPolicy(timeout: time.seconds(30))
+        let (changes, forgotten) = try await OpenStore.with(store, policy) { open in
+            guard open.account != nil else { throw Failure.notSignedIn }
+            try await open.exchange()
+            let past = try await open.snapshot(at: .milliseconds(milliseconds))
+            return (
+                ValueChange.all(
+                    from: open.store.values(of: past), to: open.store.values,
+                    without: past.forgottenKeys),
+                past.forgottenKeys.sorted()
+            )
+        }
+        if json.isOn {
+            return Output.print(
+                .object([
+                    ("since", .string(Phrase.isoTime(milliseconds))),
+                    ("changes", .array(changes.map(\.json))),
+                    ("forgotten", .array(forgotten.map { .string($0.string) })),
+                ]))
+        }
+        ValueChange.noteForgotten(forgotten)
+        let since = Phrase.time(milliseconds, in: .current)
+        if changes.isEmpty { return Output.note("Nothing has changed since \(since).") }
+        Output.note("Since \(since):")
+        Output.print(ValueChange.lines(changes))
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+struct RewindCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rewind",
+        abstract: "Give the whole store, or some keys, the values that they had at a time.",
+        usage: """
+            ubiquity rewind --to yesterday --dry-run
+            ubiquity rewind --to "2026-11-20 18:00" --keys theme size
+            """,
+        discussion: """
+            Shows what would change, and asks. Then it is one change, which goes to all devices \
+            together and can be undone by another rewind. Keys that had no value are removed; those \
+            that the history must not keep, and those whose value is not known any more, stay. Under \
+            a conflict policy, the difference is written: what other devices count meanwhile stays.
+
+            A time is what you would say, in your time zone: \(PastTime.examples).
+
+            JSON: {"to", "changes", "forgotten", "sent", "notSentBecause"}; "changes" lists {"key", \
+            "before", "after"}.
+            """)
+
+    @Option(
+        help: ArgumentHelp("The time to go back to.", valueName: "time"), transform: notEmpty)
+    var to: String
+
+    @Option(
+        parsing: .upToNextOption, help: ArgumentHelp("Only these keys.", valueName: "key"),
+        transform: notEmpty)
+    var keys: [String] = []
+
+    @Flag(help: "Say what would change, and change nothing.")
+    var dryRun = false
+
+    @Flag(help: "Do not ask.")
+    var yes = false
+
+    @OptionGroup(title: "Store") var store: StoreOptions
+    @OptionGroup var time: TimeoutOption
+    @OptionGroup var json: JSONOption
+
+    func validate() throws {
+        if dryRun { try refuse(given(("--yes", yes)), "with --dry-run, which changes nothing.") }
+    }
+
+    func run() async throws {
+        let milliseconds = try PastTime().milliseconds(of: to)
+        let keys = Set(try keys.map(Key.init))
+        let policy = SyncPolicy(timeout: time.seconds(30))
+        try await OpenStore.with(store, policy) { open in
+            guard open.account != nil else { throw Failure.notSignedIn }
+            try await open.exchange()
+            let past = try await open.snapshot(at: .milliseconds(milliseconds))
+            let changes = ValueChange.all(
+                from: open.store.values, to: open.store.values(of: past),
+                without: past.forgottenKeys
+            ).filter { keys.isEmpty || keys.contains($0.key) }
+            let forgotten = past.forgottenKeys.sorted().filter {
+                keys.isEmpty || keys.contains($0)
+            }
+            preview(changes, forgotten, milliseconds)
+            guard try changes.isEmpty || dryRun || isConfirmed(changes.count) else {
+                return Output.note("Nothing was changed.")
+            }
+            let outcome = try await write(changes, to: open)
+            report(changes, forgotten, outcome, milliseconds)
+        }
+    }
+
+    private func preview(_ changes: [ValueChange], _ forgotten: [Key], _ milliseconds: Int64) {
+        if json.isOn { return }
+        ValueChange.noteForgotten(forgotten)
+        let time = Phrase.time(milliseconds, in: .current)
+        if changes.isEmpty { return Output.note("All is as it was at \(time).") }
+        Output.note("Back to \(time):")
+        Output.print(ValueChange.lines(changes))
+    }
+
+    private func isConfirmed(_ count: Int) throws(Failure) -> Bool {
+        if yes { return true }
+        guard !json.isOn, Output.isTerminal, isatty(STDIN_FILENO) == 1 else {
+            throw Failure(
+                .usage, "this changes \(Phrase.keys(count)); give --yes to confirm, or --dry-run")
+        }
+        Output.noteInPlace("Change \(Phrase.keys(count))? [y/N] ")
+        return ["y", "yes"].contains(readLine()?.lowercased() ?? "")
+    }
+
+    private func write(
+        _ changes: [ValueChange], to open: OpenStore
+    ) async throws -> WriteOutcome {
+        if dryRun { return WriteOutcome(unsent: .dryRun) }
+        if changes.isEmpty { return WriteOutcome() }
+        let contents = changes.map { ($0.key, $0.after.map(Content.value) ?? .deleted) }
+        return try await open.revert(Dictionary(contents) { first, _ in first })
+    }
+
+    private func report(
+        _ changes: [ValueChange], _ forgotten: [Key], _ outcome: WriteOutcome,
+        _ milliseconds: Int64
+    ) {
+        if let note = outcome.note { Output.note(TerminalText(note)) }
+        guard json.isOn else {
+            if !changes.isEmpty, !dryRun {
+                Output.note("Changed \(Phrase.keys(changes.count)).")
+            }
+            return
+        }
+        let fields: [(String, JSON)] = [
+            ("to", .string(Phrase.isoTime(milliseconds))),
+            ("changes", .array(changes.map(\.json))),
+            ("forgotten", .array(forgotten.map { .string($0.string) })),
+        ]
+        Output.print(.object(fields + outcome.fields))
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+extension OpenStore {
+    /// How often a person who waits for another device asks whether it has everything.
+    private static let pause = Duration.seconds(1)
+
+    /// Tells the server what this device has saved. A program that goes on running does so by
+    /// itself, a little later.
+    func tellWhatIsSaved() async {
+        // Its failures do not matter to those who wait for the sync alone.
+        if store.synchronize() {
+            try? await withTimeout(seconds: timeout) { [store] in
+                _ = try await store.delivery()
+            }
+        }
+    }
+
+    /// Waits until a device has saved everything.
+    /// - Parameters:
+    ///   - name: Its name or ID.
+    ///   - start: When the command began to wait for the server. The timeout counts from then on.
+    /// - Throws: ``Failure`` if there is no such device, more than one, or the time is up.
+    func awaitDelivery(to name: String, since start: ContinuousClock.Instant) async throws {
+        let end = start + .seconds(timeout)
+        while true {
+            let device = try Self.find(name, in: try await store.delivery())
+            if device.isCurrent { return }
+            guard ContinuousClock.now + Self.pause < end else { throw late(device) }
+            try await Task.sleep(for: Self.pause)
+        }
+    }
+
+    private func late(_ device: UbiquityDelivery.Device) -> Failure {
+        let seen = Phrase.time(Int64(device.lastSeen.timeIntervalSince1970 * 1_000))
+        let state =
+            device.hasStore
+            ? "has \(device.state) after \(timeout.formatted()) s" : "has never used this store"
+        return Failure(.unavailable, "\(device.name) \(state); it was last seen on \(seen)")
+    }
+
+    private static func find(
+        _ name: String, in delivery: UbiquityDelivery
+    ) throws(Failure) -> UbiquityDelivery.Device {
+        if let device = delivery.devices.first(where: { $0.id == name }) { return device }
+        let named = delivery.devices.filter { $0.name == name }
+        guard let device = named.first else {
+            throw Failure(
+                .no,
+                "no device \"\(name)\" may use this store; `ubiquity devices` shows those that may")
+        }
+        guard named.count == 1 else {
+            let ids = named.map(\.id).joined(separator: ", ")
+            throw Failure(
+                .badInput, "several devices are called \"\(name)\"; give the ID instead: \(ids)")
+        }
+        return device
+    }
+}

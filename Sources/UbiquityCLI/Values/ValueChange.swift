@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+
+/// A key's value before and after, for the commands that compare.
+struct ValueChange: Hashable {
+    var key: Key
+    var before: PropertyListValue?
+    var after: PropertyListValue?
+
+    /// The keys whose values differ, sorted.
+    static func all(
+        from before: [Key: PropertyListValue], to after: [Key: PropertyListValue],
+        without left: Set<Key> = []
+    ) -> [ValueChange] {
+        Set(before.keys).union(after.keys).subtracting(left).sorted().compactMap { key in
+            before[key] == after[key]
+                ? nil : ValueChange(key: key, before: before[key], after: after[key])
+        }
+    }
+
+    private static let valueCharactersMax = 60
+
+    /// A line for people, such as `~ theme  "light" → "dark"`.
+    func line(keyColumns: Int) -> TerminalText {
+        let name = JSON.escaped(key.string)
+        let padding = String(repeating: " ", count: max(0, keyColumns - Table.width(name)))
+        let texts = [before, after].map { $0.map { $0.line(Self.valueCharactersMax) } }
+        let (sign, style): (TerminalText, Output.Style?) =
+            switch (texts[0], texts[1]) {
+            case (nil, _): ("+", .green)
+            case (_, nil): ("-", .red)
+            default: ("~", nil)
+            }
+        let values = texts.compactMap(\.self).joined(separator: " → ")
+        return "\(style.map { Output.styled(sign, $0) } ?? sign) \(name)\(padding)  \(values)"
+    }
+
+    static func lines(_ changes: [ValueChange]) -> TerminalText {
+        let columns = changes.map { Table.width(JSON.escaped($0.key.string)) }.max() ?? 0
+        return TerminalText(lines: changes.map { $0.line(keyColumns: columns) })
+    }
+
+    private static let keysShown = 5
+
+    /// Prints that some keys are left out of a comparison with the past.
+    static func noteForgotten(_ keys: [Key]) {
+        guard !keys.isEmpty else { return }
+        let shown = keys.prefix(keysShown).map { JSON.string($0.string).text }
+        let more = keys.count > shown.count ? " and \(keys.count - shown.count) more" : ""
+        Output.note(
+            "Left out, what they were is forgotten: \(shown.joined(separator: ", "))\(more)")
+    }
+
+    var json: JSON {
+        .object([
+            ("key", .string(key.string)), ("before", before.map(JSON.value) ?? .null),
+            ("after", after.map(JSON.value) ?? .null),
+        ])
+    }
+}

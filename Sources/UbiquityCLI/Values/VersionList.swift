@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+/// Versions as a table for people, and as JSON.
+struct VersionList {
+    var versions: [KeyVersion]
+    var devices: AccountDevices
+    /// Whether to name the key of each.
+    var hasKeys = false
+    var zone = TimeZone.current
+
+    private static let valueColumnsDefault = 40
+    private static let valueColumnsMin = 16
+
+    func lines(columns: Int?) -> [TerminalText] {
+        let header =
+            (hasKeys ? ["KEY"] : []) + ["VERSION", Phrase.when(in: zone), "DEVICE", "STATUS"]
+        let rows = versions.map { version in
+            (hasKeys ? [JSON.escaped(version.key.string)] : [])
+                + [
+                    version.name, time(version.stamp), name(of: version.stamp.device),
+                    status(of: version),
+                ]
+        }
+        let used = header.indices.reduce(0) { sum, column in
+            sum + 2 + (([header] + rows).map { Table.width($0[column].visible()) }.max() ?? 0)
+        }
+        let room = columns.map { max($0 - used, Self.valueColumnsMin) } ?? Self.valueColumnsDefault
+        let all = zip(rows, versions).map { $0 + [$1.valueText(room)] }
+        return Table(header: header + ["VALUE"], rows: all).lines
+    }
+
+    var json: JSON {
+        .array(
+            versions.map { version in
+                let (ended, by) = version.end
+                return .object([
+                    ("key", .string(version.key.string)), ("version", .string(version.name)),
+                    ("value", version.value.map(JSON.value) ?? .null),
+                    ("made", .string(Phrase.isoTime(version.stamp.timestamp.milliseconds))),
+                    ("received", .optional(version.came?.text)),
+                    ("device", .string(version.stamp.device.description)),
+                    ("deviceName", .optional(devices.names[version.stamp.device])),
+                    ("status", .string(version.outcome.word)), ("ended", .optional(ended?.text)),
+                    ("endedBy", .optional(by?.device.description)),
+                    ("reason", .optional(version.reason)),
+                ])
+            })
+    }
+
+    func time(_ stamp: Stamp) -> String { Phrase.time(stamp.timestamp.milliseconds, in: zone) }
+
+    func name(of device: DeviceID) -> String {
+        if device == devices.own || device == .unassigned { return "this device" }
+        return devices.names[device].map(JSON.escaped) ?? device.description
+    }
+
+    private func status(of version: KeyVersion) -> String {
+        switch version.outcome {
+        case .waiting: "not sent yet"
+        case .current: "current"
+        case .replaced(_, let stamp): "replaced by \(name(of: stamp.device))"
+        case .lost(_, let stamp): "lost to \(name(of: stamp.device)), \(time(stamp))"
+        case .refused(.superseded): "lost before it was sent"
+        case .refused: "refused: \(version.reason ?? "")"
+        }
+    }
+}
+
+extension KeyVersion {
+    /// On one line.
+    func valueText(_ charactersMax: Int) -> String { value?.line(charactersMax) ?? "(removed)" }
+
+    fileprivate var end: (RecordVersion.Moment?, by: Stamp?) {
+        switch outcome {
+        case .replaced(let moment, let stamp), .lost(let moment, let stamp): (moment, stamp)
+        case .waiting, .current, .refused: (nil, nil)
+        }
+    }
+
+    fileprivate var reason: String? {
+        if case .refused(let refusal) = outcome { refusal.detail } else { nil }
+    }
+}
+
+extension KeyVersion.Outcome {
+    /// The word in JSON.
+    fileprivate var word: String {
+        switch self {
+        case .waiting: "waiting"
+        case .current: "current"
+        case .replaced: "replaced"
+        case .lost: "lost"
+        case .refused: "refused"
+        }
+    }
+}
+
+extension RecordVersion.Moment {
+    /// Nil if the time is not known.
+    fileprivate var text: String? { milliseconds > 0 ? Phrase.isoTime(milliseconds) : nil }
+}

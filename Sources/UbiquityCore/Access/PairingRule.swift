@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The bounds of what signs in further devices: sign-in requests, which anybody can make, and codes
+/// that devices make.
+package enum PairingRule {
+    /// How long a sign-in request waits for an approval, and then for the device to sign in.
+    package static let requestMilliseconds: Int64 = 600_000
+    /// The requests that a server keeps. With more of them, a guessed user code would more often be
+    /// somebody's.
+    package static let requestsMax = 1_000
+    /// The share of one address, so that nobody alone can use up all of them.
+    package static let requestsPerAddressMax = 20
+    /// The shortest interval between two attempts to sign in with a request.
+    package static let pollSeconds: UInt64 = 5
+    /// The codes that an account's devices have made and that are not used yet.
+    package static let codesPerAccountMax = 20
+
+    /// Whether there is room for a further request.
+    /// - Parameters:
+    ///   - address: The address that makes it.
+    ///   - addresses: The addresses of the requests that have not expired.
+    package static func admits(requestFrom address: String, besides addresses: [String]) -> Bool {
+        addresses.count < requestsMax
+            && addresses.count { $0 == address } < requestsPerAddressMax
+    }
+}

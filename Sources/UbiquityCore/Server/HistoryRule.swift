@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Decides which versions of a store are kept, and which are shown.
+///
+/// Of each entry the newest versions are kept, up to a number, of these the ones that did not end too
+/// long ago, and of these the newest, up to a number of bytes. What is beyond the limits is not shown
+/// either, so it does not matter when it is removed.
+package struct HistoryRule: Hashable, Sendable {
+    package var limits: HistoryLimits
+    /// The server's milliseconds since 1970.
+    package var now: Int64
+
+    package init(_ limits: HistoryLimits, now: Int64) {
+        self.limits = limits
+        self.now = now
+    }
+
+    /// The rule with an account's own limits.
+    package func of(_ account: AccountLimits) -> HistoryRule {
+        HistoryRule(account.applied(to: limits), now: now)
+    }
+
+    /// A version without its value, or the note that what an entry was is not known.
+    package struct Line: Hashable, Sendable {
+        package enum Fate: Hashable, Sendable {
+            /// - Parameter isKept: Whether it may be in the history, now or later.
+            case current(isKept: Bool)
+            case replaced(RecordVersion.Moment, by: Stamp)
+            case lost(RecordVersion.Moment, by: Stamp)
+            /// What the entry was before is not known.
+            case forgotten(RecordVersion.Moment)
+        }
+
+        package var key: Key
+        package var stamp: Stamp
+        /// The time is 0 if it is not known.
+        package var came: RecordVersion.Moment
+        package var fate: Fate
+        package var isDeletion: Bool
+        /// See ``HistoryRule/bytes(key:value:)``.
+        package var bytes: Int
+
+        package init(
+            key: Key, stamp: Stamp, came: RecordVersion.Moment, fate: Fate, isDeletion: Bool,
+            bytes: Int
+        ) {
+            self.key = key
+            self.stamp = stamp
+            self.came = came
+            self.fate = fate
+            self.isDeletion = isDeletion
+            self.bytes = bytes
+        }
+
+        /// The note that what an entry was before is not known.
+        package init(forgotten key: Key, before moment: RecordVersion.Moment) {
+            self.init(
+                key: key, stamp: Stamp(.zero, .unassigned), came: .start, fate: .forgotten(moment),
+                isDeletion: true, bytes: HistoryRule.bytes(key: key.bytesCount, value: 0))
+        }
+
+        /// Nil for a current record.
+        package var ended: RecordVersion.Moment? {
+            switch fate {
+            case .current: nil
+            case .replaced(let moment, by: _), .lost(let moment, by: _), .forgotten(let moment):
+                moment
+            }
+        }
+
+        var isForgotten: Bool { if case .forgotten = fate { true } else { false } }
+
+        /// Before which moment the store is not known without this; nil if it is.
+        fileprivate var needed: RecordVersion.Moment? {
+            if case .lost = fate { nil } else { ended }
+        }
+    }
+
+    /// The bytes that a version counts, with its key and value as stored.
+    package static func bytes(key: Int, value: Int) -> Int { Record.pushBytesMin + key + value }
+
+    /// After pruning this part of the limit is used, so that it is not needed with the next push.
+    private static let bytesLeft = (of: 8, parts: 7)
+
+    /// What to remove from a history.
+    package struct Pruning: Hashable, Sendable {
+        /// The places of the lines to remove, in ascending order.
+        package var removed: [Int] = []
+        /// The notes to add.
+        package var forgotten: [Line] = []
+        package var state: HistoryState
+    }
+
+    /// - Parameters:
+    ///   - lines: All versions and notes of the store. Current records are left alone.
+    ///   - state: The store's.
+    package func prune(_ lines: [Line], of state: HistoryState) -> Pruning {
+        var cut = Cut(lines, floor: state.floor)
+        cutByNumber(&cut)
+        cutByAge(&cut)
+        cutByBytes(&cut)
+        return cut.pruning
+    }
+
+    /// The same without a limit of bytes, which may be for a part of the lines.
+    func visible(_ lines: [Line], of state: HistoryState) -> Pruning {
+        var cut = Cut(lines, floor: state.floor)
+        cutByNumber(&cut)
+        cutByAge(&cut)
+        return cut.pruning
+    }
+
+    private func cutByNumber(_ cut: inout Cut) {
+        var places: [Key: [Int]] = [:]
+        for (place, line) in cut.lines.enumerated() where line.ended != nil && !line.isForgotten {
+            places[line.key, default: []].append(place)
+        }
+        for (key, places) in places where places.count > limits.versionsMax {
+            let excess = places.sorted { cut.lines[$0].isLater(than: cut.lines[$1]) }
+                .dropFirst(limits.versionsMax)
+            let needed = excess.compactMap { cut.lines[$0].needed }.max {
+                $0.revision < $1.revision
+            }
+            for place in excess { cut.isRemoved[place] = true }
+            if let needed { cut.notes.append(Line(forgotten: key, before: needed)) }
+        }
+    }
+
+    private func cutByAge(_ cut: inout Cut) {
+        for (place, line) in cut.lines.enumerated() {
+            guard let ended = line.ended else { continue }
+            if limits.isOff || now - ended.milliseconds > limits.milliseconds { cut.remove(place) }
+        }
+    }
+
+    private func cutByBytes(_ cut: inout Cut) {
+        var bytes = cut.notes.reduce(0) { $0 + $1.bytes }
+        var places: [Int] = []
+        for (place, line) in cut.lines.enumerated() where line.ended != nil && !cut.isRemoved[place]
+        {
+            bytes += line.bytes
+            places.append(place)
+        }
+        guard bytes > limits.bytesMax else { return }
+        let left = limits.bytesMax / Self.bytesLeft.of * Self.bytesLeft.parts
+        for place in places.sorted(by: { cut.lines[$1].isLater(than: cut.lines[$0]) }) {
+            guard bytes > left else { break }
+            bytes -= cut.lines[place].bytes
+            cut.remove(place)
+        }
+    }
+
+    /// Lines, and what is cut off.
+    private struct Cut {
+        let lines: [Line]
+        var isRemoved: [Bool]
+        /// The new ones.
+        var notes: [Line] = []
+        private var floor: RecordVersion.Moment
+
+        init(_ lines: [Line], floor: RecordVersion.Moment) {
+            self.lines = lines
+            self.floor = floor
+            isRemoved = Array(repeating: false, count: lines.count)
+        }
+
+        /// Removes a line so that nothing before its end is known any more.
+        mutating func remove(_ place: Int) {
+            isRemoved[place] = true
+            if let needed = lines[place].needed, needed.revision > floor.revision { floor = needed }
+        }
+
+        var pruning: Pruning {
+            var (removed, isRemoved) = ([Int](), isRemoved)
+            // The newest note of an entry says more than the others, and none is needed below the
+            // floor.
+            var newest: [Key: (moment: RecordVersion.Moment, place: Int?)] = [:]
+            func take(_ line: Line, _ place: Int?) {
+                guard let ended = line.ended else { return }
+                if ended.revision <= floor.revision {
+                    if let place { isRemoved[place] = true }
+                    return
+                }
+                let old = newest[line.key]
+                if let old, old.moment.revision >= ended.revision {
+                    if let place { isRemoved[place] = true }
+                    return
+                }
+                if let place = old?.place { isRemoved[place] = true }
+                newest[line.key] = (ended, place)
+            }
+            for (place, line) in lines.enumerated() where line.isForgotten && !isRemoved[place] {
+                take(line, place)
+            }
+            for line in notes { take(line, nil) }
+            let added = notes.filter { newest[$0.key].map { $0.place == nil } ?? false }
+            var state = HistoryState(floor: floor)
+            func count(_ line: Line) {
+                guard let ended = line.ended else { return }
+                let isFirst = state.bytes == 0
+                state.bytes += line.bytes
+                state.oldest =
+                    isFirst ? ended.milliseconds : min(state.oldest, ended.milliseconds)
+            }
+            for (place, line) in lines.enumerated() {
+                if isRemoved[place] { removed.append(place) } else { count(line) }
+            }
+            for line in added { count(line) }
+            return Pruning(removed: removed, forgotten: added, state: state)
+        }
+    }
+}
+
+extension HistoryRule.Line {
+    /// Whether its end came later; of two with the same end, whether it came later itself. A current
+    /// record has no end, so it is later than all versions.
+    fileprivate func isLater(than other: Self) -> Bool {
+        let (mine, others) = (ended?.revision ?? .max, other.ended?.revision ?? .max)
+        return (mine, came.revision, stamp) > (others, other.came.revision, other.stamp)
+    }
+}

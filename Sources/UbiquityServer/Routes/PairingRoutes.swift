@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// The requests by which somebody who is signed in signs in a further device: codes that a device
+/// makes, and requests of devices without a code (as in RFC 8628), which a device or the operator
+/// approves.
+struct PairingRoutes: Sendable {
+    let storage: any ServerStorage
+    let writer: BlockingThreads
+    let readers: BlockingThreads
+    var gate: Gate
+    let attempts: SignInThrottle
+    let settings: ServerSettings
+
+    private var now: Int64 { settings.clock.now() }
+
+    /// Makes a code with at most the device's own rights.
+    @Sendable func newCode(
+        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
+    ) async throws -> Response {
+        try attempts.take(context.remoteAddress, rights.account)
+        let format = try request.answerFormat
+        let message = try await request.readMessage(orNone: WireNewCode.self)
+        let asked = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
+        let seconds = try codeSeconds(message.codeSeconds)
+        // Receiving the body may have taken two minutes.
+        try await gate.checkAgain(request.bearer, .makeOwnCode(asked.stores))
+        let now = now
+        let invitation = try await writer.run(for: rights.account) { [storage] in
+            try Self.ofDevice {
+                guard let account = try storage.account(rights.account) else {
+                    throw StorageError.noSuchAccount
+                }
+                return try storage.invite(
+                    to: account, rights.limiting(asked), seconds: seconds, now: now,
+                    by: .device(rights.reference.id))
+            }
+        }
+        return Response(WireNewAccountAnswer(invitation), format)
+    }
+
+    private func codeSeconds(_ seconds: UInt64) throws(Problem) -> Int64 {
+        guard seconds <= UInt64(clamping: settings.signInCodeSeconds) else {
+            throw .malformed(
+                "\"codeSeconds\": a device's code can be valid for at most "
+                    + "\(settings.signInCodeSeconds) seconds.")
+        }
+        return seconds == 0 ? settings.signInCodeSeconds : Int64(seconds)
+    }
+
+    // MARK: Requests of devices without a code
+
+    @Sendable func ask(_ request: Request, _ context: ServerContext) async throws -> Response {
+        try attempts.take(context.remoteAddress)
+        let format = try request.answerFormat
+        let message = try await request.readMessage(WireNewSignInRequest.self)
+        let terms = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
+        let (secret, userCode) = (Secret.random(prefix: Secret.requestPrefix), UserCode.random())
+        let now = now
+        let new = SignInRequest(
+            secret: SecretHash(of: secret), userCode: userCode.hash,
+            displayName: DeviceDisplayName.fit(message.deviceName) ?? DeviceDisplayName.unnamed,
+            address: context.remoteAddress, terms: terms,
+            expiresMilliseconds: now + PairingRule.requestMilliseconds)
+        try await writer.run { [storage] in try storage.addRequest(new, now: now) }
+        return Response(WireNewSignInRequestAnswer(new, secret, userCode), format)
+    }
+
+    @Sendable func show(
+        _ request: Request, _ context: ServerContext, _ caller: Caller
+    ) async throws -> Response {
+        let format = try request.answerFormat
+        let code = try userCode(context, caller)
+        let now = now
+        let found = try await readers.run { [storage] in
+            try storage.request(userCode: code.hash, now: now)
+        }
+        guard let found else { throw StorageError.noSuchRequest }
+        return Response(WireSignInRequest(found), format)
+    }
+
+    @Sendable func approve(
+        _ request: Request, _ context: ServerContext, _ caller: Caller
+    ) async throws -> Response {
+        let code = try userCode(context, caller)
+        let message = try await request.readMessage(orNone: WireApproval.self)
+        let asked = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
+        try await gate.checkAgain(request.bearer, .approveSignIn(asked.stores))
+        guard case .device(let rights) = caller else {
+            guard let name = AccountName(message.account) else {
+                throw Problem.malformed("\"account\": \(AccountName.rule).")
+            }
+            let account = try await readers.run { [storage] in try storage.account(named: name) }
+            guard let account else { throw StorageError.noSuchAccount }
+            return try await decide(code, .approved(account.id, asked), caller)
+        }
+        guard message.account.isEmpty else {
+            throw Problem.malformed("\"account\" is for the operator only.")
+        }
+        return try await decide(code, .approved(rights.account, rights.limiting(asked)), caller)
+    }
+
+    @Sendable func deny(
+        _ request: Request, _ context: ServerContext, _ caller: Caller
+    ) async throws -> Response {
+        let code = try userCode(context, caller)
+        return try await decide(code, .denied(caller.account), caller)
+    }
+
+    private func decide(
+        _ code: UserCode, _ decision: SignInDecision, _ caller: Caller
+    ) async throws -> Response {
+        let (now, actor) = (now, actor(caller))
+        try await writer.run { [storage] in
+            try Self.ofDevice { try storage.decide(code.hash, decision, now: now, by: actor) }
+        }
+        return Response(status: .noContent)
+    }
+
+    private func actor(_ caller: Caller) -> AuditActor {
+        if case .device(let rights) = caller { return .device(rights.reference.id) }
+        return gate.isInFolder ? .operatorLocally : .operatorByCredential
+    }
+
+    /// The user code in the address. Each look-up may be a guess.
+    /// - Throws: ``StorageError/noSuchRequest``, also for text that cannot be a code.
+    private func userCode(_ context: ServerContext, _ caller: Caller) throws -> UserCode {
+        try attempts.take(context.remoteAddress, caller.account)
+        guard let code = UserCode(typed: try context.parameters.text("code")) else {
+            throw StorageError.noSuchRequest
+        }
+        return code
+    }
+
+    /// The body's work, unless its device was revoked in the meantime.
+    private static func ofDevice<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch StorageError.noSuchDevice {
+            throw AccessRefusal.credentialInvalid
+        }
+    }
+}
+
+extension Caller {
+    /// A device's account.
+    fileprivate var account: AccountID? {
+        if case .device(let rights) = self { rights.account } else { nil }
+    }
+}
+
+extension CredentialTerms {
+    /// The maximum for a credential: about 100 years.
+    private static let secondsMax: UInt64 = 100 * 366 * 86_400
+
+    /// The rights in a message.
+    /// - Parameter seconds: 0 for as long as possible.
+    init(_ stores: [String], seconds: UInt64) throws(Problem) {
+        guard stores.count <= Self.storesMax else {
+            throw .malformed(
+                "\"stores\": a credential can be confined to at most \(Self.storesMax).")
+        }
+        guard seconds <= Self.secondsMax else {
+            throw .malformed(
+                "\"credentialSeconds\": a credential can be valid for at most 100 years.")
+        }
+        var identifiers: Set<StoreIdentifier> = []
+        for (index, text) in stores.enumerated() {
+            do { identifiers.insert(try StoreIdentifier(text)) } catch {
+                throw .malformed("stores[\(index)]: \(error).")
+            }
+        }
+        self.init(
+            stores: identifiers.isEmpty ? nil : identifiers,
+            milliseconds: seconds == 0 ? nil : Int64(seconds) * 1_000)
+    }
+
+    fileprivate var sortedStores: [String] { (stores ?? []).map(\.string).sorted() }
+}
+
+extension WireNewSignInRequestAnswer {
+    fileprivate init(_ request: SignInRequest, _ secret: String, _ userCode: UserCode) {
+        self.init()
+        self.request = secret
+        self.userCode = userCode.text
+        expiresMilliseconds = UInt64(clamping: request.expiresMilliseconds)
+        intervalSeconds = PairingRule.pollSeconds
+    }
+}
+
+extension WireSignInRequest {
+    fileprivate init(_ request: SignInRequest) {
+        self.init()
+        deviceName = request.displayName
+        address = request.address
+        stores = request.terms.sortedStores
+        credentialSeconds = UInt64(clamping: (request.terms.milliseconds ?? 0) / 1_000)
+        expiresMilliseconds = UInt64(clamping: request.expiresMilliseconds)
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+
+extension PostgresServerStorage {
+    func versions(
+        of store: StoreReference, key: Key?,
+        _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
+    ) throws(StorageError) -> [StoredVersion] {
+        try reading { transaction in
+            let results = try transaction.run(
+                PostgresStore.reading([store], isLocking: false)
+                    + PostgresVersions.lines(of: store, key: key))
+            guard let found = try PostgresStore.read([store], from: results[0...1])[store]?.get()
+            else {
+                _ = choose(StoreState(), [])
+                return []
+            }
+            let lines =
+                try results[2].rows.map { try PostgresVersions.line(ofVersion: $0) }
+                + results[3].rows.map { try PostgresVersions.line(ofRecord: $0) }
+            let chosen = choose(found.state, lines).map { lines[$0] }
+            guard !chosen.isEmpty else { return [] }
+            var versions = chosen.map { StoredVersion(line: $0, value: nil) }
+            let values = try transaction.run(PostgresVersions.values(of: chosen, in: found))
+            for row in values.flatMap(\.rows) {
+                versions[try row.count(0) - 1].value = try row.bytesIfAny(1)
+            }
+            return versions
+        }
+    }
+
+    func storesWithOldHistory(_ rule: HistoryRule) throws(StorageError) -> [StoreReference] {
+        try stores { state, account in
+            state.history.isDue(within: rule.of(account).limits, now: rule.now)
+        }
+    }
+
+    func pruneHistory(
+        _ rule: HistoryRule, of store: StoreReference
+    ) throws(StorageError) -> Int {
+        try writing { transaction in
+            let heads = PostgresStore.reading([store], isLocking: true)
+            let versions = PostgresVersions.lines(of: store, key: nil)[0]
+            let results = try transaction.run(heads + [versions, Self.account(store.account)])
+            let found = try PostgresStore.read([store], from: results[..<heads.count])[store]
+            guard var found = try found?.get() else { return 0 }
+            let lines = try results[heads.count].rows.map {
+                try PostgresVersions.line(ofVersion: $0)
+            }
+            let account = try results[heads.count + 1].rows.first.map(Account.init)
+            let own = rule.of(account?.limits ?? AccountLimits())
+            let (statements, count) = PostgresVersions.prune(lines, by: own, in: &found)
+            try transaction.run(statements + PostgresStore.updating([found]))
+            return count
+        }
+    }
+}

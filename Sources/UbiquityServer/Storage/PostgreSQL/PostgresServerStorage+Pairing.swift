@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+
+extension PostgresServerStorage {
+    /// Locks the directory, so that requests of several nodes are counted one after the other.
+    func addRequest(_ request: SignInRequest, now: Int64) throws(StorageError) {
+        try writing { transaction in
+            let found = try transaction.run(
+                [Directory.locking] + Self.removingCodes(expiredBy: now) + [
+                    PostgresStatement(
+                        "SELECT address, hash FROM ubiquity.sign_in_request WHERE expires > $1",
+                        [.integer(now)])
+                ]
+            )[3].rows
+            if transaction.mayBeRepeated,
+                try found.contains(where: { try $0.bytes(1) == request.secret.bytes })
+            {
+                return
+            }
+            let addresses = try found.map { try $0.text(0) }
+            guard PairingRule.admits(requestFrom: request.address, besides: addresses) else {
+                throw StorageError.tooManyWaiting("devices waiting to sign in")
+            }
+            try transaction.run([
+                PostgresStatement(
+                    """
+                    INSERT INTO ubiquity.sign_in_request
+                        (hash, user_code, title, address, expires, \(Self.terms))
+                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                    """,
+                    [
+                        .bytes(request.secret.bytes), .bytes(request.userCode.bytes),
+                        .bytes(Data(request.displayName.utf8)), .text(request.address),
+                        .integer(request.expiresMilliseconds),
+                    ] + request.terms.values
+                )
+            ])
+        }
+    }
+
+    func request(userCode: SecretHash, now: Int64) throws(StorageError) -> SignInRequest? {
+        try reading { transaction in
+            try transaction.run([Self.request(userCode, now: now)])[0].rows.first.map {
+                try SignInRequest($0, userCode)
+            }
+        }
+    }
+
+    private static func request(
+        _ userCode: SecretHash, now: Int64, locking: String = ""
+    ) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT hash, title, address, expires, \(terms) FROM ubiquity.sign_in_request
+            WHERE user_code = $1 AND expires > $2 AND account IS NULL AND denied IS NULL \(locking)
+            """, [.bytes(userCode.bytes), .integer(now)]
+        )
+    }
+
+    /// Locks the account before the request, as revoking a device does.
+    func decide(
+        _ userCode: SecretHash, _ decision: SignInDecision, now: Int64, by actor: AuditActor
+    ) throws(StorageError) {
+        try writing { transaction in
+            var account: AccountID?
+            if case .approved(let approved, _) = decision { account = approved }
+            let locks = account.map { Self.lockingMaker(actor, of: $0) } ?? []
+            let found = try transaction.run(
+                locks + [
+                    Self.request(userCode, now: now, locking: "FOR UPDATE"),
+                    PostgresAudit.reading(decision.event(about: "", by: actor)),
+                ])
+            guard let row = found[locks.count].rows.first else {
+                if try transaction.mayBeRepeated && isDecided(userCode, decision, transaction) {
+                    return
+                }
+                throw StorageError.noSuchRequest
+            }
+            if account != nil { try Self.checkMaker(actor, found) }
+            let request = try SignInRequest(row, userCode)
+            let event = decision.event(about: request.address, by: actor)
+            try transaction.run(
+                [Self.deciding(request.secret, decision, now: now, by: actor)]
+                    + PostgresAudit.writing(event, at: now, after: found.last))
+        }
+    }
+
+    private static func deciding(
+        _ secret: SecretHash, _ decision: SignInDecision, now: Int64, by actor: AuditActor
+    ) -> PostgresStatement {
+        switch decision {
+        case .approved(let account, let terms):
+            PostgresStatement(
+                """
+                UPDATE ubiquity.sign_in_request SET account = $2, maker = $3, stores = $4,
+                    credential_milliseconds = $5, credential_latest = $6
+                WHERE hash = $1
+                """,
+                [
+                    .bytes(secret.bytes), .text(account.string), .optional(actor.device?.bits),
+                ] + terms.values
+            )
+        case .denied:
+            PostgresStatement(
+                "UPDATE ubiquity.sign_in_request SET denied = $2 WHERE hash = $1",
+                [.bytes(secret.bytes), .integer(now)])
+        }
+    }
+
+    /// Whether an earlier attempt, whose commit was in doubt, decided in this way.
+    private func isDecided(
+        _ userCode: SecretHash, _ decision: SignInDecision, _ transaction: PostgresTransaction
+    ) throws -> Bool {
+        let row = try transaction.run(
+            "SELECT account, denied FROM ubiquity.sign_in_request WHERE user_code = $1",
+            .bytes(userCode.bytes)
+        ).rows.first
+        guard let row else { return false }
+        switch decision {
+        case .approved(let account, _): return try row.textIfAny(0) == account.string
+        case .denied: return !row.isNull(1)
+        }
+    }
+
+    func redeem(
+        request secret: SecretHash, by device: NewDevice, now: Int64
+    ) throws(StorageError) -> (account: Account, device: Device) {
+        try writing { transaction in
+            let row = try transaction.run(
+                """
+                SELECT account, denied, title, \(Self.terms), used FROM ubiquity.sign_in_request
+                WHERE hash = $1 AND expires > $2
+                """, .bytes(secret.bytes), .integer(now)
+            ).rows.first
+            guard let row, row.isNull(6) || transaction.mayBeRepeated else {
+                throw StorageError.codeInvalid
+            }
+            guard row.isNull(1) else { throw StorageError.signInDenied }
+            guard !row.isNull(0) else { throw StorageError.signInPending }
+            var device = try device.on(CredentialTerms(row, from: 3), now: now)
+            device.displayName = String(decoding: try row.bytes(2), as: UTF8.self)
+            let signIn = SignIn(device, to: try row.account(0), now: now)
+            let results = try transaction.run(
+                signIn.first + [
+                    PostgresStatement(
+                        """
+                        UPDATE ubiquity.sign_in_request SET used = $1
+                        WHERE hash = $2 AND used IS NULL AND account = $3 AND expires > $1
+                        """,
+                        [.integer(now), .bytes(secret.bytes), .text(signIn.account.string)]
+                    )
+                ])
+            return try signIn.redeem(results, transaction)
+        }
+    }
+
+    func removeCodes(expiredBy now: Int64) throws(StorageError) {
+        try writing { _ = try $0.run(Self.removingCodes(expiredBy: now)) }
+    }
+
+    /// Two statements. They leave what others are working on to a later time.
+    static func removingCodes(expiredBy now: Int64) -> [PostgresStatement] {
+        ["code", "sign_in_request"].map { table in
+            PostgresStatement(
+                """
+                DELETE FROM ubiquity.\(table) WHERE hash IN (
+                    SELECT hash FROM ubiquity.\(table) WHERE expires <= $1
+                    FOR UPDATE SKIP LOCKED)
+                """, [.integer(now)]
+            )
+        }
+    }
+
+    /// Removes what devices have granted to others that have not signed in yet.
+    /// - Parameter owned: The account and the IDs of the devices.
+    static func removingCodes(madeBy owned: [PostgresValue]) -> [PostgresStatement] {
+        ["code", "sign_in_request"].map { table in
+            PostgresStatement(
+                """
+                DELETE FROM ubiquity.\(table)
+                WHERE account = $1 AND maker = ANY($2) AND used IS NULL
+                """, owned)
+        }
+    }
+
+    /// Locks the account, and finds the device that makes a code or approves a request. Two
+    /// statements, whose results ``checkMaker(_:_:)`` examines.
+    static func lockingMaker(
+        _ actor: AuditActor, of account: AccountID
+    ) -> [PostgresStatement] {
+        [
+            locking(account),
+            PostgresStatement(
+                "SELECT 1 FROM ubiquity.device WHERE account = $1 AND id = $2",
+                [.text(account.string), .optional(actor.device?.bits)]
+            ),
+        ]
+    }
+
+    /// - Throws: ``StorageError/noSuchAccount`` if it was erased since it was looked up,
+    ///   ``StorageError/noSuchDevice`` if the actor is a device that is not signed in.
+    static func checkMaker(
+        _ actor: AuditActor, _ results: [PostgresResult]
+    ) throws(StorageError) {
+        guard !results[0].rows.isEmpty else { throw .noSuchAccount }
+        guard actor.device == nil || !results[1].rows.isEmpty else { throw .noSuchDevice }
+    }
+
+    /// The columns of ``CredentialTerms``.
+    static let terms = "stores, credential_milliseconds, credential_latest"
+}
+
+extension SignInRequest {
+    /// - Throws: ``StorageError/unreadable``.
+    fileprivate init(_ row: PostgresRow, _ userCode: SecretHash) throws(StorageError) {
+        self.init(
+            secret: SecretHash(bytes: try row.bytes(0)), userCode: userCode,
+            displayName: String(decoding: try row.bytes(1), as: UTF8.self),
+            address: try row.text(2), terms: try CredentialTerms(row, from: 4),
+            expiresMilliseconds: try row.time(3))
+    }
+}
+
+extension CredentialTerms {
+    /// The values of the columns.
+    var values: [PostgresValue] {
+        [
+            .optional(stores.map(StoreList.text)), .optional(milliseconds),
+            .optional(latestMilliseconds),
+        ]
+    }
+
+    /// - Throws: ``StorageError/unreadable``.
+    init(_ row: PostgresRow, from index: Int) throws(StorageError) {
+        self.init(
+            stores: try StoreList.set(row.textIfAny(index)),
+            milliseconds: row.isNull(index + 1) ? nil : try row.time(index + 1),
+            latestMilliseconds: row.isNull(index + 2) ? nil : try row.time(index + 2))
+    }
+}

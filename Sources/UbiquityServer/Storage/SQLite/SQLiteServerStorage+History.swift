@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+internal import Synchronization
+internal import UbiquityCore
+
+extension SQLiteServerStorage {
+    func versions(
+        of store: StoreReference, key: Key?,
+        _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
+    ) throws(StorageError) -> [StoredVersion] {
+        try reading { db in
+            let stored = try SQLiteStore.fetch(store, db) ?? SQLiteStore()
+            var lines: [HistoryRule.Line] = []
+            if let id = stored.id {
+                lines = try SQLiteVersion.lines(of: id, key: key, db)
+                lines += try SQLiteVersion.currentLines(of: id, key: key, db)
+            }
+            return try choose(stored.state, lines).compactMap { place in
+                guard let id = stored.id else { return nil }
+                let line = lines[place]
+                return StoredVersion(
+                    line: line, value: try SQLiteVersion.value(of: line, in: id, db))
+            }
+        }
+    }
+
+    func storesWithOldHistory(_ rule: HistoryRule) throws(StorageError) -> [StoreReference] {
+        try reading { db in
+            try Row.fetchAll(db, sql: Self.storesWithHistory).compactMap { row in
+                guard let id = try? row.integer(0), let account = try? row.account(1),
+                    let identifier = try? row.store(2),
+                    let state = try? SQLiteHead.fetch(of: id, db).state,
+                    let limits = try? AccountLimits(stored: row.valueIfAny(3)),
+                    state.history.isDue(within: rule.of(limits).limits, now: rule.now)
+                else { return nil }
+                return StoreReference(account: account, identifier: identifier)
+            }
+        }
+    }
+
+    /// Goes from store to store in the index, and not through all versions.
+    private static let storesWithHistory = """
+        WITH RECURSIVE
+            kept (id) AS (
+                SELECT min(store) FROM version
+                UNION ALL
+                SELECT (SELECT min(store) FROM version WHERE store > id)
+                FROM kept WHERE id IS NOT NULL)
+        SELECT store.id, store.account, store.identifier, account.limits
+        FROM store JOIN account ON account.id = store.account
+        WHERE store.id IN (SELECT id FROM kept)
+        """
+
+    func pruneHistory(
+        _ rule: HistoryRule, of store: StoreReference
+    ) throws(StorageError) -> Int {
+        try writing { db in
+            memory.withLock { $0.stores.remove(store) }
+            guard var stored = try SQLiteStore.fetch(store, db) else { return 0 }
+            let account = try fetchAccount(db, "id = ?", store.account.string)
+            let limits = account?.limits ?? AccountLimits()
+            let count = try SQLiteVersion.prune(rule.of(limits), in: &stored, db)
+            try stored.update(db)
+            return count
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import UbiquityCore
+
+/// A device's request to be signed in by somebody who is, as stored.
+struct SignInRequest: Hashable, Sendable {
+    /// Of the secret that only the asking device has.
+    var secret: SecretHash
+    /// Of the ``UserCode`` that it shows.
+    var userCode: SecretHash
+    /// The name that the device gave itself.
+    var displayName: String
+    /// The address from which it asked.
+    var address: String
+    /// The rights that it asks for.
+    var terms = CredentialTerms()
+    /// When the request expires, in milliseconds since 1970 by the server's clock.
+    var expiresMilliseconds: Int64
+}
+
+/// What somebody decided about a sign-in request.
+enum SignInDecision: Hashable, Sendable {
+    /// The device may sign in to this account on these terms.
+    case approved(AccountID, CredentialTerms)
+    /// With the account of the device that denied it; nil for the operator.
+    case denied(AccountID?)
+
+    /// The event for the audit log.
+    /// - Parameter address: Where the request came from.
+    func event(about address: String, by actor: AuditActor) -> AuditEvent {
+        switch self {
+        case .approved(let account, _):
+            AuditEvent(.signInApproved, of: account, by: actor, detail: address)
+        case .denied(let account):
+            AuditEvent(.signInDenied, of: account, by: actor, detail: address)
+        }
+    }
+}
+
+extension NewDevice {
+    /// The device with the rights of these terms.
+    /// - Throws: ``StorageError/codeInvalid`` if its credential would have expired.
+    func on(_ terms: CredentialTerms, now: Int64) throws(StorageError) -> NewDevice {
+        var device = self
+        device.stores = terms.stores
+        device.expiresMilliseconds = terms.expiry(signingInAt: now)
+        guard device.expiresMilliseconds.map({ $0 > now }) ?? true else { throw .codeInvalid }
+        return device
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import UbiquityCore
+
+/// A version in a store's history, or a current record, in its stored form.
+struct StoredVersion: Hashable, Sendable {
+    var line: HistoryRule.Line
+    /// A protocol message with the value; nil for a tombstone.
+    var value: Data?
+
+    /// The approximate size in memory.
+    var bytes: Int { line.bytes }
+
+    /// - Throws: ``StorageError/unreadable``.
+    func version() throws(StorageError) -> RecordVersion {
+        guard let version = line.version(try record().content) else { throw .unreadable }
+        return version
+    }
+
+    /// - Throws: ``StorageError/unreadable``.
+    func record() throws(StorageError) -> Record {
+        try StoredRecord(key: Data(line.key.bytes), stamp: line.stamp, value: value).record()
+    }
+}
+
+/// The stored form of ``HistoryRule/Line/Fate``, of a line that is not current.
+enum StoredFate: Int64 {
+    case replaced = 0
+    case lost = 1
+    case forgotten = 2
+
+    func fate(_ ended: RecordVersion.Moment, by stamp: Stamp) -> HistoryRule.Line.Fate {
+        switch self {
+        case .replaced: .replaced(ended, by: stamp)
+        case .lost: .lost(ended, by: stamp)
+        case .forgotten: .forgotten(ended)
+        }
+    }
+}
+
+extension HistoryRule.Line {
+    /// - Parameter valueBytes: The size of the stored value; nil for a tombstone.
+    /// - Throws: ``StorageError/unreadable`` if these are not a key's bytes.
+    init(
+        keyBytes: Data, stamp: Stamp, came: RecordVersion.Moment, fate: Fate, valueBytes: Int?
+    ) throws(StorageError) {
+        let key: Key
+        do { key = try keyBytes.withUnsafeBytes { try Key(bytes: $0) } } catch { throw .unreadable }
+        self.init(
+            key: key, stamp: stamp, came: came, fate: fate, isDeletion: valueBytes == nil,
+            bytes: HistoryRule.bytes(key: keyBytes.count, value: valueBytes ?? 0))
+    }
+}
+
+/// A row of `version` that is not made of a row of `record`.
+struct VersionRow: Sendable {
+    var key: Data
+    var stamp: Stamp
+    var value: Data?
+    var came: RecordVersion.Moment
+    var ended: RecordVersion.Moment
+    var by: Stamp
+    var fate: StoredFate
+
+    /// A write that a push brought, and that the store does not hold.
+    init(_ write: PushAdmission.PassingWrite, at moment: RecordVersion.Moment) {
+        let record = StoredRecord(write.record)
+        (key, stamp, value) = (record.key, record.stamp, record.value)
+        (came, ended, by) = (moment, moment, write.by)
+        fate = write.isLost ? .lost : .replaced
+    }
+
+    /// A record that the store held.
+    init(
+        _ record: Record, came: RecordVersion.Moment, replaced ended: RecordVersion.Moment,
+        by stamp: Stamp
+    ) {
+        let record = StoredRecord(record)
+        (key, self.stamp, value) = (record.key, record.stamp, record.value)
+        (self.came, self.ended, by, fate) = (came, ended, stamp, .replaced)
+    }
+
+    /// The note that what an entry was before is not known.
+    init(forgotten key: Key, before moment: RecordVersion.Moment) {
+        self.key = Data(key.bytes)
+        (stamp, by) = (Stamp(.zero, .unassigned), Stamp(.zero, .unassigned))
+        (came, ended, fate) = (.start, moment, .forgotten)
+    }
+}

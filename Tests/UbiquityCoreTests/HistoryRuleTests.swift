@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import UbiquityCore
+
+@Suite struct `A store's history` {
+    private typealias Moment = RecordVersion.Moment
+
+    private func line(
+        _ key: String, came: Int64, _ fate: HistoryRule.Line.Fate, bytes: Int = 100
+    ) throws -> HistoryRule.Line {
+        let stamp = Stamp(HybridTimestamp(milliseconds: came * 10), DeviceID(rawValue: 1))
+        return HistoryRule.Line(
+            key: try Key(key), stamp: stamp, came: at(came), fate: fate, isDeletion: false,
+            bytes: bytes)
+    }
+
+    private func at(_ revision: Int64) -> Moment {
+        Moment(revision: revision, milliseconds: revision * 1_000)
+    }
+
+    private func replaced(_ revision: Int64) -> HistoryRule.Line.Fate {
+        .replaced(at(revision), by: Stamp(.zero, .unassigned))
+    }
+
+    private func lost(_ revision: Int64) -> HistoryRule.Line.Fate {
+        .lost(at(revision), by: Stamp(.zero, .unassigned))
+    }
+
+    private func rule(
+        age: Int64 = 1_000_000, versions: Int = 50, bytes: Int = 1_000_000, now: Int64 = 100_000
+    ) -> HistoryRule {
+        HistoryRule(
+            HistoryLimits(milliseconds: age, versionsMax: versions, bytesMax: bytes), now: now)
+    }
+
+    @Test func `within its limits loses nothing`() throws {
+        let lines = try [
+            line("a", came: 1, replaced(2)), line("a", came: 2, lost(2)),
+            line("a", came: 2, .current(isKept: true)),
+        ]
+        let pruning = rule().prune(lines, of: HistoryState(bytes: 999_999, oldest: 1))
+        #expect(pruning.removed.isEmpty && pruning.forgotten.isEmpty)
+        // What is known of it without reading is exact again. A current record is not a part of it.
+        #expect(pruning.state == HistoryState(bytes: 200, oldest: 2_000))
+    }
+
+    @Test func `loses the oldest versions of an entry first, and then what was unknown is said`()
+        throws
+    {
+        let lines =
+            try (1...6).map { try line("a", came: $0, replaced($0 + 1)) }
+            + [line("b", came: 1, replaced(2))]
+        let pruning = rule(versions: 4).prune(lines, of: HistoryState())
+        #expect(pruning.removed == [0, 1])
+        #expect(pruning.forgotten == [HistoryRule.Line(forgotten: try Key("a"), before: at(3))])
+        #expect(pruning.state.floor == .start)
+        // The next note takes the place of that one.
+        let next = Array(lines.dropFirst(2)) + pruning.forgotten
+        let second = rule(versions: 3).prune(next, of: pruning.state)
+        #expect(second.removed == [0, 5])
+        #expect(second.forgotten.map(\.ended) == [at(4)])
+    }
+
+    @Test func `does not lose sight of the store where only writes that lost are dropped`() throws {
+        let lines = try (1...6).map { try line("a", came: $0, lost($0)) }
+        let pruning = rule(versions: 4).prune(lines, of: HistoryState())
+        #expect(pruning.removed == [0, 1])
+        #expect(pruning.forgotten.isEmpty)
+        let old = rule(age: 95_000).prune(lines, of: HistoryState())
+        #expect(old.removed == [0, 1, 2, 3])
+        #expect(old.state.floor == .start)
+    }
+
+    @Test func `does not reach back beyond its age, by the times at which versions ended`() throws {
+        let lines =
+            try (1...6).map { try line("a", came: $0, replaced($0 + 1)) }
+            + [HistoryRule.Line(forgotten: try Key("b"), before: at(3))]
+        let pruning = rule(age: 96_000).prune(lines, of: HistoryState())
+        #expect(pruning.removed == [0, 1, 6])
+        #expect(pruning.state.floor == at(3))
+        #expect(pruning.state.oldest == 4_000)
+        let off = rule(age: 0).prune(lines, of: HistoryState())
+        #expect(off.removed == Array(0..<7))
+        #expect(off.state == HistoryState(floor: at(7)))
+    }
+
+    @Test func `too large leaves room for further versions`() throws {
+        let lines = try (1...10).map { number in
+            try line(number.isMultiple(of: 2) ? "a" : "b", came: number, replaced(number + 2))
+        }
+        let pruning = rule(bytes: 800).prune(lines, of: HistoryState())
+        #expect(pruning.removed == [0, 1, 2])
+        #expect(pruning.state == HistoryState(bytes: 700, floor: at(5), oldest: 6_000))
+        #expect(rule(bytes: 1_000).prune(lines, of: HistoryState()).removed.isEmpty)
+    }
+
+    @Test func `prunes the same in one step and in several`() throws {
+        for _ in 0..<300 {
+            var revision: Int64 = 0
+            var (kept, state): ([HistoryRule.Line], HistoryState) = ([], HistoryState())
+            var all: [HistoryRule.Line] = []
+            let rule = rule(age: .random(in: 85_000...99_000), versions: .random(in: 1...5))
+            for _ in 0..<Int.random(in: 1...40) {
+                revision += 1
+                let key = ["a", "b", "c"].randomElement()!
+                let new = try line(
+                    key, came: revision, Bool.random() ? replaced(revision + 1) : lost(revision))
+                kept.append(new)
+                all.append(new)
+                guard Bool.random() else { continue }
+                let pruning = rule.prune(kept, of: state)
+                kept = kept.indices.filter { !pruning.removed.contains($0) }.map { kept[$0] }
+                kept += pruning.forgotten
+                state = pruning.state
+            }
+            let (one, many) = (rule.prune(all, of: HistoryState()), rule.prune(kept, of: state))
+            func left(_ lines: [HistoryRule.Line], _ pruning: HistoryRule.Pruning) -> Set<
+                HistoryRule.Line
+            > {
+                Set(lines.indices.filter { !pruning.removed.contains($0) }.map { lines[$0] })
+                    .union(pruning.forgotten)
+            }
+            #expect(left(all, one) == left(kept, many))
+            #expect(one.state == many.state)
+        }
+    }
+
+    @Test func `knows the store of each moment that it reaches, and of no other`() throws {
+        var state = StoreState()
+        state.lineage = Lineage(
+            spans: [Lineage.Span(firstRevision: 1, epoch: 1)], revision: 9)
+        state.history.floor = at(3)
+        let lines = try [
+            line("a", came: 2, replaced(4)), line("a", came: 4, lost(4)),
+            line("a", came: 4, .current(isKept: true)), line("b", came: 8, .current(isKept: true)),
+            line("c", came: 5, replaced(6)), line("c", came: 9, .current(isKept: true)),
+            HistoryRule.Line(forgotten: try Key("d").part(PartID("c1")!), before: at(5)),
+            line("d", came: 3, .current(isKept: true)),
+        ]
+        func chosen(_ time: HistoryRule.Time) throws -> [Int] {
+            try rule().snapshot(of: lines, at: time, in: state).chosen
+        }
+        #expect(throws: HistoryForgotten(knownSince: 3_000)) { try chosen(.revision(2)) }
+        #expect(try chosen(.revision(3)) == [0])
+        #expect(try chosen(.revision(4)) == [2])
+        // A key is known if all of its parts are.
+        #expect(
+            try rule().snapshot(of: lines, at: .revision(4), in: state).forgotten == [Key("d")])
+        #expect(try chosen(.revision(5)) == [2, 4, 7])
+        #expect(try chosen(.revision(7)) == [2, 7])
+        for now: HistoryRule.Time in [.revision(9), .revision(99), .milliseconds(100_000)] {
+            #expect(try chosen(now) == [2, 3, 5, 7])
+        }
+        // Of a time, the greatest revision that is known to have come by then.
+        #expect(try chosen(.milliseconds(3_999)) == [0])
+        #expect(try chosen(.milliseconds(7_999)) == [2, 7])
+        #expect(throws: HistoryForgotten(knownSince: 3_000)) { try chosen(.milliseconds(2_999)) }
+        // Where it is not known since when it reaches, now is certain.
+        state.history.floor.milliseconds = 0
+        #expect(throws: HistoryForgotten(knownSince: 100_000)) { try chosen(.revision(2)) }
+    }
+
+    @Test func `takes in what a push replaces, in whichever way`() throws {
+        let cloud = HistoryCloud()
+        func write(_ key: String, _ value: Int64?, at time: Int64) throws -> Record {
+            Record(
+                key: try Key(key), content: value.map { .value(.integer($0)) } ?? .deleted,
+                stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: 1)))
+        }
+        var (state, records) = cloud.start
+        let (first, second) = (try write("a", 1, at: 10), try write("a", 2, at: 20))
+        var push = try cloud.push([[first]], &state, &records)
+        #expect(push.history.isEmpty && state.history == HistoryState())
+        push = try cloud.push([[second]], &state, &records)
+        #expect(push.history.replaced == [first.key])
+        #expect(push.history.replacement(of: second) == second.stamp)
+        #expect(state.history.bytes == first.pushBytes && state.history.oldest == 2)
+        push = try cloud.push([[first]], &state, &records)
+        #expect(push.writes.isEmpty && !push.isEmpty)
+        #expect(push.history.passing.map(\.isLost) == [true])
+        #expect(push.history.moment == Moment(revision: 2, milliseconds: 3))
+        // The same again is nothing.
+        push = try cloud.push([[second]], &state, &records)
+        #expect(push.isEmpty)
+        // A transaction that is refused leaves nothing.
+        let large = Record(
+            key: try Key("b"), content: .value(.data([UInt8](repeating: 0, count: 2_000_000))),
+            stamp: second.stamp)
+        push = try cloud.push([[try write("a", 3, at: 30), large]], &state, &records)
+        #expect(push.isEmpty)
+        // Within one push.
+        let (third, fourth) = (try write("a", 3, at: 30), try write("a", nil, at: 40))
+        push = try cloud.push([[third], [fourth], [first]], &state, &records)
+        #expect(push.history.replaced == [first.key])
+        #expect(push.history.replacement(of: fourth) == third.stamp)
+        #expect(push.history.passing.map(\.record) == [third, first])
+        #expect(push.history.passing.map(\.by) == [fourth.stamp, fourth.stamp])
+    }
+
+    @Test func `takes in nothing of what must not be kept`() throws {
+        let cloud = HistoryCloud()
+        var (state, records) = cloud.start
+        let stamp = Stamp(HybridTimestamp(milliseconds: 10), DeviceID(rawValue: 1))
+        let key = try Key("a")
+        func write(_ key: Key, _ time: Int64) -> Record {
+            Record(
+                key: key, content: .value(.integer(time)),
+                stamp: Stamp(HybridTimestamp(milliseconds: time), stamp.device))
+        }
+        _ = try cloud.push([[write(key, 10)]], &state, &records)
+        let part = key.part(PartID("d1")!)
+        let secret = try Transaction([write(part, 20)], unkept: [part])
+        let transactions = [try Transaction([write(key, 30)]), secret]
+        let push = try cloud.push(transactions, &state, &records)
+        #expect(push.history.unkept == [key])
+        #expect(push.history.replaced.isEmpty && push.history.passing.isEmpty)
+        #expect(push.writes.allSatisfy { push.history.came($0) == nil })
+        #expect(push.history.came(write(try Key("b"), 1)) == 2)
+        // Repeated, or refused, it is nothing.
+        #expect(try cloud.push([secret], &state, &records).history.isEmpty)
+        let large = Record(
+            key: key, content: .value(.data([UInt8](repeating: 0, count: 2_000_000))),
+            stamp: write(key, 40).stamp)
+        let refused = try Transaction([large], unkept: [key])
+        #expect(try cloud.push([refused], &state, &records).history.isEmpty)
+    }
+
+    @Test func `is not known from before there was one, and since the first change is`() throws {
+        let cloud = HistoryCloud()
+        var (state, records) = cloud.start
+        let key = try Key("a")
+        for time: Int64 in 1...3 {
+            let write = Record(
+                key: key, content: .value(.integer(time)),
+                stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: 1)))
+            // As the state is read that an older version wrote.
+            if time == 3 {
+                state.history = HistoryState(floor: Moment(revision: 2, milliseconds: 0))
+            }
+            _ = try cloud.push([[write]], &state, &records)
+        }
+        #expect(state.history.floor == Moment(revision: 2, milliseconds: 3))
+    }
+
+    @Test func `in a list continues where it was`() throws {
+        let place = try #require(HistoryRule.Place("1-2-3-4-5-ffffffffffffffff"))
+        #expect(HistoryRule.Place(place.description) == place)
+        for text in [
+            "", "1-2-3-4-5", "1-2-3-4-5-6-7", "1-2-3-4-5-x", "1-2-3-4-5--6", "+1-2-3-4-5-",
+        ] {
+            #expect(HistoryRule.Place(text) == nil)
+        }
+    }
+}
+
+/// Pushes with a clock that counts them.
+private final class HistoryCloud {
+    private var now: Int64 = 0
+    let start = (StoreState(), [Key: Record]())
+
+    func push(
+        _ transactions: [[Record]], _ state: inout StoreState, _ records: inout [Key: Record]
+    ) throws -> CommittedPush {
+        try push(transactions.map { try Transaction($0) }, &state, &records)
+    }
+
+    func push(
+        _ transactions: [Transaction], _ state: inout StoreState, _ records: inout [Key: Record]
+    ) throws -> CommittedPush {
+        now += 1
+        let push = try state.admit(
+            Push(transactions), records: records, folded: [],
+            by: PushAdmission(limits: StoreLimits(), now: now), in: 1)
+        for write in push.writes { records[write.key] = write }
+        return push
+    }
+}

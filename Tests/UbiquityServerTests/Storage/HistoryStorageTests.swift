@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import GRDB
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// The history's part of the contract of ``ServerStorage``, over every backend.
+@Suite struct HistoryStorageTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    @Test(arguments: Backend.allCases)
+    func `what is replaced and deleted stays in the history`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)), now: 1_000)
+        try storage.commit(Sample.push(Sample.record("a", .string("x"), at: 600)), now: 2_000)
+        try storage.commit(Sample.push(Sample.record("b", .boolean(true), at: 610)), now: 2_500)
+        try storage.commit(Sample.push(Sample.record("a", nil, at: 700)), now: 3_000)
+        #expect(
+            try storage.listed() == [
+                "a deleted came 4@3000 current", "b true came 3@2500 current",
+                "a x came 2@2000 replaced 4@3000 by 700", "a 1 came 1@1000 replaced 2@2000 by 600",
+            ])
+        #expect(try storage.listed(of: try Key("b")) == ["b true came 3@2500 current"])
+        #expect(try storage.snapshot(at: .revision(1)) == ["a 1"])
+        #expect(try storage.snapshot(at: .revision(3)) == ["a x", "b true"])
+        #expect(try storage.snapshot(at: .revision(4)) == ["b true"])
+        #expect(try storage.snapshot(at: .revision(0)) == [])
+        #expect(try storage.snapshot(at: .milliseconds(2_400)) == ["a x"])
+        #expect(try storage.snapshot(at: .milliseconds(999)) == [])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `pushes of one group that replace one another are all in the history`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        try storage.commit(Sample.push(Sample.record("a", .integer(0), at: 400)))
+        _ = try storage.commit(
+            [
+                Sample.push(Sample.record("a", .integer(1), at: 500)),
+                Sample.push(Sample.record("a", .integer(2), at: 600)),
+                Sample.push(
+                    Sample.record("a", .integer(3), at: 700),
+                    Sample.record("b", .integer(1), at: 700)),
+                Sample.push(Sample.record("b", nil, at: 800)),
+            ], rules: Sample.rules(now: 2_000))
+        #expect(
+            try storage.listed() == [
+                "b deleted came 5@2000 current", "a 3 came 4@2000 current",
+                "b 1 came 4@2000 replaced 5@2000 by 800", "a 2 came 3@2000 replaced 4@2000 by 700",
+                "a 1 came 2@2000 replaced 3@2000 by 600", "a 0 came 1@1000 replaced 2@2000 by 500",
+            ])
+        for revision in 1...4 {
+            let values = try storage.snapshot(at: .revision(Int64(revision)))
+            #expect(values.contains("a \(revision - 1)"))
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `writes of one push that replace one another are in the history`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        try storage.commit(Sample.push(Sample.record("a", .integer(0), at: 400)))
+        let push = Push([
+            try Transaction([Sample.record("a", .integer(1), at: 500)]),
+            try Transaction([Sample.record("a", .integer(2), at: 600)]),
+        ])
+        try storage.commit(PendingPush(store: Sample.store, push: push), now: 2_000)
+        #expect(
+            try storage.listed() == [
+                "a 2 came 2@2000 current", "a 1 came 2@2000 replaced 2@2000 by 600",
+                "a 0 came 1@1000 replaced 2@2000 by 500",
+            ])
+        #expect(try storage.snapshot(at: .revision(2)) == ["a 2"])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a write that loses is in the history, once`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        try storage.commit(Sample.push(Sample.record("a", .integer(2), at: 600)))
+        let late = Sample.push(Sample.record("a", .integer(1), at: 500))
+        for now: Int64 in [2_000, 3_000] { try storage.commit(late, now: now) }
+        _ = try storage.commit([late, late], rules: Sample.rules(now: 4_000))
+        let expected = ["a 2 came 1@1000 current", "a 1 came 1@2000 lost 1@2000 by 600"]
+        #expect(try storage.listed() == expected)
+        #expect(try storage.snapshot(at: .revision(1)) == ["a 2"])
+        // Twice in one group, and a repetition of one that was replaced.
+        let other = Sample.push(Sample.record("a", .integer(0), at: 400))
+        let next = Sample.push(Sample.record("a", .integer(3), at: 700))
+        let again = Sample.push(Sample.record("a", .integer(2), at: 600))
+        _ = try storage.commit([other, other, next, again], rules: Sample.rules(now: 5_000))
+        #expect(
+            try storage.listed() == [
+                "a 3 came 2@5000 current", "a 2 came 1@1000 replaced 2@5000 by 700",
+                "a 1 came 1@2000 lost 1@2000 by 600", "a 0 came 1@5000 lost 1@5000 by 600",
+            ])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `what must not be kept is not`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        func secret(_ value: Int64, at time: Int64) throws -> PendingPush {
+            let record = Sample.record("pin", .integer(value), at: time)
+            let push = Push([try Transaction([record], unkept: [record.key])])
+            return PendingPush(store: Sample.store, push: push)
+        }
+        let open = Sample.push(Sample.record("pin", .integer(1), at: 500))
+        try storage.commit(open)
+        try storage.commit(Sample.push(Sample.record("pin", .integer(2), at: 600)))
+        try storage.commit(try secret(3, at: 700), now: 2_000)
+        #expect(try storage.listed() == [])
+        #expect(try storage.snapshot(at: .revision(2)) == ["pin forgotten"])
+        #expect(try storage.snapshot(at: .revision(3)) == ["pin 3"])
+        // In one group, and with a write after them that may be kept.
+        _ = try storage.commit(
+            [
+                try secret(4, at: 800), try secret(5, at: 900),
+                Sample.push(Sample.record("pin", .integer(6), at: 1_000)),
+                Sample.push(Sample.record("pin", .integer(7), at: 1_100)),
+            ], rules: Sample.rules(now: 3_000))
+        #expect(
+            try storage.listed() == [
+                "pin 7 came 7@3000 current", "pin 6 came 6@3000 replaced 7@3000 by 1100",
+            ])
+        for revision: Int64 in 1...5 {
+            #expect(try storage.snapshot(at: .revision(revision)) == ["pin forgotten"])
+        }
+        #expect(try storage.snapshot(at: .revision(6)) == ["pin 6"])
+        // One that loses is not kept either, nor is a part.
+        var part = Sample.record("pin", .integer(8), at: 1_200)
+        part.key = part.key.part(PartID("d8")!)
+        try storage.commit(try secret(0, at: 1), now: 4_000)
+        try storage.commit(Sample.push(part), now: 5_000)
+        try storage.commit(try secret(9, at: 1_300), now: 6_000)
+        #expect(try storage.listed() == ["pin 8 came 8@5000 current"])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a history that grows too large loses its oldest versions, and says so`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let limits = HistoryLimits(versionsMax: 1_000, bytesMax: 40_000)
+        var pruned = false
+        for number: Int64 in 1...60 {
+            let value = PropertyListValue.data([UInt8](repeating: UInt8(number), count: 1_000))
+            let push = Sample.push(Sample.record("key \(number % 7)", value, at: 500 + number))
+            let rules = Sample.rules(now: 1_000 * number, history: limits)
+            _ = try storage.commit([push], rules: rules)
+            let state = try storage.historyState()
+            #expect(state.bytes <= limits.bytesMax)
+            let rule = HistoryRule(limits, now: 1_000 * number)
+            var bytes = 0
+            _ = try storage.versions(of: Sample.store, key: nil) { _, lines in
+                bytes = lines.filter { $0.ended != nil }.reduce(0) { $0 + $1.bytes }
+                return []
+            }
+            // Stored values are a little longer than they count.
+            #expect(bytes <= limits.bytesMax + limits.bytesMax / 64)
+            if state.floor.revision > 0 {
+                pruned = true
+                let forgotten = HistoryForgotten(knownSince: state.floor.milliseconds)
+                #expect(throws: forgotten) {
+                    try storage.snapshot(at: .revision(state.floor.revision - 1), rule)
+                }
+                #expect(throws: forgotten) {
+                    try storage.snapshot(at: .milliseconds(state.floor.milliseconds - 1), rule)
+                }
+                let then = try storage.snapshot(at: .milliseconds(state.floor.milliseconds), rule)
+                #expect(then.count == 7)
+            }
+        }
+        #expect(pruned)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `of an entry the newest versions are kept, and of a store the young ones`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let limits = HistoryLimits(milliseconds: 30_000, versionsMax: 3)
+        for number: Int64 in 1...8 {
+            try storage.commit(
+                Sample.push(Sample.record("a", .integer(number), at: 500 + number)),
+                now: 1_000 * number)
+        }
+        try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 600)), now: 9_000)
+        let rule = HistoryRule(limits, now: 10_000)
+        func check() throws {
+            let shown = try storage.listed(rule).filter { $0.hasPrefix("a") }
+            #expect(shown.map { $0.prefix(3) } == ["a 8", "a 7", "a 6", "a 5"])
+            #expect(try storage.snapshot(at: .revision(4), rule) == ["a forgotten"])
+            #expect(try storage.snapshot(at: .revision(5), rule) == ["a 5"])
+        }
+        // What is not kept is not shown either, before it is pruned.
+        try check()
+        #expect(try storage.storesWithOldHistory(rule) == [])
+        #expect(try storage.pruneHistory(rule, of: Sample.store) == 4)
+        try check()
+        #expect(try storage.pruneHistory(rule, of: Sample.store) == 0)
+        let later = HistoryRule(limits, now: 37_500)
+        #expect(try storage.listed(later) == ["b 1", "a 8", "a 7"].map { full($0) })
+        #expect(throws: HistoryForgotten(knownSince: 7_000)) {
+            try storage.snapshot(at: .revision(6), later)
+        }
+        #expect(try storage.snapshot(at: .revision(7), later) == ["a 7"])
+        #expect(try storage.storesWithOldHistory(later) == [Sample.store])
+        // The two versions, and the note that is not needed any more.
+        #expect(try storage.pruneHistory(later, of: Sample.store) == 3)
+        #expect(try storage.historyState().floor.revision == 7)
+        #expect(try storage.storesWithOldHistory(later) == [])
+        #expect(try storage.snapshot(at: .revision(7), later) == ["a 7"])
+        let last = HistoryRule(limits, now: 300_000)
+        #expect(try storage.pruneHistory(last, of: Sample.store) == 1)
+        #expect(try storage.historyState().bytes == 0)
+        #expect(try storage.storesWithOldHistory(last) == [])
+
+        func full(_ start: String) -> String {
+            switch start {
+            case "b 1": "b 1 came 9@9000 current"
+            case "a 8": "a 8 came 8@8000 current"
+            default: "a 7 came 7@7000 replaced 8@8000 by 508"
+            }
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `without a history nothing is kept, and what was is removed`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let off = HistoryLimits(milliseconds: 0)
+        for number: Int64 in 1...3 {
+            try storage.commit(
+                Sample.push(Sample.record("a", .integer(number), at: 500 + number)),
+                now: 1_000 * number)
+        }
+        func commit(_ number: Int64) throws {
+            let push = Sample.push(Sample.record("a", .integer(number), at: 500 + number))
+            _ = try storage.commit(
+                [push], rules: Sample.rules(now: 1_000 * number, history: off))
+        }
+        try commit(4)
+        #expect(try storage.historyState().floor.revision == 4)
+        let rule = HistoryRule(off, now: 5_000)
+        #expect(try storage.listed(rule) == ["a 4 came 4@4000 current"])
+        #expect(try storage.storesWithOldHistory(rule) == [Sample.store])
+        #expect(try storage.pruneHistory(rule, of: Sample.store) == 2)
+        try commit(5)
+        #expect(try storage.pruneHistory(rule, of: Sample.store) == 0)
+        // With one again.
+        try storage.commit(Sample.push(Sample.record("a", .integer(6), at: 506)), now: 6_000)
+        #expect(
+            try storage.listed() == [
+                "a 6 came 6@6000 current", "a 5 came 5@5000 replaced 6@6000 by 506",
+            ])
+        #expect(try storage.snapshot(at: .revision(5)) == ["a 5"])
+        #expect(throws: HistoryForgotten(knownSince: 5_000)) {
+            try storage.snapshot(at: .revision(4))
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a list comes in pages, each after the one before`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        for number: Int64 in 1...12 {
+            try storage.commit(
+                Sample.push(
+                    Sample.record("a", .integer(number), at: 500 + number),
+                    Sample.record("b", number == 7 ? nil : .integer(number), at: 500 + number)),
+                now: 1_000 * number)
+        }
+        let all = try storage.listed()
+        #expect(all.count == 24)
+        for size in [1, 5, 24, 25] {
+            var pages: [String] = []
+            var place: HistoryRule.Place?
+            repeat {
+                let page = try storage.page(after: place, max: size)
+                pages += page.versions
+                place = page.next.flatMap { HistoryRule.Place($0.description) }
+            } while place != nil
+            #expect(pages == all)
+        }
+        // Whatever a page may have, it has one.
+        #expect(try storage.page(after: nil, max: 9, bytesMax: 1).versions == [all[0]])
+        #expect(try storage.listed(of: try Key("c")).isEmpty)
+        let other = StoreReference(
+            account: Sample.account.id, identifier: try StoreIdentifier("other"))
+        _ = try storage.versions(of: other, key: nil) { state, lines in
+            #expect(state == StoreState() && lines.isEmpty)
+            return []
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `the history of an erased account is erased`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        for number: Int64 in 1...200 {
+            try storage.commit(
+                Sample.push(Sample.record("a", .integer(number), at: 500 + number)))
+        }
+        #expect(try storage.erase(Sample.account.id, now: 2, by: .operatorLocally))
+        while try storage.eraseRest(for: 1) {}
+        try storage.makeSampleAccount()
+        #expect(try storage.listed().isEmpty)
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        #expect(try storage.listed() == ["a 1 came 1@1000 current"])
+        if let sqlite = storage as? SQLiteServerStorage {
+            let count = try sqlite.database.read { db in
+                try Int.fetchOne(db, sql: "SELECT count(*) FROM version")
+            }
+            #expect(count == 0)
+        }
+    }
+}
+
+extension ServerStorage {
+    /// The versions of the sample's store as texts.
+    func listed(
+        _ rule: HistoryRule = HistoryRule(HistoryLimits(), now: 10_000), of key: Key? = nil
+    ) throws -> [String] {
+        try page(rule, of: key, after: nil, max: .max).versions
+    }
+
+    func page(
+        _ rule: HistoryRule = HistoryRule(HistoryLimits(), now: 10_000), of key: Key? = nil,
+        after place: HistoryRule.Place?, max: Int, bytesMax: Int = .max
+    ) throws -> (versions: [String], next: HistoryRule.Place?) {
+        var next: HistoryRule.Place?
+        let versions = try versions(of: Sample.store, key: key) { _, lines in
+            let page = rule.page(of: lines, after: place, max: max, bytesMax: bytesMax)
+            next = page.next
+            return page.chosen
+        }
+        return (try versions.map { try $0.version().text }, next)
+    }
+
+    /// The values of the sample's store as they were, as sorted texts.
+    func snapshot(
+        at time: HistoryRule.Time, _ rule: HistoryRule = HistoryRule(HistoryLimits(), now: 10_000)
+    ) throws -> [String] {
+        var result = Result<HistoryRule.Snapshot, HistoryForgotten>.failure(
+            HistoryForgotten(knownSince: -1))
+        let versions = try versions(of: Sample.store, key: nil) { state, lines in
+            result = Result { () throws(HistoryForgotten) in
+                try rule.snapshot(of: lines, at: time, in: state)
+            }
+            return (try? result.get().chosen) ?? []
+        }
+        let snapshot = try result.get()
+        return
+            (try versions.map { try $0.record().text }
+            + snapshot.forgotten.map { "\($0) forgotten" }).sorted()
+    }
+
+    func historyState() throws -> HistoryState {
+        var found = HistoryState()
+        _ = try versions(of: Sample.store, key: nil) { state, _ in
+            found = state.history
+            return []
+        }
+        return found
+    }
+}
+
+extension UbiquityCore.Record {
+    fileprivate var text: String {
+        let value =
+            switch content {
+            case .deleted: "deleted"
+            case .value(.integer(let number)): "\(number)"
+            case .value(.boolean(let truth)): "\(truth)"
+            case .value(.string(let string)): string.string
+            case .value(let value): "\(value.quotaBytes) bytes"
+            }
+        return "\(key.string) \(value)"
+    }
+}
+
+extension RecordVersion {
+    fileprivate var text: String {
+        let end =
+            switch outcome {
+            case .current: "current"
+            case .replaced(let moment, let stamp):
+                "replaced \(moment.text) by \(stamp.timestamp.milliseconds)"
+            case .lost(let moment, let stamp):
+                "lost \(moment.text) by \(stamp.timestamp.milliseconds)"
+            }
+        return "\(record.text) came \(came?.text ?? "?") \(end)"
+    }
+}
+
+extension RecordVersion.Moment {
+    fileprivate var text: String { "\(revision)@\(milliseconds)" }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// The contract of ``ServerStorage`` for codes that devices make and for sign-in requests, over every
+/// backend.
+@Suite struct PairingStorageTests {
+    private let folder: TemporaryFolder
+    private let ada = Sample.account
+    private let userCode = SecretHash(of: "code of secret")
+    private let secret = SecretHash(of: "secret")
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func signIn(_ storage: any ServerStorage) throws -> Device {
+        try storage.addCode("first")
+        return try storage.redeem(
+            SecretHash(of: "first"), by: Sample.newDevice("maker"), now: 1_000
+        ).device
+    }
+
+    private func makeCode(
+        _ text: String, _ terms: CredentialTerms = CredentialTerms(), by device: Device,
+        _ storage: any ServerStorage
+    ) throws {
+        let code = NewCode(
+            hash: SecretHash(of: text), account: ada.id, expiresMilliseconds: 2_000, terms: terms)
+        try storage.addCode(code, now: 1_000, by: .device(device.reference.id))
+    }
+
+    @discardableResult
+    private func redeem(_ storage: any ServerStorage, now: Int64 = 1_000) throws -> Device {
+        try storage.redeem(
+            request: secret, by: Sample.newDevice("asker", displayName: "other"), now: now
+        ).device
+    }
+
+    private func approve(
+        _ storage: any ServerStorage, _ terms: CredentialTerms = CredentialTerms(),
+        now: Int64 = 1_000, by actor: AuditActor = .operatorLocally
+    ) throws {
+        try storage.decide(userCode, .approved(ada.id, terms), now: now, by: actor)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a device's code signs in until the end of the device's own rights`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let maker = try signIn(storage)
+        let terms = CredentialTerms(
+            stores: [Sample.store.identifier], milliseconds: 500, latestMilliseconds: 1_400)
+        try makeCode("pair", terms, by: maker, storage)
+        let signedIn = try storage.redeem(
+            SecretHash(of: "pair"), by: Sample.newDevice("new"), now: 1_100)
+        #expect(signedIn.account == ada)
+        #expect(signedIn.device.rights.stores == terms.stores)
+        #expect(signedIn.device.rights.expiresMilliseconds == 1_400)
+        try makeCode("late", terms, by: maker, storage)
+        #expect(throws: StorageError.codeInvalid) {
+            try storage.redeem(SecretHash(of: "late"), by: Sample.newDevice("late"), now: 1_400)
+        }
+        let made = try storage.auditEntries(before: nil, max: 9).last {
+            $0.event.action == .codeMade && $0.event.actor.device != nil
+        }
+        #expect(made?.event.actor == .device(maker.reference.id))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `what a device has granted ends with the device`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let maker = try signIn(storage)
+        let actor = AuditActor.device(maker.reference.id)
+        try makeCode("pair", by: maker, storage)
+        try storage.addCode("operator's")
+        try storage.addSampleRequest("secret", now: 1_000)
+        try approve(storage, by: actor)
+        #expect(try storage.revoke(maker.reference, now: 1_000, by: .operatorLocally))
+        #expect(throws: StorageError.codeInvalid) {
+            try storage.redeem(SecretHash(of: "pair"), by: Sample.newDevice("x"), now: 1_000)
+        }
+        #expect(throws: StorageError.codeInvalid) { try redeem(storage) }
+        #expect(throws: StorageError.noSuchDevice) { try makeCode("next", by: maker, storage) }
+        try storage.addSampleRequest("secret", now: 1_000)
+        #expect(throws: StorageError.noSuchDevice) { try approve(storage, by: actor) }
+        #expect(try storage.request(userCode: userCode, now: 1_000) != nil)
+        _ = try storage.redeem(
+            SecretHash(of: "operator's"), by: Sample.newDevice("y"), now: 1_000)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an account's devices have a bound for unused codes, which the operator has not`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let maker = try signIn(storage)
+        for number in 0..<PairingRule.codesPerAccountMax {
+            try makeCode("\(number)", by: maker, storage)
+        }
+        #expect(throws: StorageError.tooManyWaiting("unused codes")) {
+            try makeCode("more", by: maker, storage)
+        }
+        try storage.addCode("operator's")
+        _ = try storage.redeem(SecretHash(of: "0"), by: Sample.newDevice("new"), now: 1_000)
+        try makeCode("more", by: maker, storage)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an approved device signs in once, as what was approved`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let maker = try signIn(storage)
+        let asked = CredentialTerms(stores: [Sample.store.identifier], milliseconds: 900)
+        try storage.addSampleRequest("secret", terms: asked, now: 1_000)
+        #expect(throws: StorageError.signInPending) { try redeem(storage) }
+        let shown = try #require(try storage.request(userCode: userCode, now: 1_000))
+        #expect(shown.displayName == "phone" && shown.address == "192.0.2.7")
+        #expect(shown.terms == asked && shown.secret == secret)
+        let granted = CredentialTerms(
+            stores: [try StoreIdentifier("a")], milliseconds: 300, latestMilliseconds: 9_000)
+        try approve(storage, granted, by: .device(maker.reference.id))
+        let device = try redeem(storage, now: 1_100)
+        #expect(device.displayName == "phone")
+        #expect(device.rights.stores == granted.stores)
+        #expect(device.rights.expiresMilliseconds == 1_400)
+        #expect(try storage.device(credential: SecretHash(of: "asker")) == device)
+        #expect(throws: StorageError.codeInvalid) {
+            try storage.redeem(request: secret, by: Sample.newDevice("again"), now: 1_100)
+        }
+        let entries = try storage.auditEntries(before: nil, max: 2)
+        #expect(entries.map(\.event.action) == [.deviceSignedIn, .signInApproved])
+        #expect(entries[1].event.actor == .device(maker.reference.id))
+        #expect(entries[1].event.detail == "192.0.2.7" && entries[1].event.account == ada.id)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `one decision about a request counts, and the others are too late`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        try storage.addSampleRequest("secret", now: 1_000)
+        try storage.decide(userCode, .denied(ada.id), now: 1_000, by: .operatorLocally)
+        #expect(throws: StorageError.noSuchRequest) { try approve(storage) }
+        #expect(try storage.request(userCode: userCode, now: 1_000) == nil)
+        #expect(throws: StorageError.signInDenied) { try redeem(storage) }
+        let last = try storage.auditEntries(before: nil, max: 1).first
+        #expect(last?.event.action == .signInDenied)
+        #expect(last?.event.detail == "192.0.2.7")
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a request that expired is neither shown, approved nor redeemed, and is removed`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        try storage.addSampleRequest("secret", now: 1_000)
+        #expect(try storage.request(userCode: userCode, now: 1_999) != nil)
+        #expect(try storage.request(userCode: userCode, now: 2_000) == nil)
+        #expect(throws: StorageError.noSuchRequest) { try approve(storage, now: 2_000) }
+        try approve(storage, now: 1_999)
+        #expect(throws: StorageError.codeInvalid) { try redeem(storage, now: 2_000) }
+        try storage.removeCodes(expiredBy: 2_000)
+        #expect(throws: StorageError.codeInvalid) { try redeem(storage, now: 1_999) }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `requests are bounded, by address too, and expired ones make room`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let max = PairingRule.requestsPerAddressMax
+        for number in 0..<max { try storage.addSampleRequest("\(number)", now: 1_000) }
+        #expect(throws: StorageError.tooManyWaiting("devices waiting to sign in")) {
+            try storage.addSampleRequest("more", now: 1_000)
+        }
+        try storage.addSampleRequest("other", address: "192.0.2.8", now: 1_000)
+        try storage.addSampleRequest("more", now: 2_000)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an approval outlives an account that has too many devices, and ends with its account`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        _ = try signIn(storage)
+        try storage.addSampleRequest("secret", now: 1_000)
+        #expect(throws: StorageError.noSuchAccount) {
+            try storage.decide(
+                userCode, .approved(.random(), CredentialTerms()), now: 1_000,
+                by: .operatorLocally)
+        }
+        try approve(storage)
+        let device = Sample.newDevice("asker", devicesMax: 1)
+        #expect(throws: StorageError.tooMany("devices in this account")) {
+            try storage.redeem(request: secret, by: device, now: 1_000)
+        }
+        try redeem(storage)
+        try storage.addSampleRequest("next", now: 1_000)
+        try storage.decide(
+            SecretHash(of: "code of next"), .approved(ada.id, CredentialTerms()), now: 1_000,
+            by: .operatorLocally)
+        #expect(try storage.erase(ada.id, now: 1_000, by: .operatorLocally))
+        #expect(throws: StorageError.codeInvalid) {
+            try storage.redeem(
+                request: SecretHash(of: "next"), by: Sample.newDevice("x"), now: 1_000)
+        }
+    }
+}
+
+extension ServerStorage {
+    /// A request that is good for a second, with the user code `code of SECRET`.
+    func addSampleRequest(
+        _ secret: String, displayName: String = "phone", address: String = "192.0.2.7",
+        terms: CredentialTerms = CredentialTerms(), now: Int64
+    ) throws(StorageError) {
+        let request = SignInRequest(
+            secret: SecretHash(of: secret), userCode: SecretHash(of: "code of \(secret)"),
+            displayName: displayName, address: address, terms: terms,
+            expiresMilliseconds: now + 1_000)
+        try addRequest(request, now: now)
+    }
+}
