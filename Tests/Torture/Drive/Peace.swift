@@ -28,16 +28,16 @@ struct Peace {
     private func agree(within seconds: Double) async throws {
         let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
         var settlement = try await look()
-        while ContinuousClock.now < deadline {
-            let isComplete = await missing() == nil
-            if isAgreed(settlement), isComplete { break }
+        var missing = await missing()
+        while missing != nil || !isAgreed(settlement), ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(500))
             settlement = try await look()
+            missing = await self.missing()
         }
-        if let missing = await missing() { run.chronicle.complain(missing) }
+        if let missing { run.chronicle.complain(missing) }
         // What apps were told may still be on its way to them.
         try await Task.sleep(for: .milliseconds(1_000))
-        run.chronicle.note(.settled(try await look()))
+        run.chronicle.note(.settled(settlement))
     }
 
     /// - Returns: A sentence about a listener that was not told everything, or about the probe; nil:

@@ -93,11 +93,12 @@ final class ServiceProbe: Sendable {
 
     /// - Returns: A sentence that says why the newest acknowledged push is not in the store; nil: it is.
     func missing() async -> String? {
+        // First, because it goes on pushing.
+        let acknowledged = known.withLock(\.acknowledged)
         let changes: ChangeSet
         do { changes = try await transport.pull(since: nil) } catch {
             return "the probe cannot read its store: \(error)"
         }
-        let acknowledged = known.withLock(\.acknowledged)
         let value = changes.records.first { $0.key == Self.key }?.content.value
         guard case .integer(let number) = value else {
             return acknowledged == 0 ? nil : "the probe's store has no number"
