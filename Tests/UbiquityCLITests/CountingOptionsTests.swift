@@ -248,7 +248,7 @@ struct CountingOptionsTests {
         let samples = [
             "--server": "https://prod.example", "--apps": "registered", "--log-level": "info",
             "--log-format": "json", "--for": "30d", "--keep": "newest",
-            "--trusted-proxy": "10.0.0.0/8",
+            "--trusted-proxy": "10.0.0.0/8", "--allowed-origin": "https://a.example",
             "--database": "postgresql",
         ]
         return [name, samples[name] ?? "5"]

@@ -93,6 +93,7 @@ struct SettingsTests {
         ["--connections-max", "0"], ["--header-bytes-max", "-1"],
         ["--requests-per-second", "0"], ["--keep-alive-seconds", "241"],
         ["--host-name", "u.example:80"], ["--host-name", ""], ["--log-format", "xml"],
+        ["--allowed-origin", "*"], ["--allowed-origin", "https://u.example/"],
     ])
     func `a setting that means nothing is refused`(words: [String]) {
         #expect(throws: (any Error).self) { try ServeCommand.parse(words) }
@@ -116,6 +117,7 @@ struct SettingsTests {
             "--tls-certificate", "/c.pem", "--tls-key", "/k.pem", "--trusted-proxy", "10.0.0.0/8",
             "--trusted-proxy", "::1", "--metrics-port", "0", "--slow-seconds-max", "7",
             "--requests-per-second", "0.5", "--device-live-days", "2", "--host-name", "u.example",
+            "--allowed-origin", "https://a.example", "--allowed-origin", "https://b.example",
         ])
         var settings = ServerSettings(dataFolder: "")
         command.limits.apply(to: &settings)
@@ -123,6 +125,7 @@ struct SettingsTests {
         #expect(settings.tls == ServerTLS(certificatePath: "/c.pem", keyPath: "/k.pem"))
         #expect(settings.trustedProxies.map(\.description) == ["10.0.0.0/8", "::1/128"])
         #expect(settings.hostNames == ["u.example"])
+        #expect(settings.allowedOrigins == ["https://a.example", "https://b.example"])
         #expect(settings.metricsPort == 0)
         #expect(settings.slowSecondsMax == 7)
         #expect(settings.requestAllowance.perSecond == 0.5)

@@ -35,7 +35,9 @@ func refuse(_ options: [String], _ reason: String) throws {
 /// Detects options that are given twice, of which one would have no effect.
 enum RepeatedOptions {
     /// Options that collect their values.
-    static let allowed: Set<String> = ["--host-name", "--identity-audience", "--trusted-proxy"]
+    static let allowed: Set<String> = [
+        "--allowed-origin", "--host-name", "--identity-audience", "--trusted-proxy",
+    ]
     /// The same for single commands.
     static let allowedFor: [[String]: Set<String>] = [
         ["account", "code"]: ["--store"], ["pair"]: ["--store"], ["approve"]: ["--store"],

@@ -32,6 +32,12 @@ struct ServerEdgeOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "The origin of web pages that may use the server, such as https://notes.example.",
+            discussion: "May be given several times.", valueName: "origin"))
+    var allowedOrigin: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
             "A proxy whose X-Forwarded-For is trusted: an address, or a range such as 10.0.0.0/8.",
             discussion: "May be given several times.", valueName: "address"))
     var trustedProxy: [String] = []
@@ -55,6 +61,11 @@ struct ServerEdgeOptions: ParsableArguments {
         for name in hostName where name.isEmpty || name.contains(where: { ":/ ".contains($0) }) {
             throw ValidationError("--host-name needs a name without a port, not \(name).")
         }
+        for text in allowedOrigin where OriginRule.origin(text) == nil {
+            throw ValidationError(
+                "--allowed-origin needs an address without a path, such as https://notes.example, "
+                    + "not \(text).")
+        }
         for text in trustedProxy where AddressRange(text) == nil {
             throw ValidationError(
                 "--trusted-proxy needs an address or a range such as 10.0.0.0/8, not \(text).")
@@ -76,6 +87,7 @@ struct ServerEdgeOptions: ParsableArguments {
                 keyPath: DataOptions.expanded(tlsKey))
         }
         settings.hostNames = hostName
+        settings.allowedOrigins = allowedOrigin
         settings.trustedProxies = trustedProxy.compactMap(AddressRange.init)
         settings.metricsPort = metricsPort
         if let metricsHost { settings.metricsHost = metricsHost }

@@ -21,6 +21,7 @@ final class Edge: Sendable {
     let connectionCounter: ConnectionCounter
     let proxies: TrustedProxies
     let hosts: HostRule
+    private let pages: OriginRule
     /// The data in connections that waits to be read by the other side.
     let answers: ByteBudget
     /// The bodies of requests, until they are decoded.
@@ -44,6 +45,7 @@ final class Edge: Sendable {
             names: settings.hostNames,
             isReachedByOthers: !PlainHTTPRule.isLoopback(settings.host)
                 || !settings.trustedProxies.isEmpty)
+        pages = OriginRule(settings.allowedOrigins)
         connectionCounter = ConnectionCounter(
             max: settings.connectionsMax, perAddressMax: settings.connectionsPerAddressMax,
             proxies: proxies)
@@ -113,11 +115,29 @@ final class Edge: Sendable {
     func addHeaders(to fields: inout HTTPFields, for request: HTTPRequestHead? = nil) {
         let hasCredential = request?.headers.contains(name: "authorization") ?? false
         if request?.method != .POST || !hasCredential { fields[.cacheControl] = "no-store" }
+        if let request, !pages.isEmpty { allowPages(to: &fields, for: request) }
         guard !hasCredential else { return }
         fields[.xContentTypeOptions] = "nosniff"
         fields[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
         fields[.referrerPolicy] = "no-referrer"
         if tls != nil { fields[.strictTransportSecurity] = "max-age=31536000" }
+    }
+
+    /// Lets a page of an allowed origin send the request, and read its answer. A browser asks first,
+    /// by `OPTIONS`, whether the page may.
+    private func allowPages(to fields: inout HTTPFields, for request: HTTPRequestHead) {
+        fields[.vary] = "origin"
+        guard let origin = request.headers.first(name: "origin"), pages.admits(origin) else {
+            return
+        }
+        fields[.accessControlAllowOrigin] = origin
+        guard request.method == .OPTIONS else {
+            fields[.accessControlExposeHeaders] = "retry-after"
+            return
+        }
+        fields[.accessControlAllowMethods] = fields[.allow]
+        fields[.accessControlAllowHeaders] = "authorization, content-type, last-event-id"
+        fields[.accessControlMaxAge] = "7200"
     }
 
     /// The origin of a request, behind trusted proxies; nil if unknown.

@@ -18,6 +18,8 @@ package struct ServerSettings: Sendable {
     /// The names by which requests may call the server, besides this machine's own; see
     /// ``HostRule`` for when it is empty.
     package var hostNames: [String] = []
+    /// The origins of web pages that may use the server; see ``OriginRule``.
+    package var allowedOrigins: [String] = []
 
     /// Nil for plain HTTP.
     package var tls: ServerTLS?

@@ -136,6 +136,50 @@ internal import UbiquityWire
         }
     }
 
+    @Test func `pages of an allowed origin may use the server, others may not`() async throws {
+        try await withServer({ $0.allowedOrigins = ["https://notes.example"] }) { server in
+            let device = try await server.newDevice()
+            let credential = "Authorization: Bearer \(device.credential)\r\n"
+            func head(_ line: String, from origin: String, _ fields: String = "") async throws
+                -> String
+            {
+                try await answer(
+                    "\(line) HTTP/1.1\r\nHost: a\r\nOrigin: \(origin)\r\n\(fields)"
+                        + "Connection: close\r\n\r\n", by: server
+                ).components(separatedBy: "\r\n\r\n")[0]
+            }
+            let (page, foreign) = ("https://notes.example", "https://evil.example")
+            let asks = "Access-Control-Request-Method: POST\r\n"
+            for path in ["/v1/stores/notes/changes", "/v1/sign-in"] {
+                let asked = try await head("OPTIONS \(path)", from: page, asks).lowercased()
+                #expect(asked.hasPrefix("http/1.1 204 "))
+                #expect(asked.contains("access-control-allow-origin: https://notes.example\r\n"))
+                #expect(asked.contains(#/access-control-allow-methods: [a-z, ]*post/#))
+                #expect(
+                    asked.contains(
+                        "access-control-allow-headers: authorization, content-type, last-event-id"))
+            }
+            for (path, fields, status) in [
+                ("/v1/config", "", "200"), ("/v1/stores", credential, "200"),
+                ("/v1/stores/notes/changes", credential, "200"), ("/v1/account", "", "401"),
+                ("/v1/nothing", "", "404"),
+            ] {
+                let mine = try await head("GET \(path)", from: page, fields).lowercased()
+                #expect(mine.hasPrefix("http/1.1 \(status) "))
+                #expect(mine.contains("access-control-allow-origin: https://notes.example\r\n"))
+                #expect(mine.contains("vary: origin"))
+                let others = try await head("GET \(path)", from: foreign, fields).lowercased()
+                #expect(others.hasPrefix("http/1.1 \(status) "))
+                #expect(!others.contains("access-control") && others.contains("vary: origin"))
+            }
+        }
+        try await withServer { server in
+            let text = try await answer(
+                Self.last.replacing("\r\nConn", with: "\r\nOrigin: https://a\r\nConn"), by: server)
+            #expect(!text.lowercased().contains("access-control"))
+        }
+    }
+
     private func push(_ device: TestDevice, _ fields: String) -> String {
         "POST /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n"
             + "Authorization: Bearer \(device.credential)\r\n\(fields)\r\n"
