@@ -164,26 +164,30 @@ import Testing
 
     @Test func `takes in what a push replaces, in whichever way`() throws {
         let cloud = HistoryCloud()
-        func write(_ key: String, _ value: Int64?, at time: Int64) throws -> Record {
+        func write(
+            _ key: String, _ value: Int64?, at time: Int64, by device: UInt64 = 1
+        ) throws -> Record {
             Record(
                 key: try Key(key), content: value.map { .value(.integer($0)) } ?? .deleted,
-                stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: 1)))
+                stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: device)))
         }
         var (state, records) = cloud.start
         let (first, second) = (try write("a", 1, at: 10), try write("a", 2, at: 20))
         var push = try cloud.push([[first]], &state, &records)
         #expect(push.history.isEmpty && state.history == HistoryState())
         push = try cloud.push([[second]], &state, &records)
-        #expect(push.history.replaced == [first.key])
-        #expect(push.history.replacement(of: second) == second.stamp)
+        #expect(push.history.replaced == [first.key: second.stamp])
         #expect(state.history.bytes == first.pushBytes && state.history.oldest == 2)
-        push = try cloud.push([[first]], &state, &records)
+        let late = try write("a", 0, at: 5, by: 2)
+        push = try cloud.push([[late]], &state, &records)
         #expect(push.writes.isEmpty && !push.isEmpty)
         #expect(push.history.passing.map(\.isLost) == [true])
         #expect(push.history.moment == Moment(revision: 2, milliseconds: 3))
         // The same again is nothing.
-        push = try cloud.push([[second]], &state, &records)
-        #expect(push.isEmpty)
+        for write in [first, second, late] {
+            push = try cloud.push([[write]], &state, &records)
+            #expect(push.history.isEmpty)
+        }
         // A transaction that is refused leaves nothing.
         let large = Record(
             key: try Key("b"), content: .value(.data([UInt8](repeating: 0, count: 2_000_000))),
@@ -192,11 +196,38 @@ import Testing
         #expect(push.isEmpty)
         // Within one push.
         let (third, fourth) = (try write("a", 3, at: 30), try write("a", nil, at: 40))
-        push = try cloud.push([[third], [fourth], [first]], &state, &records)
-        #expect(push.history.replaced == [first.key])
-        #expect(push.history.replacement(of: fourth) == third.stamp)
-        #expect(push.history.passing.map(\.record) == [third, first])
+        let old = try write("a", 0, at: 6, by: 2)
+        push = try cloud.push([[third], [fourth], [first], [old], [old]], &state, &records)
+        #expect(push.history.replaced == [first.key: third.stamp])
+        #expect(push.history.passing.map(\.record) == [third, old])
         #expect(push.history.passing.map(\.by) == [fourth.stamp, fourth.stamp])
+    }
+
+    @Test func `what must not be kept any more does not come back with a repeat`() throws {
+        let cloud = HistoryCloud()
+        var (state, records) = cloud.start
+        func write(_ time: Int64) throws -> Record {
+            Record(
+                key: try Key("a"), content: .value(.integer(time)),
+                stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: 1)))
+        }
+        let (open, secret) = (try write(10), try write(20))
+        _ = try cloud.push([[open]], &state, &records)
+        let push = try cloud.push(
+            [try Transaction([secret], unkept: [secret.key])], &state, &records)
+        #expect(push.history.unkept == [secret.key])
+        #expect(try cloud.push([[open]], &state, &records).history.isEmpty)
+    }
+
+    @Test func `without a history its notes are removed at once`() throws {
+        let cloud = HistoryCloud(limits: HistoryLimits(milliseconds: 0))
+        var (state, records) = cloud.start
+        let key = try Key("a")
+        let write = Record(
+            key: key, content: .deleted,
+            stamp: Stamp(HybridTimestamp(milliseconds: 10), DeviceID(rawValue: 1)))
+        let push = try cloud.push([try Transaction([write], unkept: [key])], &state, &records)
+        #expect(push.history.unkept == [key] && push.history.isOverLimit)
     }
 
     @Test func `takes in nothing of what must not be kept`() throws {
@@ -259,6 +290,9 @@ import Testing
 private final class HistoryCloud {
     private var now: Int64 = 0
     let start = (StoreState(), [Key: Record]())
+    private let limits: HistoryLimits
+
+    init(limits: HistoryLimits = HistoryLimits()) { self.limits = limits }
 
     func push(
         _ transactions: [[Record]], _ state: inout StoreState, _ records: inout [Key: Record]
@@ -272,7 +306,8 @@ private final class HistoryCloud {
         now += 1
         let push = try state.admit(
             Push(transactions), records: records, folded: [],
-            by: PushAdmission(limits: StoreLimits(), now: now), in: 1)
+            by: PushAdmission(limits: StoreLimits(), now: now, history: limits),
+            in: 1)
         for write in push.writes { records[write.key] = write }
         return push
     }

@@ -18,35 +18,46 @@ package struct HistoryState: Hashable, Sendable {
         self.oldest = oldest
     }
 
-    /// Takes in what a push has decided.
+    /// Takes in what a push has decided. A write that lost is kept unless the store may have decided
+    /// about it before: a push may be repeated, and versions that were removed must not come back.
     /// - Parameters:
     ///   - records: The stored records from before the push.
+    ///   - accepted: What the store had decided about before the push.
     ///   - moment: The store's revision after the push, and the server's time.
     mutating func take(
         _ decision: PushAdmission.Decision, over records: [Key: Record],
-        at moment: RecordVersion.Moment, within limits: HistoryLimits
+        after accepted: VersionVector, at moment: RecordVersion.Moment,
+        within limits: HistoryLimits
     ) -> HistoryChange {
         var change = HistoryChange(at: moment)
-        change.unkept = decision.unkept.filter { key in
-            decision.writes.contains { $0.key.whole == key }
-                || decision.passing.contains { $0.record.key.whole == key }
+        if !decision.unkept.isEmpty {
+            change.unkept = decision.unkept.intersection(
+                decision.writes.map(\.key.whole) + decision.passing.map(\.record.key.whole))
         }
         for key in change.unkept { add(HistoryRule.bytes(key: key.bytesCount, value: 0), moment) }
-        let replaced = decision.writes.lazy.map(\.key).filter { records[$0] != nil }
+        let replaced = decision.writes.filter { records[$0.key] != nil }
         guard !limits.isOff else {
             if !replaced.isEmpty { floor = moment }
+            change.isOverLimit = bytes > 0
             return change
         }
         if floor.revision > 0, floor.milliseconds == 0, moment.revision > floor.revision {
             floor.milliseconds = moment.milliseconds
         }
-        for key in replaced where !change.unkept.contains(key.whole) {
-            change.replaced.insert(key)
-            add(records[key]?.pushBytes ?? 0, moment)
+        // The push may have replaced what replaced it.
+        let first = Dictionary(
+            decision.passing.lazy.filter { !$0.isLost }.map { ($0.record.key, $0.record.stamp) },
+            uniquingKeysWith: { first, _ in first })
+        for write in replaced where !change.unkept.contains(write.key.whole) {
+            change.replaced[write.key] = first[write.key] ?? write.stamp
+            add(records[write.key]?.pushBytes ?? 0, moment)
         }
         var lost: Set<Record> = []
         for write in decision.passing where !change.unkept.contains(write.record.key.whole) {
-            guard !write.isLost || lost.insert(write.record).inserted else { continue }
+            if write.isLost {
+                guard !accepted.mayContain(write.record.stamp), lost.insert(write.record).inserted
+                else { continue }
+            }
             change.passing.append(write)
             add(write.record.pushBytes, moment)
         }
@@ -72,10 +83,10 @@ package struct HistoryState: Hashable, Sendable {
 package struct HistoryChange: Hashable, Sendable {
     /// The revision with which all of it happened, and when.
     package var moment: RecordVersion.Moment
-    /// The entries whose stored record becomes a version, unless it is one that must not be kept.
-    /// Then it is only noted that what the entry was is not known.
-    package var replaced: Set<Key> = []
-    /// Further writes. One that has lost is not added again if it was there already.
+    /// The entries whose stored record becomes a version, with the stamp of the write that replaced it.
+    /// If it is a record that must not be kept, it is only noted that what the entry was is not known.
+    package var replaced: [Key: Stamp] = [:]
+    /// Further writes.
     package var passing: [PushAdmission.PassingWrite] = []
     /// The keys of which all versions are removed, with their parts, and of which it is noted that
     /// what they were is not known. The push's records of them must not be kept later.
@@ -86,12 +97,6 @@ package struct HistoryChange: Hashable, Sendable {
     package init(at moment: RecordVersion.Moment) { self.moment = moment }
 
     package var isEmpty: Bool { replaced.isEmpty && passing.isEmpty && unkept.isEmpty }
-
-    /// The stamp of the write that replaced an entry's stored record.
-    /// - Parameter record: The one that the push stores in its place.
-    package func replacement(of record: Record) -> Stamp {
-        passing.first { !$0.isLost && $0.record.key == record.key }?.record.stamp ?? record.stamp
-    }
 
     /// When a record of the push came, in milliseconds since 1970; nil if it must not be kept.
     package func came(_ record: Record) -> Int64? {

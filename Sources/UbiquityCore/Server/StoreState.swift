@@ -68,7 +68,8 @@ package struct StoreState: Hashable, Sendable {
         }
         let moment = RecordVersion.Moment(
             revision: lineage.revision, milliseconds: admission.now)
-        let change = history.take(decision, over: records, at: moment, within: admission.history)
+        let change = history.take(
+            decision, over: records, after: stored.accepted, at: moment, within: admission.history)
         return CommittedPush(
             writes: decision.writes, folded: decision.folded, span: span, results: decision.results,
             previous: previous, position: lineage.position, serverMilliseconds: admission.now,

@@ -21,11 +21,8 @@ package final class HistoryChecker: Checker {
             if line.isLost, line.key.isCount { continue }
             let record = Record(key: line.key, content: content, stamp: line.stamp)
             let isKnown = view.log.entries[line.key]?.contains { entry in
-                guard entry.record == record, !entry.isUnkept else { return false }
-                // A write may be repeated when its version is not kept any more. Then it loses.
-                return line.isLost
-                    ? entry.came.revision <= ended.revision
-                    : entry.came == line.came && entry.ended == ended
+                entry.record == record && !entry.isUnkept && entry.came == line.came
+                    && entry.ended == ended
             }
             guard isKnown ?? false else { return "has \(record), which must not be there" }
         }
@@ -43,11 +40,7 @@ package final class HistoryChecker: Checker {
                     > ($1.ended!.revision, $1.came.revision, $1.record.stamp)
             }
             let lines = found[key] ?? []
-            // Repetitions take the place of others.
-            let repeated = lines.count { line in
-                line.isLost && !ended.contains { $0.isLost && $0.ended == line.ended }
-            }
-            for entry in ended.prefix(max(0, view.rule.limits.versionsMax - repeated)) {
+            for entry in ended.prefix(view.rule.limits.versionsMax) {
                 let moment = entry.ended!
                 guard moment.revision > view.state.history.floor.revision,
                     moment.milliseconds + view.rule.limits.milliseconds > view.greatestNow,

@@ -19,6 +19,8 @@ package struct VersionLog: Sendable {
     package private(set) var unkept: [Key: Int64] = [:]
     /// The places of the current records.
     private var current: [Key: Int] = [:]
+    /// The latest time of each device's writes so far. An earlier write that loses may be a repeat.
+    private var latest: [DeviceID: HybridTimestamp] = [:]
 
     package init() {}
 
@@ -33,9 +35,13 @@ package struct VersionLog: Sendable {
             current[write.key] = entries[write.key]?.count ?? 0
             add(Entry(record: write, came: moment, isUnkept: secret.contains(write.key.whole)))
         }
-        for (write, result) in Self.committed(push, results) {
+        let committed = Self.committed(push, results)
+        defer { note(committed) }
+        var lost: Set<Record> = []
+        for (write, result) in committed {
             guard case .superseded(let winner) = result, !write.key.isCount,
-                winner.stamp != write.stamp, !has(write)
+                winner.stamp != write.stamp, lost.insert(write).inserted,
+                latest[write.stamp.device].map({ $0 < write.stamp.timestamp }) ?? true
             else { continue }
             let isUnkept = secret.contains(write.key.whole)
             add(
@@ -81,8 +87,11 @@ package struct VersionLog: Sendable {
                 })
     }
 
-    private func has(_ record: Record) -> Bool {
-        entries[record.key]?.contains { $0.record.stamp == record.stamp } ?? false
+    private mutating func note(_ committed: [(write: Record, result: WriteResult)]) {
+        for (write, result) in committed where result != .olderThanCompacted {
+            latest[write.stamp.device] = max(
+                latest[write.stamp.device] ?? .zero, write.stamp.timestamp)
+        }
     }
 
     private mutating func add(_ entry: Entry) {

@@ -26,19 +26,18 @@ package struct VirtualHistory: Sendable {
     /// Takes in what a push adds, and the records that it stores.
     package mutating func take(_ push: CommittedPush) {
         let change = push.history
-        for record in push.writes where change.replaced.contains(record.key) {
-            guard let old = current[record.key] else { continue }
+        for (key, stamp) in change.replaced {
+            guard let old = current[key] else { continue }
             guard let came = old.came else {
-                add(HistoryRule.Line(forgotten: record.key, before: change.moment), .deleted)
+                add(HistoryRule.Line(forgotten: key, before: change.moment), .deleted)
                 continue
             }
             add(
                 old.record,
                 came: RecordVersion.Moment(revision: old.revision, milliseconds: came),
-                .replaced(change.moment, by: change.replacement(of: record)))
+                .replaced(change.moment, by: stamp))
         }
         for write in change.passing {
-            if write.isLost, has(write.record) { continue }
             add(
                 write.record, came: change.moment,
                 write.isLost
@@ -52,10 +51,6 @@ package struct VirtualHistory: Sendable {
             current[record.key] = Current(
                 record: record, revision: push.position.revision, came: change.came(record))
         }
-    }
-
-    private func has(_ record: Record) -> Bool {
-        versions.contains { $0.line.key == record.key && $0.line.stamp == record.stamp }
     }
 
     private mutating func add(

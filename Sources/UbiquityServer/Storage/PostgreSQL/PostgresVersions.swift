@@ -22,10 +22,9 @@ struct PostgresVersions {
     /// - Parameter written: The records that the group has written before.
     mutating func take(_ push: CommittedPush, over written: [Key: Written]) {
         let change = push.history
-        for record in push.writes where change.replaced.contains(record.key) {
-            let stamp = change.replacement(of: record)
-            guard let old = written[record.key] else {
-                copied[record.key] = (change.moment, stamp)
+        for (key, stamp) in change.replaced {
+            guard let old = written[key] else {
+                copied[key] = (change.moment, stamp)
                 continue
             }
             let row =
@@ -34,14 +33,11 @@ struct PostgresVersions {
                         old.record,
                         came: RecordVersion.Moment(revision: old.revision, milliseconds: came),
                         replaced: change.moment, by: stamp)
-                } ?? VersionRow(forgotten: record.key, before: change.moment)
-            rows[record.key, default: []].append(row)
+                } ?? VersionRow(forgotten: key, before: change.moment)
+            rows[key, default: []].append(row)
         }
         for write in change.passing {
-            let key = write.record.key
-            let isKnown = rows[key]?.contains { $0.stamp == write.record.stamp } ?? false
-            guard !write.isLost || !isKnown else { continue }
-            rows[key, default: []].append(VersionRow(write, at: change.moment))
+            rows[write.record.key, default: []].append(VersionRow(write, at: change.moment))
         }
         guard !change.unkept.isEmpty else { return }
         copied = copied.filter { !change.unkept.contains($0.key.whole) }
@@ -124,7 +120,6 @@ struct PostgresVersions {
             .integers(entries.map { Int64(bitPattern: $0.entry.value.by.device.rawValue) }))
     }
 
-    /// A write that has lost is not stored again.
     static func inserting(
         _ rows: [(store: PostgresStore, row: VersionRow)]
     ) -> PostgresStatement {
@@ -138,10 +133,6 @@ struct PostgresVersions {
                 $1::text[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[],
                 $7::bigint[], $8::bytea[], $9::bigint[], $10::bigint[], $11::bigint[],
                 $12::bigint[], $13::bigint[], $14::bigint[]) AS n (\(columns))
-            WHERE n.outcome <> \(StoredFate.lost.rawValue) OR NOT EXISTS (
-                SELECT FROM ubiquity.version v
-                WHERE v.account = n.account AND v.store = n.store AND v.key = n.key
-                    AND v.time = n.time AND v.device = n.device AND v.digest = n.digest OFFSET 0)
             ON CONFLICT DO NOTHING
             """, .texts(rows.map(\.store.reference.account.string)),
             .integers(rows.map(\.store.number)), .blobs(rows.map(\.row.key)),

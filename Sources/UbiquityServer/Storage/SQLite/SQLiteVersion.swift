@@ -16,12 +16,11 @@ enum SQLiteVersion {
     static func write(_ push: CommittedPush, of store: Int64, _ db: Database) throws {
         let change = push.history
         guard !change.isEmpty else { return }
-        for record in push.writes where change.replaced.contains(record.key) {
-            try keep(record.key, by: change.replacement(of: record), change.moment, of: store, db)
+        for (key, stamp) in change.replaced {
+            try keep(key, by: stamp, change.moment, of: store, db)
         }
         for write in change.passing {
-            let row = VersionRow(write, at: change.moment)
-            if try !write.isLost || !has(row, of: store, db) { try insert(row, of: store, db) }
+            try insert(VersionRow(write, at: change.moment), of: store, db)
         }
         for key in change.unkept {
             for bounds in key.boundsOfEntries {
@@ -57,22 +56,6 @@ enum SQLiteVersion {
         guard db.changesCount == 0 else { return }
         // It must not be kept.
         try insert(VersionRow(forgotten: key, before: moment), of: store, db)
-    }
-
-    private static func has(_ row: VersionRow, of store: Int64, _ db: Database) throws -> Bool {
-        let statement = try RawStatement(
-            """
-            SELECT 1 FROM version
-            WHERE store = ? AND key = ? AND time = ? AND device = ? AND digest = ?
-            """, db)
-        statement.bind(store, at: 1)
-        statement.bind(row.key, at: 2)
-        statement.bind(row.stamp.timestamp.rawValue, at: 3)
-        statement.bind(row.stamp.device.rawValue, at: 4)
-        statement.bind(row.stamp.digest, at: 5)
-        var isThere = false
-        try statement.run { _ in isThere = true }
-        return isThere
     }
 
     private static func insert(_ row: VersionRow, of store: Int64, _ db: Database) throws {
