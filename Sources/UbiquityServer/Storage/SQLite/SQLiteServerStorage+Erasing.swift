@@ -65,8 +65,8 @@ extension SQLiteServerStorage {
         for (table, key) in Self.held {
             let statement = try db.cachedStatement(
                 sql: """
-                    DELETE FROM \(table) WHERE (store, \(key)) IN (
-                        SELECT store, \(key) FROM \(table) WHERE store = ? LIMIT \(Self.removedAtOnce))
+                    DELETE FROM \(table) WHERE store = ?1 AND (\(key)) IN (
+                        SELECT \(key) FROM \(table) WHERE store = ?1 LIMIT \(Self.removedAtOnce))
                     """)
             try statement.execute(arguments: [store])
             if db.changesCount > 0 { return true }
