@@ -12,13 +12,13 @@ package enum PairingRule {
     package static let requestsPerAddressMax = 20
     /// The shortest interval between two attempts to sign in with a request.
     package static let pollSeconds: UInt64 = 5
-    /// The codes that an account's devices have made and that are not used yet.
-    package static let codesPerAccountMax = 20
+    /// The codes that a device has made and that are not used yet.
+    package static let codesPerDeviceMax = 5
 
     /// Whether there is room for a further request.
     /// - Parameters:
     ///   - address: The address that makes it.
-    ///   - addresses: The addresses of the requests that have not expired.
+    ///   - addresses: The addresses of the requests that wait for a decision.
     package static func admits(requestFrom address: String, besides addresses: [String]) -> Bool {
         addresses.count < requestsMax
             && addresses.count { $0 == address } < requestsPerAddressMax

@@ -14,6 +14,11 @@ package struct Allowance: Hashable, Sendable {
     /// The bytes of a push that one token pays for.
     package static let bytesPerToken = 8_192
 
+    /// A quarter of it, so that no device uses up its account's.
+    package var ofDevice: Allowance {
+        Allowance(burst: max(1, burst / 4), perSecond: perSecond / 4)
+    }
+
     /// The allowance of an account with all its devices.
     package var ofAccount: Allowance {
         Allowance(burst: min(burst, .max / 4) * 4, perSecond: perSecond * 4)

@@ -22,7 +22,7 @@ struct PairingRoutes: Sendable {
     @Sendable func newCode(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
-        try attempts.take(context.remoteAddress, rights.account)
+        try attempts.take(context.remoteAddress, rights.reference)
         let format = try request.answerFormat
         let message = try await request.readMessage(orNone: WireNewCode.self)
         let asked = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
@@ -108,7 +108,7 @@ struct PairingRoutes: Sendable {
         _ request: Request, _ context: ServerContext, _ caller: Caller
     ) async throws -> Response {
         let code = try userCode(context, caller)
-        return try await decide(code, .denied(caller.account), caller)
+        return try await decide(code, .denied(caller.device?.account), caller)
     }
 
     private func decide(
@@ -129,7 +129,7 @@ struct PairingRoutes: Sendable {
     /// The user code in the address. Each look-up may be a guess.
     /// - Throws: ``StorageError/noSuchRequest``, also for text that cannot be a code.
     private func userCode(_ context: ServerContext, _ caller: Caller) throws -> UserCode {
-        try attempts.take(context.remoteAddress, caller.account)
+        try attempts.take(context.remoteAddress, caller.device)
         guard let code = UserCode(typed: try context.parameters.text("code")) else {
             throw StorageError.noSuchRequest
         }
@@ -145,9 +145,9 @@ struct PairingRoutes: Sendable {
 }
 
 extension Caller {
-    /// A device's account.
-    fileprivate var account: AccountID? {
-        if case .device(let rights) = self { rights.account } else { nil }
+    /// Nil for the operator.
+    fileprivate var device: DeviceReference? {
+        if case .device(let rights) = self { rights.reference } else { nil }
     }
 }
 

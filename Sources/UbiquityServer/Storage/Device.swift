@@ -38,7 +38,7 @@ struct NewDevice: Hashable, Sendable {
     var expiresMilliseconds: Int64?
 }
 
-/// Makes the name of a device fit for display: without control characters, and not too long.
+/// Makes the name of a device fit for display: in one line that is not too long, with single spaces.
 enum DeviceDisplayName {
     /// The name of a device that was never given one.
     static let unnamed = "device"
@@ -47,7 +47,7 @@ enum DeviceDisplayName {
     static func fit(_ text: String) -> String? {
         let visible = text.unicodeScalars.filter { !$0.isControl }
         var displayName = String(String.UnicodeScalarView(visible))
-            .trimmingCharacters(in: .whitespaces)
+            .split(whereSeparator: \.isWhitespace).joined(separator: " ")
         while displayName.utf8.count > AccountName.bytesMax { displayName.removeLast() }
         return displayName.isEmpty ? nil : displayName
     }

@@ -49,6 +49,7 @@ struct RateExceeded: Error, Hashable, Sendable {
 /// account, and in total.
 struct SignInThrottle: Sendable {
     private let addresses: RateLimiter<String>
+    private let devices: RateLimiter<DeviceReference>
     private let accounts: RateLimiter<AccountID>
     private let all: RateLimiter<Everybody>
 
@@ -57,16 +58,20 @@ struct SignInThrottle: Sendable {
     init(_ settings: ServerSettings) {
         addresses = RateLimiter(
             .signInAttempts, settings.signInAllowance, clock: settings.clock)
+        devices = RateLimiter(
+            .signInAttempts, settings.signInAllowance.ofDevice, clock: settings.clock)
         accounts = RateLimiter(
             .signInAttempts, settings.signInAllowance, clock: settings.clock)
         all = RateLimiter(.signInAttempts, settings.signInTotalAllowance, clock: settings.clock)
     }
 
     /// Attempts above an address's limit do not count towards the total.
-    /// - Parameter account: The account of a device; nil for anybody else.
-    func take(_ address: String, _ account: AccountID? = nil) throws(RateExceeded) {
+    /// - Parameter device: Nil for anybody else.
+    func take(_ address: String, _ device: DeviceReference? = nil) throws(RateExceeded) {
+        // First: what is refused here takes nothing from the others.
+        if let device { try devices.take(device) }
         try addresses.take(address)
-        if let account { try accounts.take(account) }
+        if let device { try accounts.take(device.account) }
         try all.take(.all)
     }
 }

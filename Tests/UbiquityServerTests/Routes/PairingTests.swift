@@ -212,17 +212,37 @@ struct PairingTests {
         }
     }
 
-    @Test func `guesses at user codes are limited by account and by address`() async throws {
+    @Test func `a device has a share of its account's guesses at user codes`() async throws {
         try await withServer({
-            $0.signInAllowance = .init(burst: 3, perSecond: 0.5)
+            $0.signInAllowance = .init(burst: 8, perSecond: 2)
             $0.clock = TestClock().clock
         }) { server in
-            // The sign-in is one attempt of the address.
-            let laptop = try await server.newDevice()
-            #expect(try await laptop.get("/v1/sign-in-requests/2222-2222").status == 404)
-            #expect(try await laptop.get("/v1/sign-in-requests/nonsense").status == 404)
-            let third = try await laptop.get("/v1/sign-in-requests/2222-2223")
-            #expect(third.status == 429 && third.headers["retry-after"] == "2")
+            let app = try await server.newDevice()
+            let laptop = try await server.furtherDevice()
+            for _ in 0..<5 {
+                #expect(try await app.get("/v1/sign-in-requests/2222-2222").status != 200)
+            }
+            let refused = try await app.get("/v1/sign-in-requests/2222-2223")
+            #expect(refused.status == 429 && refused.headers["retry-after"] == "2")
+            // What was refused takes nothing from the others.
+            for text in ["2222-2222", "nonsense"] {
+                #expect(try await laptop.get("/v1/sign-in-requests/\(text)").status == 404)
+            }
+        }
+    }
+
+    @Test func `guesses at user codes are limited by account and by address`() async throws {
+        try await withServer({
+            $0.signInAllowance = .init(burst: 4, perSecond: 2)
+            $0.clock = TestClock().clock
+        }) { server in
+            // The sign-ins are two attempts of the address.
+            let devices = [try await server.newDevice(), try await server.furtherDevice()]
+            for device in devices {
+                #expect(try await device.get("/v1/sign-in-requests/2222-2222").status == 404)
+            }
+            let third = try await server.signIn(code: "2222-2222")
+            #expect(third.status == 429 && third.headers["retry-after"] == "1")
         }
     }
 }

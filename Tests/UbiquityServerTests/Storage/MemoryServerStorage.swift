@@ -300,9 +300,9 @@ final class MemoryServerStorage: ServerStorage {
             state.removeCodes(expiredBy: now)
             try state.checkMaker(actor, of: code.account)
             let count = state.codes.values.count {
-                $0.code.account == code.account && $0.maker != nil
+                $0.code.account == code.account && $0.maker == actor.device
             }
-            guard actor.device == nil || count < PairingRule.codesPerAccountMax else {
+            guard actor.device == nil || count < PairingRule.codesPerDeviceMax else {
                 throw .tooManyWaiting("unused codes")
             }
             state.codes[code.hash] = MadeCode(code: code, maker: actor.device)
@@ -327,7 +327,8 @@ final class MemoryServerStorage: ServerStorage {
     func addRequest(_ request: SignInRequest, now: Int64) throws(StorageError) {
         try database.state.withLock { state throws(StorageError) in
             state.removeCodes(expiredBy: now)
-            let addresses = state.requests.values.map(\.request.address)
+            let addresses = state.requests.values.filter { $0.decision == nil }
+                .map(\.request.address)
             guard PairingRule.admits(requestFrom: request.address, besides: addresses) else {
                 throw .tooManyWaiting("devices waiting to sign in")
             }
@@ -656,7 +657,7 @@ final class MemoryServerStorage: ServerStorage {
 
     private func spoil(_ push: inout CommittedPush, isFirst: Bool) {
         switch fault {
-        case .losesVersionsOfGroups: if !isFirst { push.history.replaced = [] }
+        case .losesVersionsOfGroups: if !isFirst { push.history.replaced = [:] }
         case .keepsNothingThatLost: push.history.passing.removeAll(where: \.isLost)
         case .keepsAll: push.history.unkept = []
         default: break

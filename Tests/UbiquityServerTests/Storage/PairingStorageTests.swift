@@ -93,12 +93,12 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
-    func `an account's devices have a bound for unused codes, which the operator has not`(
+    func `a device has a bound for unused codes, which others and the operator have not`(
         backend: Backend
     ) throws {
         let storage = try backend.open(in: folder)
         let maker = try signIn(storage)
-        for number in 0..<PairingRule.codesPerAccountMax {
+        for number in 0..<PairingRule.codesPerDeviceMax {
             try makeCode("\(number)", by: maker, storage)
         }
         #expect(throws: StorageError.tooManyWaiting("unused codes")) {

@@ -10,8 +10,10 @@ extension PostgresServerStorage {
             let found = try transaction.run(
                 [Directory.locking] + Self.removingCodes(expiredBy: now) + [
                     PostgresStatement(
-                        "SELECT address, hash FROM ubiquity.sign_in_request WHERE expires > $1",
-                        [.integer(now)])
+                        """
+                        SELECT address, hash FROM ubiquity.sign_in_request
+                        WHERE expires > $1 AND account IS NULL AND denied IS NULL
+                        """, [.integer(now)])
                 ]
             )[3].rows
             if transaction.mayBeRepeated,

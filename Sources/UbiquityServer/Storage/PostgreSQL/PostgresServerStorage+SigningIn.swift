@@ -15,14 +15,14 @@ extension PostgresServerStorage {
                     PostgresStatement(
                         """
                         SELECT count(*) FROM ubiquity.code
-                        WHERE account = $1 AND maker IS NOT NULL AND used IS NULL
-                        """, [.text(code.account.string)]
+                        WHERE account = $1 AND maker = $2 AND used IS NULL
+                        """, [.text(code.account.string), .optional(actor.device?.bits)]
                     ),
                 ])
             if transaction.mayBeRepeated, !found[5].rows.isEmpty { return }
             try Self.checkMaker(actor, found)
             let count = try found[6].rows.first?.count(0) ?? 0
-            guard actor.device == nil || count < PairingRule.codesPerAccountMax else {
+            guard count < PairingRule.codesPerDeviceMax else {
                 throw StorageError.tooManyWaiting("unused codes")
             }
             let inserting = PostgresStatement(

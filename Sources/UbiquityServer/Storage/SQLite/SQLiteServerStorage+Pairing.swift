@@ -10,7 +10,11 @@ extension SQLiteServerStorage {
             try removeCodes(expiredBy: now, db)
             // Whatever is in a damaged row, it counts.
             let addresses = try String.fetchAll(
-                db, sql: "SELECT CAST(coalesce(address, '') AS TEXT) FROM sign_in_request")
+                db,
+                sql: """
+                    SELECT CAST(coalesce(address, '') AS TEXT) FROM sign_in_request
+                    WHERE account IS NULL AND denied IS NULL
+                    """)
             guard PairingRule.admits(requestFrom: request.address, besides: addresses) else {
                 throw StorageError.tooManyWaiting("devices waiting to sign in")
             }

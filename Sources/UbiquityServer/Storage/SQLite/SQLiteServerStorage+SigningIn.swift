@@ -9,14 +9,14 @@ extension SQLiteServerStorage {
         try writing { db in
             try removeCodes(expiredBy: now, db)
             try checkMaker(actor, of: code.account, db)
-            if actor.device != nil {
+            if let maker = actor.device {
                 let count = try Int.fetchOne(
                     db,
                     sql: """
                         SELECT count(*) FROM code
-                        WHERE account = ? AND maker IS NOT NULL AND used IS NULL
-                        """, arguments: [code.account.string])
-                guard count ?? 0 < PairingRule.codesPerAccountMax else {
+                        WHERE account = ? AND maker = ? AND used IS NULL
+                        """, arguments: [code.account.string, maker.bits])
+                guard count ?? 0 < PairingRule.codesPerDeviceMax else {
                     throw StorageError.tooManyWaiting("unused codes")
                 }
             }
