@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Ubiquity
 import UbiquityCore
 
@@ -12,6 +13,17 @@ extension OpenStore {
         return try await withTimeout(seconds: sync.timeout) { [store] in
             try await question(store)
         }
+    }
+
+    /// When something was, by the server's clock: this device's may be wrong.
+    /// - Parameter text: See ``PastTime``.
+    func milliseconds(of text: String) async throws -> Int64 {
+        guard let account else { throw Failure.notSignedIn }
+        let config = try await withTimeout(seconds: sync.timeout) {
+            try await AccountClient.config(of: account)
+        }
+        let now = Date(timeIntervalSince1970: Double(config.serverMilliseconds) / 1_000)
+        return try PastTime(now: now).milliseconds(of: text)
     }
 
     func versions(of key: Key, newest max: Int) async throws -> [KeyVersion] {

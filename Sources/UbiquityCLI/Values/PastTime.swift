@@ -24,12 +24,19 @@ struct PastTime {
     /// Milliseconds since 1970.
     /// - Throws: ``Failure`` for a text that is not a time, and for a time that is not over yet.
     func milliseconds(of text: String) throws(Failure) -> Int64 {
+        let date = try check(text)
+        guard date <= now else { throw Failure(.usage, "\"\(text)\" is not over yet") }
+        return max(0, Int64(date.timeIntervalSince1970 * 1_000))
+    }
+
+    /// - Throws: ``Failure`` for a text that is not a time.
+    @discardableResult
+    func check(_ text: String) throws(Failure) -> Date {
         guard let date = date(of: text) else {
             throw Failure(
                 .usage, "\"\(text)\" is not a time; say it like \(Self.examples)")
         }
-        guard date <= now else { throw Failure(.usage, "\"\(text)\" is not over yet") }
-        return Int64(date.timeIntervalSince1970 * 1_000)
+        return date
     }
 
     /// Nil if the text is not a time.

@@ -33,7 +33,7 @@ package struct FirstSyncComparison: Hashable, Sendable {
 
     private static func values(_ records: [Record], _ merging: Set<Key>) -> [Key: Record] {
         records.reduce(into: [:]) { values, record in
-            guard record.content != .deleted, !merging.contains(record.key) else { return }
+            guard record.content != .deleted, !merging.contains(record.key.whole) else { return }
             values[record.key] = record
         }
     }

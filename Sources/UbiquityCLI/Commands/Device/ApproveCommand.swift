@@ -94,16 +94,3 @@ struct ApproveCommand: AsyncParsableCommand {
             ]))
     }
 }
-
-/// A question to the person at the terminal.
-enum Question {
-    /// - Throws: ``Failure`` if there is no terminal to ask at.
-    static func ask(_ question: TerminalText) throws(Failure) -> Bool {
-        guard Output.isAskable else {
-            throw Failure(.usage, "there is no terminal to ask at; give --yes to confirm")
-        }
-        Output.noteInPlace("\(question) [y/N] ")
-        let answer = readLine()?.lowercased() ?? ""
-        return ["y", "yes"].contains(answer.filter { !$0.isWhitespace })
-    }
-}

@@ -28,17 +28,18 @@ struct DiffCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-        let milliseconds = try PastTime().milliseconds(of: since)
+        try PastTime().check(since)
         let policy = SyncPolicy(timeout: time.seconds(30))
-        let (changes, forgotten) = try await OpenStore.with(store, policy) { open in
+        let (changes, forgotten, milliseconds) = try await OpenStore.with(store, policy) { open in
             guard open.account != nil else { throw Failure.notSignedIn }
             try await open.exchange()
-            let past = try await open.snapshot(at: .milliseconds(milliseconds))
+            let then = try await open.milliseconds(of: since)
+            let past = try await open.snapshot(at: .milliseconds(then))
             return (
                 ValueChange.all(
                     from: open.store.values(of: past), to: open.store.values,
                     without: past.forgottenKeys),
-                past.forgottenKeys.sorted()
+                past.forgottenKeys.sorted(), then
             )
         }
         if json.isOn {
@@ -50,9 +51,9 @@ struct DiffCommand: AsyncParsableCommand {
                 ]))
         }
         ValueChange.noteForgotten(forgotten)
-        let since = Phrase.time(milliseconds, in: .current)
-        if changes.isEmpty { return Output.note("Nothing has changed since \(since).") }
-        Output.note("Since \(since):")
+        let then = Phrase.time(milliseconds, in: .current)
+        if changes.isEmpty { return Output.note("Nothing has changed since \(then).") }
+        Output.note("Since \(then):")
         Output.print(ValueChange.lines(changes))
     }
 }

@@ -49,12 +49,13 @@ struct RewindCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let milliseconds = try PastTime().milliseconds(of: to)
+        try PastTime().check(to)
         let keys = Set(try keys.map(Key.init))
         let policy = SyncPolicy(timeout: time.seconds(30))
         try await OpenStore.with(store, policy) { open in
             guard open.account != nil else { throw Failure.notSignedIn }
             try await open.exchange()
+            let milliseconds = try await open.milliseconds(of: to)
             let past = try await open.snapshot(at: .milliseconds(milliseconds))
             let changes = ValueChange.all(
                 from: open.store.values, to: open.store.values(of: past),
@@ -83,12 +84,11 @@ struct RewindCommand: AsyncParsableCommand {
 
     private func isConfirmed(_ count: Int) throws(Failure) -> Bool {
         if yes { return true }
-        guard !json.isOn, Output.isTerminal, isatty(STDIN_FILENO) == 1 else {
+        guard !json.isOn, Output.isAskable else {
             throw Failure(
                 .usage, "this changes \(Phrase.keys(count)); give --yes to confirm, or --dry-run")
         }
-        Output.noteInPlace("Change \(Phrase.keys(count))? [y/N] ")
-        return ["y", "yes"].contains(readLine()?.lowercased() ?? "")
+        return try Question.ask("Change \(Phrase.keys(count))?")
     }
 
     private func write(

@@ -88,15 +88,14 @@ struct UndoCommand: AsyncParsableCommand {
             }
             return version.value
         }
-        let parser = PastTime()
-        guard parser.date(of: to) != nil else {
+        guard PastTime().date(of: to) != nil else {
             throw Failure(
                 .usage,
                 "\"\(to)\" is neither a version of the key in `ubiquity history` nor a time such as "
                     + PastTime.examples)
         }
         return try await value(
-            of: key, at: .milliseconds(parser.milliseconds(of: to)), open)
+            of: key, at: .milliseconds(open.milliseconds(of: to)), open)
     }
 
     private func lastValue(of key: Key, _ open: OpenStore) async throws -> PropertyListValue? {

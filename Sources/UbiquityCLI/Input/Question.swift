@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Foundation
+
+/// A question to the person at the terminal.
+enum Question {
+    /// - Returns: False also for Ctrl-C, so that what was prepared for a yes is taken back.
+    /// - Throws: ``Failure`` if there is no terminal to ask at.
+    static func ask(_ question: TerminalText) throws(Failure) -> Bool {
+        guard Output.isAskable else {
+            throw Failure(.usage, "there is no terminal to ask at; give --yes to confirm")
+        }
+        Output.noteInPlace("\(question) [y/N] ")
+        guard isAnswered() else {
+            Output.note("")
+            return false
+        }
+        let answer = readLine()?.lowercased() ?? ""
+        return ["y", "yes"].contains(answer.filter { !$0.isWhitespace })
+    }
+
+    /// Waits for a line, or for Ctrl-C.
+    private static func isAnswered() -> Bool {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else { return true }
+        let (reading, writing) = (ends[0], ends[1])
+        let usual = signal(SIGINT, SIG_IGN)
+        let interrupts = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
+        interrupts.setEventHandler { _ = write(writing, "!", 1) }
+        interrupts.setCancelHandler {
+            close(reading)
+            close(writing)
+        }
+        interrupts.resume()
+        defer {
+            interrupts.cancel()
+            signal(SIGINT, usual)
+        }
+        var files = [
+            pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: reading, events: Int16(POLLIN), revents: 0),
+        ]
+        while poll(&files, 2, -1) < 0, errno == EINTR {}
+        return files[1].revents == 0
+    }
+}
