@@ -24,6 +24,7 @@ final class Housekeeping: Service {
         var listed: Set<StoreReference> = []
         /// The stores whose history is to be pruned.
         var aged: Set<StoreReference> = []
+        var steadyClock = SteadyClock()
         var listing = Interval(milliseconds: 3_600_000)
         /// The excess entries of the audit log, and when it and what expires were last examined.
         var surplus: [Int64] = []
@@ -290,8 +291,11 @@ final class Housekeeping: Service {
         if count > 0 { logger.info("Deletions were compacted.", metadata: ["count": "\(count)"]) }
     }
 
+    /// With a clock that may be wrong, nothing is too old.
     private var historyRule: HistoryRule {
-        HistoryRule(settings.history, now: settings.clock.now())
+        let (now, uptime) = (settings.clock.now(), uptime)
+        let isSteady = state.withLock { $0.steadyClock.isSteady(now: now, uptime: uptime) }
+        return HistoryRule(settings.history, now: isSteady ? now : 0)
     }
 
     /// Handles a few stores at a time, like tombstones.
