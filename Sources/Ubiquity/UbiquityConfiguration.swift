@@ -33,11 +33,11 @@ public struct UbiquityConfiguration: Sendable {
     /// Whether a refused write ends the program with an error message, for use in development. A
     /// full store does not end it, because that is not a mistake of the app.
     public var isStrict = false
-    /// The keys whose values the server must not keep in its history: what was replaced is gone, as
-    /// is everything that the history had of the key before. See <doc:GoingBackInTime>.
+    /// The keys whose values no history must have: what was replaced is gone, as is everything that
+    /// the server's history had of the key before. See <doc:GoingBackInTime>.
     ///
-    /// Give the same keys in all apps that use the store, because one process of a device may send
-    /// what another one wrote.
+    /// Applies to what this process writes, whichever process of the device sends it. Give the same
+    /// keys in all apps that write them.
     public var historyExcluded: Set<String> = []
     /// The queue on which notifications are posted and sequences are fed; nil means a queue of the
     /// store's own.

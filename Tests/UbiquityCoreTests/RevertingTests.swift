@@ -133,19 +133,6 @@ import Testing
         #expect(a[key] == .integer(1))
     }
 
-    @Test func `a key that must not be kept is marked in a push, and so are its parts`() throws {
-        let a = cloud.device(unkept: ["token", "count"])
-        cloud.settle()
-        try a.write(["token": .integer(1), "theme": .integer(2), "tokens": .integer(3)])
-        try a.count(try Key("count"), by: 1)
-        cloud.settle()
-        let transactions = a.pushes.flatMap(\.transactions)
-        let unkept = Set(transactions.flatMap(\.unkept).map(\.whole.string))
-        #expect(unkept == ["token", "count"])
-        let parts = transactions.flatMap(\.unkept).filter(\.isPart)
-        #expect(!parts.isEmpty)
-    }
-
     @Test func `a device knows what it wrote and what was agreed, without its server`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         try b.count(key, by: 2)

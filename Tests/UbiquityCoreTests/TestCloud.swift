@@ -290,10 +290,10 @@ final class TestDevice {
     func happened(_ event: Driver.Event) { driver.handle(event, at: reading) }
 
     /// Another process of this device.
-    func helper() -> TestDevice {
+    func helper(unkept: Set<ExactString> = []) -> TestDevice {
         TestDevice(
             number: Int(id.rawValue), cloud: cloud, clockError: clockError,
-            policy: engine.settings.firstSync, disk: disk, leads: false)
+            policy: engine.settings.firstSync, disk: disk, leads: false, unkept: unkept)
     }
 
     /// The device turns to another account, which another server has, and which has this disk here.

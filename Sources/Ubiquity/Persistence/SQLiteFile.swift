@@ -12,7 +12,7 @@ internal import GRDB
 enum SQLiteFile {
     /// "Ubiq" in ASCII. Distinguishes our stores from other programs' databases.
     static let applicationID: Int64 = 0x5562_6971
-    static let formatVersion: Int64 = 3
+    static let formatVersion: Int64 = 4
     static let busySecondsMax: TimeInterval = 10
     /// Enough for the indexes: a value is read once, and an open store has it in memory. SQLite's
     /// default would keep all values a second time.
@@ -134,7 +134,8 @@ enum SQLiteFile {
                 try db.execute(sql: format2)
                 try SQLiteRows.writeMeta(nil, version: 0, to: db)
             }
-            try db.execute(sql: format3)
+            if found < 3 { try db.execute(sql: format3) }
+            try db.execute(sql: format4)
             return .commit
         }
     }
@@ -171,6 +172,14 @@ enum SQLiteFile {
             WHERE pending_time IS NOT NULL AND confirmed_value IS NOT NULL;
         ALTER TABLE refused ADD COLUMN digest INTEGER;
         PRAGMA user_version = 3;
+        """
+
+    /// Whether a write must not be in a history: the pending one, or any that this device made. NULL
+    /// is no, and in an older file it is not known.
+    private static let format4 = """
+        ALTER TABLE entry ADD COLUMN pending_unkept INTEGER;
+        ALTER TABLE entry ADD COLUMN unkept INTEGER;
+        PRAGMA user_version = 4;
         """
 }
 

@@ -13,7 +13,8 @@ extension Row {
     func entry() throws -> StoredEntry {
         let key = try key()
         return StoredEntry(
-            key: key, confirmed: try record(of: key, at: 1), pending: try pendingWrite(of: key))
+            key: key, confirmed: try record(of: key, at: 1), pending: try pendingWrite(of: key),
+            wasUnkept: try flag(at: 17))
     }
 
     func key() throws -> UbiquityCore.Key {
@@ -40,7 +41,12 @@ extension Row {
         return PendingWrite(
             record: record, transaction: UInt64(bitPattern: transaction),
             provisional: try provisionalStamp(),
-            had: try stamp(at: 10))
+            had: try stamp(at: 10), isUnkept: try flag(at: 16))
+    }
+
+    /// NULL is no.
+    private func flag(at column: Int) throws -> Bool {
+        try decode(Int64?.self, atIndex: column) ?? 0 != 0
     }
 
     /// Reads time and device from that column on; nil if there is no time.

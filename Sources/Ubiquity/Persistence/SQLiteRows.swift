@@ -87,13 +87,15 @@ enum SQLiteRows {
             format > 2
             ? ("confirmed_digest", "pending_digest", "had_time, had_device")
             : ("NULL", "NULL", "NULL, NULL")
+        let unkept = format > 3 ? "pending_unkept, unkept" : "NULL, NULL"
         let statement = try db.cachedStatement(
             sql: """
                 SELECT key, confirmed_time, confirmed_device, confirmed_value,
                     \(confirmed),
                     pending_time, pending_device, pending_value,
                     \(pending), pending_transaction, \(had),
-                    provisional_wall, provisional_uptime, provisional_boot, provisional_seen
+                    provisional_wall, provisional_uptime, provisional_boot, provisional_seen,
+                    \(unkept)
                 FROM entry \(version == nil ? "" : "WHERE version > ?")
                 """)
         let arguments = version.map { StatementArguments([$0]) } ?? StatementArguments()
@@ -127,8 +129,9 @@ enum SQLiteRows {
                     confirmed_time, confirmed_device, confirmed_value, confirmed_digest,
                     pending_time, pending_device, pending_value, pending_digest,
                     pending_transaction, had_time, had_device,
-                    provisional_wall, provisional_uptime, provisional_boot, provisional_seen)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    provisional_wall, provisional_uptime, provisional_boot, provisional_seen,
+                    pending_unkept, unkept)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         let (provisional, had) = (entry.pending?.provisional, entry.pending?.had)
         statement.setUncheckedArguments(
@@ -141,6 +144,7 @@ enum SQLiteRows {
                     provisional?.madeAt.wall, provisional?.madeAt.uptime,
                     provisional.map { Int64(bitPattern: $0.madeAt.boot) },
                     provisional.map { Int64(bitPattern: $0.seen.rawValue) },
+                    entry.pending?.isUnkept ?? false ? 1 : nil, entry.wasUnkept ? 1 : nil,
                 ])
         try statement.execute()
     }

@@ -13,6 +13,7 @@ package struct FirstSyncComparison: Hashable, Sendable {
     private struct Conflict: Hashable {
         var here: Record
         var there: Record
+        var isUnkept: Bool
     }
 
     /// Compares the entries on the device's disk with the server's records. Keys with a conflict
@@ -24,10 +25,12 @@ package struct FirstSyncComparison: Hashable, Sendable {
         let there = Self.values(records, merging)
         onlyHere = Set(here.keys).subtracting(there.keys)
         onlyThere = Set(there.keys).subtracting(here.keys)
+        let unkept = Set(entries.lazy.filter(\.wasUnkept).map(\.key))
         for (key, record) in here {
             guard let other = there[key], other.content != record.content else { continue }
             different.insert(key)
-            conflicts.append(Conflict(here: record, there: other))
+            conflicts.append(
+                Conflict(here: record, there: other, isUnkept: unkept.contains(key)))
         }
     }
 
@@ -60,7 +63,8 @@ package struct FirstSyncComparison: Hashable, Sendable {
             var write = conflict.here
             write.stamp = Stamp(time, device)
             return try? Transaction(
-                [write], had: [write.key: conflict.there.stamp.withoutDigest])
+                [write], had: [write.key: conflict.there.stamp.withoutDigest],
+                unkept: conflict.isUnkept ? [write.key] : [])
         }
     }
 }

@@ -11,15 +11,18 @@ package struct PendingWrite: Hashable, Sendable {
     /// or may have been sent it. Nil otherwise: then nobody can have deleted it there. It stays the
     /// same for as long as the write waits.
     package var had: Stamp?
+    /// Whether its author says that no history must have it, whichever process sends it.
+    package var isUnkept: Bool
 
     package init(
         record: Record, transaction: UInt64, provisional: ProvisionalStamp? = nil,
-        had: Stamp? = nil
+        had: Stamp? = nil, isUnkept: Bool = false
     ) {
         self.record = record
         self.transaction = transaction
         self.provisional = provisional
         self.had = had
+        self.isUnkept = isUnkept
     }
 }
 
@@ -59,11 +62,17 @@ package struct StoredEntry: Hashable, Sendable {
     /// server can be told of it. Nil if the server is not known to have ever had the key.
     package var confirmed: Record?
     package var pending: PendingWrite?
+    /// Whether any write of this device to the key was ``PendingWrite/isUnkept``. What is sent again
+    /// without being written again is then too.
+    package var wasUnkept: Bool
 
-    package init(key: Key, confirmed: Record? = nil, pending: PendingWrite? = nil) {
+    package init(
+        key: Key, confirmed: Record? = nil, pending: PendingWrite? = nil, wasUnkept: Bool = false
+    ) {
         self.key = key
         self.confirmed = confirmed
         self.pending = pending
+        self.wasUnkept = wasUnkept
     }
 }
 

@@ -176,7 +176,8 @@ extension SyncEngine {
             // The previous write is on the server, and the stream has not brought it.
             guard let acknowledged, acknowledged.write != write else { return }
             entry.pending = PendingWrite(
-                record: acknowledged.write, transaction: acknowledged.transaction)
+                record: acknowledged.write, transaction: acknowledged.transaction,
+                isUnkept: entry.wasUnkept)
             entry.isAcknowledged = true
             entry.dropPendingIfBeaten()
         }

@@ -152,10 +152,12 @@ private struct OutgoingTransaction {
     private(set) var oldest = HybridTimestamp(rawValue: .max)
     private(set) var newest = HybridTimestamp.zero
     private var first: Key?
+    private var unkept: Set<Key> = []
 
-    mutating func add(_ write: PendingWrite, over confirmed: Record?) {
+    mutating func add(_ write: PendingWrite, over confirmed: Record?, isUnkept: Bool) {
         let record = write.record
         writes.append(record)
+        if isUnkept { unkept.insert(record.key) }
         bytes += record.pushBytes
         oldest = min(oldest, record.stamp.timestamp)
         newest = max(newest, record.stamp.timestamp)
@@ -174,11 +176,9 @@ private struct OutgoingTransaction {
         return first < second
     }
 
-    /// Keys are unique here, because each comes from a different entry.
-    func transaction(unkept: Set<ExactString>) -> Transaction? {
-        let keys = unkept.isEmpty ? [] : writes.map(\.key).filter { unkept.contains($0.name) }
-        return try? Transaction(
-            writes.sorted { $0.key < $1.key }, had: had, unkept: Set(keys))
+    /// Nil does not occur: the keys are unique, because each comes from a different entry.
+    var transaction: Transaction? {
+        try? Transaction(writes.sorted { $0.key < $1.key }, had: had, unkept: unkept)
     }
 }
 
@@ -204,12 +204,16 @@ extension SyncEngine {
             let isApart = newest < next.oldest
             if !result.isEmpty, bytes > (isApart ? soft : hard) { break }
             newest = max(newest, next.newest)
-            if let transaction = next.transaction(unkept: settings.unkept) {
-                result.append(transaction)
-            }
+            if let transaction = next.transaction { result.append(transaction) }
         }
         guard result.isEmpty, tooLarge?.retry == nil else { return result }
-        return ready.first?.transaction(unkept: settings.unkept).map { [$0] } ?? []
+        return ready.first?.transaction.map { [$0] } ?? []
+    }
+
+    /// Whether no history must have the write. A process that excludes the key also says so for
+    /// writes whose author did not: they may be of a version that could not.
+    func isUnkept(_ write: PendingWrite) -> Bool {
+        write.isUnkept || settings.excludes(write.record.key)
     }
 
     /// The transactions that are on disk with their final stamps.
@@ -219,7 +223,7 @@ extension SyncEngine {
         for key in waiting {
             guard let entry = entries[key], let pending = entry.pending else { continue }
             outgoing[pending.transaction, default: OutgoingTransaction()].add(
-                pending, over: entry.confirmed)
+                pending, over: entry.confirmed, isUnkept: isUnkept(pending))
             if pending.provisional != nil || !entries.isSaved(key) {
                 held.insert(pending.transaction)
             }

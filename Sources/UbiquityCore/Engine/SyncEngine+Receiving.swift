@@ -155,7 +155,8 @@ extension SyncEngine {
             let isChanged = entries.update(key) {
                 $0.confirmed = theirs
                 if isOffered, $0.pending == nil {
-                    $0.pending = PendingWrite(record: mine, transaction: transaction)
+                    $0.pending = PendingWrite(
+                        record: mine, transaction: transaction, isUnkept: $0.wasUnkept)
                 }
                 $0.dropPendingIfBeaten()
             }
@@ -203,7 +204,7 @@ extension SyncEngine {
         var changed: Set<Key> = []
         for record in records {
             clock.observe(record.stamp.timestamp)
-            let write = waiting.contains(record.key) ? entries[record.key]?.pending?.record : nil
+            let write = waiting.contains(record.key) ? entries[record.key]?.pending : nil
             if entries.update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
             if let write { noteSuperseded(write) }
         }
@@ -212,10 +213,11 @@ extension SyncEngine {
 
     /// Keeps a write that nobody will send any more, because a later one has come before. Otherwise
     /// the server's history would not have it, and neither would this device.
-    private mutating func noteSuperseded(_ write: Record) {
+    private mutating func noteSuperseded(_ pending: PendingWrite) {
+        let write = pending.record
         guard !waiting.contains(write.key), !write.key.isPart, !entries.hasParts(write.key),
-            !settings.unkept.contains(write.key.name),
-            let confirmed = entries[write.key]?.confirmed, confirmed.content != write.content
+            !isUnkept(pending), let confirmed = entries[write.key]?.confirmed,
+            confirmed.content != write.content
         else { return }
         refusedUnsaved.append(RefusedWrite(record: write, refusal: .superseded))
     }

@@ -114,7 +114,7 @@ extension SyncEngine {
             entries.write(
                 PendingWrite(
                     record: record, transaction: transaction, provisional: provisional,
-                    had: entries.had(change.key)))
+                    had: entries.had(change.key), isUnkept: settings.excludes(change.key)))
         }
         let merged = entries.refreshViews()
         guard notifiesOwnWrites else { return }

@@ -106,10 +106,12 @@ package struct SyncEngine: Sendable {
         package var firstSync = FirstSyncPolicy.serverWins
         /// The limit for keys until a server has announced one.
         package var key = StoreLimits().key
-        /// The names of keys that the server's history must not keep.
+        /// The names of keys that no history must have.
         package var unkept: Set<ExactString> = []
 
         package init() {}
+
+        func excludes(_ key: Key) -> Bool { !unkept.isEmpty && unkept.contains(key.name) }
     }
 
     /// - Parameters:

@@ -10,6 +10,8 @@ package struct Entry: Hashable, Sendable {
     /// bring that with everything committed together. Until then the app keeps seeing its own
     /// write.
     package var isAcknowledged = false
+    /// See ``StoredEntry/wasUnkept``.
+    package var wasUnkept = false
 
     package init() {}
 
@@ -67,6 +69,7 @@ package struct Entry: Hashable, Sendable {
     ) {
         let mine = pending
         if !keepConfirmed { confirmed = disk.confirmed }
+        wasUnkept = wasUnkept || disk.wasUnkept
         if mine == base || disk.pending != base && hasOnlyNewStamp(mine, since: base) {
             pending = disk.pending
         } else if disk.pending == base || hasOnlyNewStamp(disk.pending, since: base) {

@@ -17,6 +17,12 @@ struct EntryTable: Sendable {
         var base: Base?
         /// Whether a save of it is under way.
         var isSaving = false
+
+        var stored: StoredEntry {
+            StoredEntry(
+                key: key, confirmed: entry.confirmed, pending: entry.pending,
+                wasUnkept: entry.wasUnkept)
+        }
     }
 
     /// In a box because few entries have one, and memory that is not touched costs no time.
@@ -100,6 +106,7 @@ struct EntryTable: Sendable {
         noteAgreed(stored.key, stored.confirmed, before: slots[number].entry.confirmed)
         slots[number].entry.confirmed = stored.confirmed
         slots[number].entry.pending = stored.pending
+        slots[number].entry.wasUnkept = stored.wasUnkept
         noteEmpty(slots[number].entry.isEmpty, before: wasEmpty)
         noteWaiting(stored.key, slots[number].entry.waits, before: waited)
         show(slots[number].entry.visible?.value, at: number)
@@ -212,6 +219,7 @@ struct EntryTable: Sendable {
         if slots[number].base == nil { noteUnsaved(number, base: slots[number].entry.pending) }
         slots[number].entry.pending = write
         slots[number].entry.isAcknowledged = false
+        if write.isUnkept { slots[number].entry.wasUnkept = true }
         noteWaiting(key, true, before: waited)
         show(write.record.content.value, at: number)
     }
@@ -281,7 +289,9 @@ struct EntryTable: Sendable {
             slots[number].base = nil
             unsavedCount -= 1
         }
-        if (entry.confirmed, entry.pending) != (disk.confirmed, disk.pending) {
+        if (entry.confirmed, entry.pending, entry.wasUnkept)
+            != (disk.confirmed, disk.pending, disk.wasUnkept)
+        {
             noteUnsaved(number, base: disk.pending)
         }
     }
@@ -305,9 +315,7 @@ struct EntryTable: Sendable {
             slots[number].isSaving = true
             let slot = slots[number]
             saving.append(Saving(slot: number, base: base.pending))
-            entries.append(
-                StoredEntry(
-                    key: slot.key, confirmed: slot.entry.confirmed, pending: slot.entry.pending))
+            entries.append(slot.stored)
         }
         unsaved.removeAll(keepingCapacity: true)
         unsavedCount = 0
@@ -328,9 +336,7 @@ struct EntryTable: Sendable {
         let kept = slots.filter { !$0.entry.isEmpty }
         let acknowledged = kept.filter(\.entry.isAcknowledged).map(\.key)
         self = EntryTable(
-            disk: kept.map {
-                StoredEntry(key: $0.key, confirmed: $0.entry.confirmed, pending: $0.entry.pending)
-            }, resolvers: resolvers)
+            disk: kept.map(\.stored), resolvers: resolvers)
         for key in acknowledged { update(key, saves: false) { $0.isAcknowledged = true } }
     }
 

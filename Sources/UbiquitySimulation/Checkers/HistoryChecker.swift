@@ -3,15 +3,35 @@
 import UbiquityCore
 
 /// A store's history has every value that was ever committed, within its limits, and none that was
-/// not; and the store of each moment that it knows is what it was.
+/// not; the store of each moment that it knows is what it was; and a device sends what its apps
+/// exclude from it as excluded, whichever of them sends it.
 package final class HistoryChecker: Checker {
     package init() {}
 
     package func check(_ observation: Observation, _ history: History) -> String? {
+        if case .pushes(let process, let push, _) = observation {
+            return unmarked(push, of: process, history)
+        }
         guard case .kept(let view) = observation else { return nil }
         return (invented(view) ?? missing(view) ?? forgotten(view) ?? wrongMoment(view)).map {
             "the history of \(view.store) \($0)"
         }
+    }
+
+    /// Another device may not know that the key is excluded, and offer the write to a restored
+    /// server.
+    private func unmarked(_ push: Push, of process: Int, _ history: History) -> String? {
+        for transaction in push.transactions {
+            for write in transaction.writes where !transaction.unkept.contains(write.key) {
+                guard let mark = Mark(write.content.value),
+                    let known = history.writes[mark.number], known.isUnkept,
+                    known.disk == history.disks[process]
+                else { continue }
+                return "process \(process) pushed \(write.key)=\(mark.number), as if a history "
+                    + "could have it"
+            }
+        }
+        return nil
     }
 
     private func invented(_ view: HistoryView) -> String? {

@@ -32,10 +32,12 @@ package struct AppWrite: Sendable {
     /// The write whose value the app saw there when it wrote; nil if there was none or it is
     /// unknown.
     package var over: Int?
+    /// Whether the app says that no history must have it.
+    package var isUnkept: Bool
 
     package init(
         number: Int, batch: Int, process: Int, disk: DiskReference, key: Key,
-        value: PropertyListValue?, time: Int64, over: Int?
+        value: PropertyListValue?, time: Int64, over: Int?, isUnkept: Bool = false
     ) {
         self.number = number
         self.batch = batch
@@ -45,6 +47,7 @@ package struct AppWrite: Sendable {
         self.value = value
         self.time = time
         self.over = over
+        self.isUnkept = isUnkept
     }
 }
 

@@ -131,7 +131,8 @@ final class App {
                 number: number, batch: batch, process: process.number, disk: process.disk.name,
                 key: key,
                 value: padding.map { Mark(number: number, batch: batch).value(padding: $0) },
-                time: world.now, over: Mark(process.engine[key])?.number ?? deletions[key])
+                time: world.now, over: Mark(process.engine[key])?.number ?? deletions[key],
+                isUnkept: world.scenario.unkeptKeys(of: process.number).contains(key))
         }
         var changes: [Key: Content] = [:]
         for write in writes { changes[write.key] = write.value.map(Content.value) ?? .deleted }

@@ -65,7 +65,6 @@ extension VirtualProcess: VirtualListener {
 
     func push(_ number: Int, _ push: Push) {
         guard let address else { return }
-        let push = push.with(unkept: world.scenario.unkeptKeys)
         let unsaved = push.transactions.flatMap(\.writes).filter { !disk.everHad($0) }
         world.journal.note(
             .pushes(process: self.number, push, unsaved: Set(unsaved.map(\.key))))
@@ -125,21 +124,6 @@ extension VirtualProcess: VirtualListener {
             handle(.engine(event), refused: refused)
             schedule()
         }
-    }
-}
-
-extension Push {
-    /// The same, with writes of these keys that must not be kept in the history.
-    fileprivate func with(unkept keys: Set<Key>) -> Push {
-        guard !keys.isEmpty else { return self }
-        var push = self
-        push.transactions = transactions.map { transaction in
-            let unkept = transaction.writes.lazy.map(\.key).filter { keys.contains($0.whole) }
-            return
-                (try? Transaction(
-                    transaction.writes, had: transaction.had, unkept: Set(unkept))) ?? transaction
-        }
-        return push
     }
 }
 

@@ -46,6 +46,8 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         var settings = SyncEngine.Settings()
         settings.firstSync = world.scenario.firstSync
         settings.key = world.scenario.limits.key
+        settings.unkept = Set(
+            world.scenario.unkeptKeys(of: number).map(\.name))
         driver = Driver(
             content: disk.changes(after: -1), device: device.state, settings: settings,
             seed: world.chance.number(), at: device.reading)

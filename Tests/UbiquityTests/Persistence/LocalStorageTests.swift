@@ -53,7 +53,7 @@ struct LocalStorageTests {
     }
 
     @Test(arguments: Backend.allCases)
-    func `a pending write keeps its transaction, its provisional stamp and what its author had`(
+    func `a pending write keeps its transaction, provisional stamp, mark and what its author had`(
         _ backend: Backend
     ) throws {
         let disk = try Disk(backend)
@@ -62,13 +62,15 @@ struct LocalStorageTests {
             seen: HybridTimestamp(rawValue: .max))
         let pending = PendingWrite(
             record: try record("a", nil, at: .max), transaction: .max, provisional: provisional,
-            had: Stamp(HybridTimestamp(rawValue: .max), DeviceID(rawValue: .max)))
+            had: Stamp(HybridTimestamp(rawValue: .max), DeviceID(rawValue: .max)),
+            isUnkept: true)
         let entries = [
             StoredEntry(
                 key: try Key("a"), confirmed: try record("a", .integer(1)), pending: pending),
             StoredEntry(
                 key: try Key("b"),
-                pending: PendingWrite(record: try record("b", .integer(2)), transaction: 0)),
+                pending: PendingWrite(record: try record("b", .integer(2)), transaction: 0),
+                wasUnkept: true),
         ]
         _ = try disk.open().save(SaveBatch(after: 0, entries))
         #expect(Set(try disk.open().load().entries) == Set(entries))

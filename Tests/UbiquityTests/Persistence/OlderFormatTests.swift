@@ -106,4 +106,29 @@ struct OlderFormatTests {
             try storage.save(SaveBatch(after: 4, [entry])) == .saved(version: 5))
         #expect(try storage.load().entries.count == 4)
     }
+
+    @Test func `a file of format 3 opens, and its writes may be kept in a history`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("store.sqlite")
+        let write = PendingWrite(record: try record("k", 1, at: 5), transaction: 1)
+        let entry = StoredEntry(key: write.record.key, pending: write)
+        let first = try SQLiteStorage(path: path)
+        _ = try first.save(SaveBatch(after: 0, [entry]))
+        first.close()
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { db in
+            try db.execute(
+                sql: """
+                    ALTER TABLE entry DROP COLUMN pending_unkept;
+                    ALTER TABLE entry DROP COLUMN unkept; PRAGMA user_version = 3
+                    """)
+        }
+        try queue.close()
+        #expect(try StoreInspection(path: path).entries == [entry])
+        for _ in 0..<2 {
+            let storage = try SQLiteStorage(path: path)
+            #expect(try storage.load().entries == [entry])
+            storage.close()
+        }
+    }
 }
