@@ -36,6 +36,7 @@ extension PostgresServerStorage {
     /// Of one moment, in one flight.
     func holdings(of store: StoreReference, key: Key?) throws(StorageError) -> StoreHoldings {
         let name: [PostgresValue] = [.text(store.account.string), .text(store.identifier.string)]
+        let (condition, arguments) = PostgresVersions.entries(of: store, key: key)
         let statements =
             PostgresStore.reading([store], isLocking: false) + [
                 Self.devices(of: store.account),
@@ -47,10 +48,10 @@ extension PostgresServerStorage {
                     """, name),
                 PostgresStatement(
                     """
-                    SELECT r.revision, r.device, r.key FROM ubiquity.store s
-                    JOIN ubiquity.record r ON r.account = s.account AND r.store = s.number
-                    WHERE s.account = $1 AND s.identifier = $2
-                    """, name),
+                    SELECT t.revision, t.device FROM ubiquity.store s
+                    JOIN ubiquity.record t ON t.account = s.account AND t.store = s.number
+                    \(condition)
+                    """, arguments),
             ]
         return try reading(statements) { results, _ in
             let found = try PostgresStore.read([store], from: results[0...1])[store]?.get()
@@ -60,8 +61,7 @@ extension PostgresServerStorage {
             for row in results[3].rows {
                 holdings.passed[try row.device(0)] = try row.revision(1)
             }
-            for row in results[4].rows
-            where try key?.includes(bytes: row.bytes(2)) ?? true {
+            for row in results[4].rows {
                 holdings.entries.append(
                     DeliveryRule.Item(revision: try row.revision(0), author: try row.device(1)))
             }

@@ -192,14 +192,7 @@ struct PostgresVersions {
     /// The statements that read the lines of a store, or of a key and its parts: of the versions and
     /// notes, and of the current records.
     static func lines(of store: StoreReference, key: Key?) -> [PostgresStatement] {
-        var name: [PostgresValue] = [
-            .text(store.account.string), .text(store.identifier.string),
-        ]
-        var condition = ""
-        if let bounds = key?.boundsOfEntries {
-            condition = "AND (t.key >= $3 AND t.key < $4 OR t.key >= $5 AND t.key < $6)"
-            name += bounds.flatMap { [.bytes(Data($0.lower)), .bytes(Data($0.upper))] }
-        }
+        let (condition, arguments) = entries(of: store, key: key)
         return [
             ("version", "t.outcome, t.ended, t.ended_ms, t.by_time, t.by_device"),
             ("record", "t.came IS NULL"),
@@ -210,9 +203,24 @@ struct PostgresVersions {
                     octet_length(t.value), \(others)
                 FROM ubiquity.store s
                 JOIN ubiquity.\(table) t ON t.account = s.account AND t.store = s.number
-                WHERE s.account = $1 AND s.identifier = $2 \(condition)
-                """, name)
+                \(condition)
+                """, arguments)
         }
+    }
+
+    /// The condition for rows `t` of a store `s`, or those of a key and its parts.
+    static func entries(
+        of store: StoreReference, key: Key?
+    ) -> (condition: String, arguments: [PostgresValue]) {
+        let name: [PostgresValue] = [
+            .text(store.account.string), .text(store.identifier.string),
+        ]
+        let condition = "WHERE s.account = $1 AND s.identifier = $2"
+        guard let bounds = key?.boundsOfEntries else { return (condition, name) }
+        return (
+            condition + " AND (t.key >= $3 AND t.key < $4 OR t.key >= $5 AND t.key < $6)",
+            name + bounds.flatMap { [.bytes(Data($0.lower)), .bytes(Data($0.upper))] }
+        )
     }
 
     static func line(
