@@ -144,12 +144,11 @@ struct StoreReader: Sendable {
         then: @escaping @Sendable (Result<StoreAnswer, any Error>) -> Void
     ) throws(Busy) {
         let permit = try shares.take(rights)
-        let begin: @Sendable (StoreRead) throws -> StoreAnswer.Draft = { [self] read in
-            // Checked here, and not before, because others may have waited for the thread too.
+        let begin = { @Sendable [self] (read: StoreRead) throws in
             guard !permit.isFull else { throw Problem.answersInMemory }
             let changes = try changes(read, of: store)
             if let since, isSaved { lastSeen.pass(since.revision, of: store, by: rights.reference) }
-            return StoreAnswer.Draft(form, changes.head, changes.records, permit)
+            return StoreAnswer.draft(form, changes.head, changes.records, permit)
         }
         if let since, let read = storage.unchanged(store, since: since) {
             return then(
@@ -159,10 +158,39 @@ struct StoreReader: Sendable {
                     return answer
                 })
         }
-        let draft = Shared<StoreAnswer.Draft?>(nil)
-        threads.run(slicesFor: rights.account) { [storage] in
+        encode(for: rights, then: then) { [storage] in
+            try begin(storage.read(store, since: since))
+        }
+    }
+
+    /// The same for any other answer.
+    /// - Parameter begin: Called on a thread that may block.
+    /// - Throws: ``Busy``.
+    func answer<Item, Finished: Sendable>(
+        for rights: DeviceRights,
+        then: @escaping @Sendable (Result<Finished, any Error>) -> Void,
+        _ begin:
+            @escaping @Sendable (any ServerStorage, AccountShares.Permit) throws ->
+            AnswerDraft<Item, Finished>
+    ) throws(Busy) {
+        let permit = try shares.take(rights)
+        encode(for: rights, then: then) { [storage] in
+            guard !permit.isFull else { throw Problem.answersInMemory }
+            return try begin(storage, permit)
+        }
+    }
+
+    /// - Parameter begin: Checks whether too much waits to be sent, because others may have waited
+    ///   for the thread too.
+    private func encode<Item, Finished: Sendable>(
+        for rights: DeviceRights,
+        then: @escaping @Sendable (Result<Finished, any Error>) -> Void,
+        _ begin: @escaping @Sendable () throws -> AnswerDraft<Item, Finished>
+    ) {
+        let draft = Shared<AnswerDraft<Item, Finished>?>(nil)
+        threads.run(slicesFor: rights.account) {
             try draft.value.withLock { draft in
-                if draft == nil { draft = try begin(storage.read(store, since: since)) }
+                if draft == nil { draft = try begin() }
                 return try draft?.encodeSlice()
             }
         } then: {

@@ -39,7 +39,7 @@ struct StoreAnswerTests {
         var changes = ChangeSet(
             records: [], cursor: Sample.position(1).cursor, serverMilliseconds: 1_000,
             isWhole: true)
-        var draft = StoreAnswer.Draft(
+        var draft = StoreAnswer.draft(
             .message(format), changes, records.map(StoredRecord.init), try permit)
         let stored = budget.bytes
         var slices = 1
@@ -57,14 +57,32 @@ struct StoreAnswerTests {
         #expect(budget.bytes == 0)
     }
 
+    @Test func `the versions that a page is chosen among count while they are read`() throws {
+        let storage = MemoryServerStorage()
+        try storage.makeSampleAccount()
+        for number: Int64 in 1...20 {
+            try storage.commit(Sample.push(Sample.record("k", .integer(number), at: number)))
+        }
+        let permit = try permit
+        var counted = 0
+        let versions = try HistoryRoutes.read(storage, Sample.store, nil, permit) { _, lines in
+            #expect(lines.count == 20)
+            counted = budget.bytes
+            return [0]
+        }
+        #expect(versions.count == 1)
+        #expect(counted >= 20 * MemoryLayout<HistoryRule.Line>.stride)
+        #expect(budget.bytes == 0)
+    }
+
     @Test func `a listener that resumes and has all is told nothing`() throws {
         let head = ChangeSet(
             records: [], cursor: Sample.position(1).cursor, serverMilliseconds: 1, isWhole: false)
-        var draft = StoreAnswer.Draft(.event, head, [], try permit)
+        var draft = StoreAnswer.draft(.event, head, [], try permit)
         #expect(try draft.encodeSlice()?.answer.bytes == 0)
         var whole = head
         whole.isWhole = true
-        draft = StoreAnswer.Draft(.event, whole, [], try permit)
+        draft = StoreAnswer.draft(.event, whole, [], try permit)
         let answer = try #require(try draft.encodeSlice())
         #expect(
             bytes(of: answer)
