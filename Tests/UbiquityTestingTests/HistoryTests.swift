@@ -207,6 +207,30 @@ struct HistoryTests {
         #expect(b.string(forKey: "theme") == "x")
     }
 
+    @Test func `keeps nothing of an excluded key that another process of the device sends`()
+        async throws
+    {
+        let leader = two.phone.openStore("TEAM.com.example.secret")
+        await two.cloud.settle()
+        var configuration = UbiquityConfiguration(identifier: "TEAM.com.example.secret")
+        configuration.historyExcluded = ["token"]
+        let app = two.phone.newProcess("widget").openStore(configuration)
+        await write {
+            app.set("first", forKey: "token")
+        } _: {
+            app.set("second", forKey: "token")
+        } _: {
+            app.removeObject(forKey: "token")
+        }
+        #expect(leader.string(forKey: "token") == nil)
+        #expect(try await leader.history(forKey: "token").isEmpty)
+        await write {
+            leader.set("for all to see", forKey: "token")
+        }
+        let versions = try await leader.history(forKey: "token")
+        #expect(versions.map { $0.value as? String } == ["for all to see"])
+    }
+
     @Test func `belongs to a device that is signed in`() async throws {
         let store = two.cloud.newDevice("tablet", isSignedIn: false).openStore("TEAM.com.example")
         let error = await #expect(throws: UbiquityError.self) {
