@@ -51,10 +51,12 @@ struct DeliveryTests {
         try await withServer({ $0.clock = clock.clock }) { server in
             let writer = try await server.newDevice()
             let other = try await server.furtherDevice()
-            let cursor = try await writer.set("a", "1").cursor
+            let first = try await writer.push([.write("a", .integer(1), at: clock.now)])
             var push = WirePush()
-            push.transactions = [.with { $0.writes = [.write("b", "2")] }]
-            push.saved = cursor
+            push.transactions = [
+                .with { $0.writes = [.write("b", .integer(2), at: clock.now)] }
+            ]
+            push.saved = try first.message(WirePushAnswer.self).cursor
             push.deviceMilliseconds = UInt64(clock.now + 7_200_000)
             let answer = try await server.send(
                 "POST", "/v1/stores/notes/changes", credential: other.credential, push)
