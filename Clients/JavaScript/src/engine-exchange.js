@@ -332,7 +332,7 @@ export class ExchangeEngine extends WritingEngine {
             one.writes.push(record);
             one.bytes += pushBytes(record);
             one.first = id < one.first ? id : one.first;
-            one.oldest = timeOf(record.stamp) < one.oldest ? timeOf(record.stamp) : one.oldest;
+            if (!provisional && timeOf(record.stamp) < one.oldest) one.oldest = timeOf(record.stamp);
             one.newest = later(one.newest, timeOf(record.stamp));
             if (had) {
                 one.had.set(id, had);
@@ -343,7 +343,10 @@ export class ExchangeEngine extends WritingEngine {
             // Only what is on disk with its final stamp may be sent.
             if (provisional || !this.entries.isSaved(id)) held.add(transaction);
         }
-        const ready = [...all].filter(([name]) => !held.has(name)).map(([, one]) => one)
+        // Nor anything later than what must wait for that.
+        const bound = [...held].map((name) => all.get(name)?.oldest ?? 'g').sort()[0] ?? 'g';
+        const ready = [...all].filter(([name, { newest }]) => !held.has(name) && newest < bound)
+            .map(([, one]) => one)
             .sort((a, b) => (a.oldest < b.oldest || (a.oldest === b.oldest && a.first < b.first)
                 ? -1 : 1));
         const max = this.meta.limits.pushBytesMax;
