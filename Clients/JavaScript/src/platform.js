@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * What a device needs of its platform: rows on a disk, and other tabs of the same app.
+ *
+ * @typedef {object} Folder
+ * @property {(document: string) => Promise<Map<string, string>>} read
+ * @property {(document: string, rows: Map<string, string | null>) => Promise<void>} write
+ *     Writes all or nothing, so that it survives the end of the process; null removes a row.
+ * @property {(prefix: string) => Promise<void>} removeAll Removes documents.
+ * @property {(message: any) => void} post To the other tabs.
+ * @property {(receive: (message: any) => void) => () => void} onMessage From the other tabs.
+ * @property {(name: string, lead: () => void) => () => void} lead
+ *     Calls back when this tab is the one that leads; returns what ends that.
+ * @property {() => Promise<void>} close
+ */
+
+import { Device } from './device.js';
+
+/** A device, and a store of it that takes the device along when it is closed. @param {Folder} folder */
+export async function openStoreIn(folder, { identifier, ...options }) {
+    const device = await openDeviceIn(folder);
+    try {
+        const store = await device.openStore(identifier, options);
+        store.ownsDevice = true;
+        return store;
+    } catch (error) {
+        await device.close();
+        throw error;
+    }
+}
+
+/** @param {Folder} folder */
+export async function openDeviceIn(folder) {
+    try {
+        return await Device.open(folder);
+    } catch (error) {
+        await folder.close();
+        throw error;
+    }
+}
+
+/** Random hexadecimal digits. */
+export const randomSeed = () => [...crypto.getRandomValues(new Uint8Array(8))]
+    .map((byte) => byte.toString(16).padStart(2, '0')).join('');
+
+let boot = '';
+let lastGap = 0;
+/** Reads the clocks. Where the wall clock jumps, the machine slept or the clock was set: that counts as another boot. */
+export function reading() {
+    const [wall, uptime] = [Date.now(), performance.now()];
+    if (boot === '' || Math.abs(wall - uptime - lastGap) > 1_500) boot = randomSeed();
+    lastGap = wall - uptime;
+    return { wall, uptime, boot };
+}
+export { UbiquityError, Real, real, ExactDate } from './values.js';
+export { version } from './http.js';
