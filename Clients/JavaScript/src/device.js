@@ -16,7 +16,6 @@ import { UbiquityError, WireError, checkedList } from './values.js';
 const document = 'account';
 const date = (milliseconds) => (Number(milliseconds) ? new Date(Number(milliseconds)) : null);
 
-/** @param {Promise<any>} wait @param {AbortSignal} [signal] */
 const sleep = (milliseconds, signal) => new Promise((resolve, reject) => {
     const stop = () => {
         clearTimeout(timer);
@@ -120,8 +119,10 @@ export class Device {
         if (!isComplete) throw new UbiquityError('unreachable', `${server} is not a Ubiquity server`);
         const { account, accountName = '', credential } = answer;
         const device = checkedDevice(answer.device);
+        const old = this.state.signedIn;
         await this.adopt(signedIn(this.state, { server, allowsPlainHTTP, account, accountName, device,
             deviceName, credential }));
+        if (old) await revoke(old);
         return this.account;
     }
 
@@ -165,7 +166,7 @@ export class Device {
         const wiped = this.state.folder;
         await this.adopt(signedOut(this.state, wipes));
         if (wipes) await this.folder.removeAll(`${wiped}/`);
-        await request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
+        await revoke(account);
     }
 
     // The person's devices
@@ -205,7 +206,7 @@ export class Device {
         return checkedList(answer, 'devices').map((one) => this.described(one));
     }
 
-    /** @private */
+    /** What an app is told of a device. @internal */
     described(device) {
         if (!device) throw new WireError('there is no device');
         return { id: device.id, name: device.name ?? '', signedIn: date(device.createdMilliseconds),
@@ -230,6 +231,10 @@ export class Device {
         await this.folder.close();
     }
 }
+
+/** What cannot be revoked now, because the server is away, the person can still sign out elsewhere. */
+const revoke = (account) =>
+    request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
 
 const rights = (stores, validForSeconds) => ({
     ...(stores?.length ? { stores } : {}),

@@ -43,7 +43,7 @@ export function serverAddress(text, allowsPlainHTTP = false) {
     return url.href.replace(/\/+$/, '');
 }
 
-/** Why an answer is a failure. @returns {Failure} */
+/** @returns {any} The `Failure` that an answer is. */
 function failureOf(status, headers, problem, server) {
     const code = typeof problem?.code === 'string' ? problem.code : undefined;
     const detail = problem?.detail ? sentence(problem.detail) : `${server} answered ${status}`;
@@ -176,8 +176,6 @@ export const request = (server, segments, options = {}) => perform(server, segme
 /**
  * Reads a stream of events until it ends. `heard` is called for whatever comes, and `received` with
  * each event; the latter returns the milliseconds that the stream may be silent from then on.
- * @param {Server} server
- * @param {{heard: () => void, received: (name: string, data: any) => number}} events
  */
 export const listen = (server, segments, options, { heard, received }) => perform(
     server, segments, { ...options, accept: 'text/event-stream' }, async (response, silence) => {

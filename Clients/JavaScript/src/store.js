@@ -77,7 +77,9 @@ export class Store extends EventTarget {
         super();
         this.device = device;
         this.identifier = identifier;
-        this.settings = { firstSync, unkept: [...historyExcluded] };
+        /** @type {import('./engine-writing.js').Settings} */
+        this.settings = { firstSync: firstSync === 'timestamps' ? firstSync : 'serverWins',
+            unkept: [...historyExcluded] };
         this.ownsDevice = false;
         this.isLeader = false;
         this.isClosed = false;
@@ -92,6 +94,7 @@ export class Store extends EventTarget {
         this.requests = new AbortController();
         /** @type {AbortController | null} */
         this.stream = null;
+        this.streamNumber = 0;
         this.tab = randomSeed();
         /** The intents of this tab that the leader has not saved. @type {Map<number, Intent>} */
         this.intents = new Map();
@@ -103,7 +106,7 @@ export class Store extends EventTarget {
         this.lastStatus = '';
     }
 
-    /** @private */
+    /** @internal */
     async start() {
         const { folder } = this.device;
         /** @type {any[] | null} */
@@ -361,7 +364,7 @@ export class Store extends EventTarget {
 
     // The account
 
-    /** @private Follows a sign-in or sign-out of the device, with what is not saved yet saved. */
+    /** @internal Follows a sign-in or sign-out of the device, with what is not saved yet saved. */
     async followAccount() {
         if (this.document === this.device.documentOf(this.identifier)) {
             const wasSignedIn = this.engine.isSignedIn;
@@ -490,7 +493,7 @@ export class Store extends EventTarget {
     drive() {
         const { engine } = this;
         for (let effect = engine.nextEffect(reading()); effect; effect = engine.nextEffect(reading())) {
-            this.perform(effect, engine);
+            this.perform(/** @type {any} */ (effect), engine);
             if (this.isClosed || engine !== this.engine) return;
         }
         clearTimeout(this.timer);
