@@ -17,7 +17,7 @@
  *     A write that the server has acknowledged, while the stream has not brought what it holds.
  *     `cursor`: the server's at the answer; `fetch`: the last one begun before it.
  * @typedef {{id: number, waiting: Set<string>, push: number, sent: Set<string>,
- *     acknowledging: Set<string>, refused: Set<string>, refusal: string, fetch: number}} SyncRequest
+ *     acknowledging: Set<string>, refused: Set<string>, refusal: Refusal | null, fetch: number}} SyncRequest
  *     A request for a round trip: the entries whose answer is awaited, the last push before it,
  *     what was under way then, what was acknowledged, and the fetch that must have finished.
  */
@@ -578,7 +578,7 @@ export class ExchangeEngine extends WritingEngine {
         });
         this.requests.push({
             id, waiting: new Set(this.entries.waiting), push: this.pushesSent,
-            sent: new Set(sent.map(idOf)), refused: new Set(), refusal: '',
+            sent: new Set(sent.map(idOf)), refused: new Set(), refusal: null,
             acknowledging: new Set([...this.acknowledged.keys()].filter((one) =>
                 this.entries.get(one)?.isAcknowledged)),
             fetch: this.fetchesStarted + 1,
@@ -608,7 +608,7 @@ export class ExchangeEngine extends WritingEngine {
                 const refusal = refused.get(id);
                 if (!refusal) continue;
                 request.refused.add(id);
-                request.refusal ||= refusal.detail;
+                request.refusal ??= refusal;
             }
         }
     }
@@ -628,7 +628,7 @@ export class ExchangeEngine extends WritingEngine {
             if (!isDone(request)) return true;
             const keys = [...new Set([...request.refused].map((id) => keyAndPart(id)[0]))];
             const refusal = keys.length
-                ? { ...failure('refused', request.refusal), keys } : null;
+                ? { ...failure('refused'), ...request.refusal, keys } : null;
             this.finished.push({ id: request.id, failure: refusal ?? why });
             return false;
         });

@@ -131,8 +131,10 @@ function unanswered(error, isSilent, server) {
     if (error instanceof WireError || error instanceof SyntaxError) {
         return failure('unreachable', `the answer from ${server} cannot be read: ${error.message}`);
     }
-    const reason = error?.cause?.code ?? error?.cause?.message ?? error?.message ?? error;
-    return failure('unreachable', `no server answers at ${server} (${sentence(reason)})`);
+    const reason = error?.cause?.code ?? error?.message ?? error;
+    const words = { ECONNREFUSED: 'the connection was refused', ENOTFOUND: 'its name is not known',
+        UND_ERR_SOCKET: 'the connection broke', ECONNRESET: 'the connection broke' }[reason];
+    return failure('unreachable', `no server answers at ${server} (${words ?? sentence(reason)})`);
 }
 
 /** The bytes of an answer as they come. @returns {AsyncGenerator<string>} */
@@ -183,24 +185,24 @@ export const listen = (server, segments, options, { heard, received }) => perfor
             throw new WireError('it is not a stream of events');
         }
         heard();
-        let [rest, name, size] = ['', '', 0];
-        /** @type {string[]} */
-        let data = [];
+        /** A line that is not complete, in pieces; and the event so far. @type {string[]} */
+        let [pieces, data] = [[], []];
+        let [name, size] = ['', 0];
         for await (const more of textOf(response, silence)) {
             heard();
-            const lines = (rest + more).split('\n');
-            rest = lines.pop() ?? '';
+            size += more.length;
+            const lines = more.split('\n');
+            lines[0] = lines.length > 1 ? pieces.join('') + lines[0] : lines[0];
+            if (lines.length > 1) pieces = [];
+            pieces.push(lines.pop() ?? '');
             for (const line of lines.map((one) => one.replace(/\r$/, ''))) {
-                if (line === '') {
-                    if (name) silence.milliseconds = received(name, () => parse(data.join('\n')))
-                        ?? silence.milliseconds;
-                    [name, data, size] = ['', [], 0];
-                } else if (line.startsWith('event:')) name = line.slice(6).trim();
-                else if (line.startsWith('data:')) {
-                    data.push(line.slice(5).replace(/^ /, ''));
-                    size += line.length;
-                }
+                if (line.startsWith('event:')) name = line.slice(6).trim();
+                else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
+                if (line !== '') continue;
+                const event = data.join('\n');
+                if (name) silence.milliseconds = received(name, () => parse(event)) ?? silence.milliseconds;
+                [name, data, size] = ['', [], 0];
             }
-            if (size + rest.length > bytesMax) throw new WireError('an event is too large');
+            if (size > bytesMax) throw new WireError('an event is too large');
         }
     });

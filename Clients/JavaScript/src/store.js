@@ -612,7 +612,7 @@ export class Store extends EventTarget {
 
     /** @private */
     showStatus(status) {
-        const text = JSON.stringify([status, this.device.account]);
+        const text = JSON.stringify([status, this.device.account, this.isLeader]);
         if (text === this.lastStatus || this.isClosed) return;
         this.lastStatus = text;
         if (!this.isLeader) this.leaderStatus = status;

@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { ExactDate, UbiquityError, real } from '../src/node.js';
+import { toWire } from '../src/values.js';
 import { identifier, serverTest, until } from './support/server.js';
 
 serverTest('one write is seen by the other device through its stream', async (stage) => {
@@ -27,7 +28,7 @@ serverTest('what is written offline arrives later, and the server survives a kil
     b.set('other', 3);
     assert.equal(await a.synchronize(), true);
     assert.deepEqual(a.status.pendingKeys, ['offline']);
-    assert.match(a.status.explanation, /^Not connected: no server answers at http.*ECONNREFUSED/);
+    assert.match(a.status.explanation, /^Not connected: (no server answers at http|the server ended)/);
     await assert.rejects(a.synchronizeNow(), UbiquityError);
     await a.close();
     await stage.server.start();
@@ -93,9 +94,13 @@ serverTest('every type comes back as it was, from the server and from Swift', as
     a.batch(({ set }) => { for (const [key, value] of Object.entries(values)) set(key, value); });
     await a.synchronizeNow();
     await b.synchronizeNow();
-    const expected = { ...values, beyond: 2n ** 53n };
+    const expected = { ...values, big: 2 ** 60 };
     expected.nested = [{ a: [1, real(2), JSON.parse('{"__proto__": "safe", "constructor": 1}')] }];
-    for (const [key, value] of Object.entries(expected)) assert.deepEqual(b.get(key), value, key);
+    // Invalid dates are never equal, so these are compared as the protocol has them.
+    for (const [key, value] of Object.entries(expected)) {
+        if (key === 'noDate') assert.deepEqual(toWire(b.get(key)), { date: 'NaN' });
+        else assert.deepEqual(b.get(key), value, key);
+    }
     assert.equal({}.safe, undefined);
     await stage.command('swift', 'sign-in', '--server', stage.server.url, '--code', await stage.server.code('ann'));
     const wire = async (key) => JSON.parse(await stage.command('swift', 'get', key, '--json'));
@@ -125,15 +130,20 @@ serverTest('a batch arrives whole, and is refused whole', async (stage) => {
     await stage.server.kill();
     a.batch(({ set }) => { set('big', 'a'.repeat(600_000)); set('with', 1); });
     b.batch(({ set }) => { set('other', 'b'.repeat(600_000)); set('too', 2); });
+    await b.close();
     await stage.server.start();
     await a.synchronizeNow();
-    const refused = until(b, () => b.refusedWrites().length === 2);
-    await b.synchronizeNow().catch(({ keys }) => assert.deepEqual(keys.sort(), ['other', 'too']));
-    await refused;
-    await b.synchronizeNow();
-    assert.equal(b.get('too'), undefined);
-    assert.equal(b.get('with'), 1);
-    assert.deepEqual(b.refusedWrites().map(({ code }) => code), ['quota-bytes', 'quota-bytes']);
+    const again = await stage.openStore('b');
+    const told = new Promise((resolve) => {
+        again.addEventListener('change', (event) => {
+            if (event.reason === 'quotaViolation') resolve(event.keys.sort());
+        });
+    });
+    assert.deepEqual(await told, ['other', 'too']);
+    await again.synchronizeNow();
+    assert.equal(again.get('too'), undefined);
+    assert.equal(again.get('with'), 1);
+    assert.deepEqual(again.refusedWrites().map(({ code }) => code), ['quota-bytes', 'quota-bytes']);
 });
 
 serverTest('policies merge what two devices write at the same time', async (stage) => {
