@@ -9,7 +9,7 @@ PLIST ?=
 DATABASE ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo example test test-api test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
+.PHONY: help setup build demo example test test-javascript test-api test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark nightly clean
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make test                  all tests"
 	@echo "make test FILTER=Reopening tests whose suite, name or file matches a regular expression"
 	@echo "make test BUSY=1           all tests, beside programs that keep all cores busy"
+	@echo "make test-javascript       the tests of the JavaScript client, which are part of make test"
 	@echo "make test-api              the OpenAPI file against a running server, with schemathesis"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
@@ -76,6 +77,10 @@ test:
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
 	@scripts/failures-last $(if $(BUSY),scripts/busy) $(SWIFT) test $(BUILD_FLAGS) --skip-build \
 		$(TEST_WIDTH_FLAGS) $(if $(FILTER),--filter "$(FILTER)")
+	$(if $(FILTER),,@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
+
+test-javascript: build
+	@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 # Takes some two minutes; API_SECONDS says otherwise. schemathesis comes from PyPI into .build.
 test-api: setup
