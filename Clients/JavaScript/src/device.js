@@ -37,6 +37,7 @@ export class Device {
         this.stores = new Set();
         this.state = newState();
         this.isClosed = false;
+        this.requests = new AbortController();
     }
 
     /** @param {Folder} folder */
@@ -135,21 +136,25 @@ export class Device {
         const { userCode, request: secret } = answer ?? {};
         const pause = Math.min(Math.max(Number(answer?.intervalSeconds) || 1, 1), 60) * 1_000;
         const end = Date.now() + 660_000;
+        const stop = new AbortController();
+        this.requests.signal.addEventListener('abort', () => stop.abort(this.requests.signal.reason));
         return {
             userCode: String(userCode), link: `${address}#${userCode}`,
             expires: date(answer?.expiresMilliseconds),
             /** @param {{signal?: AbortSignal}} options */
             account: async ({ signal } = {}) => {
+                signal?.addEventListener('abort', () => stop.abort(signal.reason));
+                if (signal?.aborted) stop.abort(signal.reason);
                 for (;;) {
                     try {
                         return await this.complete({ request: secret },
-                            { server: address, deviceName, allowsPlainHTTP }, signal);
+                            { server: address, deviceName, allowsPlainHTTP }, stop.signal);
                     } catch (error) {
                         const why = error instanceof RequestError ? error.failure : null;
                         const isPending = why && (why.code === 'sign-in-pending'
                             || ['busy', 'unreachable', 'timedOut'].includes(why.kind));
-                        if (!isPending || signal?.aborted || Date.now() > end) throw error;
-                        await sleep(Math.max(pause, why.wait ?? 0), signal);
+                        if (!isPending || stop.signal.aborted || Date.now() > end) throw error;
+                        await sleep(Math.max(pause, why.wait ?? 0), stop.signal);
                     }
                 }
             },
@@ -174,7 +179,7 @@ export class Device {
     /** @private */
     ask(segments, options = {}) {
         if (!this.state.signedIn) throw new UbiquityError('unauthorized', 'this device is not signed in');
-        return request(this.state.signedIn, segments, options);
+        return request(this.state.signedIn, segments, { ...options, signal: this.requests.signal });
     }
 
     /** Makes a code that signs in another device, with at most the rights of this one. */
@@ -227,6 +232,7 @@ export class Device {
     async close() {
         if (this.isClosed) return;
         this.isClosed = true;
+        this.requests.abort();
         for (const store of [...this.stores]) await store.close();
         await this.folder.close();
     }

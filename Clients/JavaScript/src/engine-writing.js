@@ -227,9 +227,9 @@ export class WritingEngine {
 
     /** What is to be saved now, all or nothing. @returns {Map<string, string | null> | null} */
     nextSave(now) {
-        if (this.isSaved || this.save) return null;
-        if (this.saveRetryAt !== Infinity && now.uptime < this.saveRetryAt) return null;
+        if (!this.isSaved && this.saveRetryAt !== Infinity && now.uptime < this.saveRetryAt) return null;
         this.saveRetryAt = Infinity;
+        if (this.isSaved || this.save) return null;
         /** @type {Map<string, string | null>} */
         const rows = new Map(this.entries.beginSave().map(([id, text]) => [`e${id}`, text]));
         for (const name of this.refusedUnsaved) {

@@ -10,10 +10,11 @@
  */
 
 import { MergeState } from './merging.js';
-import { checkedMilliseconds, checkedRow, deviceOf, idOf, milliseconds } from './records.js';
+import { checkedMilliseconds, checkedRow, deviceOf, idOf, milliseconds, pushBytes } from './records.js';
 import { UbiquityError, WireError, checkedList, isSame } from './values.js';
 
 const versionsMax = 100_000;
+const bytesMax = 2 ** 28;
 const pageMax = 1_000;
 
 /** Reads pages, of a key with parts all of them: each value is made of all parts. @returns {Promise<Version[]>} */
@@ -21,6 +22,7 @@ export async function readHistory(ask, key, limit) {
     /** @type {Version[]} */
     const versions = [];
     let before;
+    let bytes = 0;
     for (;;) {
         const page = await ask({ key, before, limit: Math.min(Math.max(limit, 100), pageMax) });
         const more = checkedList(page, 'versions').map(checkedVersion);
@@ -28,7 +30,8 @@ export async function readHistory(ask, key, limit) {
         before = page.next;
         const isEnough = versions.length >= limit && !versions.some(({ record }) => record.part);
         if (typeof before !== 'string' || before === '' || !more.length || isEnough) return versions;
-        if (versions.length >= versionsMax) throw new UbiquityError('too-long', 'the history is too long');
+        bytes += more.reduce((sum, { record }) => sum + pushBytes(record), 0);
+        if (versions.length >= versionsMax || bytes > bytesMax) throw new UbiquityError('too-long', 'the history is too long');
     }
 }
 

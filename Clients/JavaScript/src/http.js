@@ -201,6 +201,7 @@ export const listen = (server, segments, options, { heard, received }) => perfor
                 if (line !== '') continue;
                 const event = data.join('\n');
                 if (name) silence.milliseconds = received(name, () => parse(event)) ?? silence.milliseconds;
+                silence.moved();
                 [name, data, size] = ['', [], 0];
             }
             if (size > bytesMax) throw new WireError('an event is too large');

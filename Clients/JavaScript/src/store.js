@@ -37,9 +37,10 @@ class ChangeEvent extends Event {
     }
 }
 
-/** What a reader has not taken yet: with `merge`, one element at most. */
+/** What a reader has not taken yet: one element of each name, the later added to the earlier. */
 class Queue {
-    constructor(merge, end) {
+    constructor(nameOf, merge, end) {
+        this.nameOf = nameOf;
         this.merge = merge;
         this.end = end;
         /** @type {any[]} */
@@ -48,8 +49,9 @@ class Queue {
         this.wake = () => {};
     }
     push(element) {
-        const last = this.elements.pop();
-        this.elements.push(...(last === undefined ? [element] : this.merge(last, element)));
+        const at = this.elements.findIndex((one) => this.nameOf(one) === this.nameOf(element));
+        if (at < 0) this.elements.push(element);
+        else this.elements[at] = this.merge(this.elements[at], element);
         this.wake();
     }
     finish() {
@@ -120,17 +122,26 @@ export class Store extends EventTarget {
         const messages = early;
         early = null;
         for (const message of messages) this.heard(message);
-        this.stopLeading = folder.lead(this.identifier, () => { this.leading = this.lead(); });
+        this.stopLeading = folder.lead(this.identifier, () => {
+            this.leading = this.lead();
+            this.leading.catch((error) => { this.engine.diskFailure = String(error?.message ?? error); });
+        });
         this.followAccountNow();
         await this.leading;
     }
 
     /** @private */
     async load() {
-        this.document = this.device.documentOf(this.identifier);
-        this.rows = await this.device.folder.read(this.document);
-        this.version = Number(this.rows.get('version') ?? 0);
-        this.engine = new Engine(this.rows, { seed: randomSeed(), settings: this.settings, now: reading() });
+        const document = this.device.documentOf(this.identifier);
+        this.install(document, await this.device.folder.read(document));
+    }
+
+    /** @private */
+    install(document, rows) {
+        this.document = document;
+        this.rows = rows;
+        this.version = Number(rows.get('version') ?? 0);
+        this.engine = new Engine(rows, { seed: randomSeed(), settings: this.settings, now: reading() });
         for (const [key, [policy, resolver]] of this.declared) {
             this.engine.setPolicy(key, policy, resolver);
         }
@@ -216,8 +227,8 @@ export class Store extends EventTarget {
 
     /** All changes from now on, by this app too. @returns {AsyncIterableIterator<{reason: string, keys: string[]}>} */
     changes() {
-        return this.queue('change', (a, b) => (a.reason === b.reason
-            ? [{ reason: a.reason, keys: [...new Set([...a.keys, ...b.keys])] }] : [a, b]));
+        return this.queue('change', ({ reason }) => reason,
+            ({ reason, keys }, more) => ({ reason, keys: [...new Set([...keys, ...more.keys])] }));
     }
 
     /** The value of a key, and each new one; a slow reader gets the newest. */
@@ -231,7 +242,7 @@ export class Store extends EventTarget {
 
     /** The status, and each new one; a slow reader gets the newest. */
     async* statuses() {
-        const statuses = this.queue('status', (_old, newest) => [newest]);
+        const statuses = this.queue('status', () => '', (_old, newest) => newest);
         try {
             yield this.status;
             yield* statuses;
@@ -239,8 +250,8 @@ export class Store extends EventTarget {
     }
 
     /** @private */
-    queue(kind, merge) {
-        const queue = new Queue(merge, () => this.queues.delete(queue));
+    queue(kind, nameOf, merge) {
+        const queue = new Queue(nameOf, merge, () => this.queues.delete(queue));
         if (this.isClosed) queue.finish();
         else this.queues.add(Object.assign(queue, { kind }));
         return queue;
@@ -303,6 +314,7 @@ export class Store extends EventTarget {
 
     forgetRefusedWrites() {
         for (const [name] of this.refused()) this.engine.forget(name);
+        if (!this.isLeader) this.say({ type: 'forget' });
         this.wake();
     }
 
@@ -372,13 +384,17 @@ export class Store extends EventTarget {
             if (wasSignedIn && !this.device.account) this.queueChange('accountChange', []);
             return;
         }
-        await this.until(() => this.isClosed || this.engine.isSaved || !this.isLeader);
+        const document = this.device.documentOf(this.identifier);
+        const rows = await this.device.folder.read(document);
+        // What the app writes meanwhile belongs to the old account too.
+        const isDone = () => this.isClosed || this.engine.isSaved || !this.isLeader;
+        while (!isDone()) await this.until(isDone);
         if (this.isClosed) return;
         const old = new Map(this.engine.entries.values());
         this.stream?.abort();
         this.failSyncs(failure('unauthorized', 'this device is now signed in to another account'));
         this.intents.clear();
-        await this.load();
+        this.install(document, rows);
         this.followAccountNow();
         const values = this.engine.entries.values();
         const changed = [...new Set([...old.keys(), ...values.keys()])].filter((key) =>
@@ -412,7 +428,10 @@ export class Store extends EventTarget {
     }
 
     /** @private */
-    say(message) { this.device.folder.post({ store: this.identifier, tab: this.tab, ...message }); }
+    say(message) {
+        if (this.isClosed) return;
+        this.device.folder.post({ store: this.identifier, tab: this.tab, document: this.document, ...message });
+    }
 
     /** @private Writes what another tab wants, once. */
     take(tab, number, intent) {
@@ -434,14 +453,17 @@ export class Store extends EventTarget {
     heard(message) {
         const { type, tab, number } = message;
         if (this.isClosed || (message.to && message.to !== this.tab)) return;
+        // A write must never reach another account.
+        if (message.document !== this.document) return;
         if (this.isLeader) {
             if (type === 'write') this.take(tab, number, message.intent);
             else if (type === 'sync') {
                 this.synchronizeNow().then(() => null, (error) => ({ ...failure('unreachable', error.message), keys: error.keys, code: error.code }))
                     .then((why) => this.say({ type: 'synced', to: tab, number, failure: why }));
             } else if (type === 'hello') this.sayStatus();
+            else if (type === 'forget') this.forgetRefusedWrites();
             this.wake();
-        } else if (type === 'saved' && message.document === this.document) this.follow(message);
+        } else if (type === 'saved') this.follow(message);
         else if (type === 'status') this.showStatus(message.status);
         else if (type === 'synced') this.settle(number, message.failure);
         else if (type === 'leading') {

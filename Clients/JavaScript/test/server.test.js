@@ -80,7 +80,11 @@ serverTest('an expired credential is said in the status', async (stage) => {
     assert.match(a.status.explanation, /expired/);
 });
 
+let deep = 'here';
+for (let level = 1; level < 512; level += 1) deep = level % 2 ? [deep] : { deep };
+
 const values = {
+    deep, large: 'x'.repeat(400_000),
     string: 'é e\u0301 😀 \0', empty: '', true: true, false: false, zero: 0, negative: -5,
     safe: Number.MAX_SAFE_INTEGER, beyond: 2n ** 53n, int64: 2n ** 63n - 1n, least: -(2n ** 63n),
     unsigned: 2n ** 64n - 1n, half: 0.5, one: real(1), minusZero: -0, nan: NaN, infinity: Infinity,
