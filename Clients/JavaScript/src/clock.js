@@ -102,10 +102,8 @@ export class DeviceClock {
      * @param {Map<string, Provisional>} provisional
      */
     finalize(provisional, at) {
-        /** @type {Map<string, string>} */
         const result = new Map();
         if (!this.isExact(at)) return result;
-        /** @type {Map<string, [string, Provisional][]>} */
         const boots = new Map();
         for (const [stamp, one] of provisional) {
             const boot = boots.get(one.madeAt.boot) ?? [];

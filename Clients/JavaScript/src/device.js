@@ -33,7 +33,6 @@ export class Device {
     /** Use `openDevice`. @param {Folder} folder */
     constructor(folder) {
         this.folder = folder;
-        /** @type {Set<Store>} */
         this.stores = new Set();
         this.state = newState();
         this.isClosed = false;
@@ -48,7 +47,6 @@ export class Device {
         return device;
     }
 
-    /** @private */
     async read() {
         const rows = await this.folder.read(document);
         this.state = { ...newState(), ...JSON.parse(rows.get('device') ?? '{}') };
@@ -101,7 +99,6 @@ export class Device {
         await this.tellStores();
     }
 
-    /** @private */
     async tellStores() { for (const store of this.stores) await store.followAccount(); }
 
     // Signing in and out
@@ -112,7 +109,6 @@ export class Device {
             allowsPlainHTTP });
     }
 
-    /** @private */
     async complete(secret, { server, deviceName, allowsPlainHTTP }, signal = undefined) {
         const answer = await request({ server }, ['sign-in'],
             { method: 'POST', body: { ...secret, deviceName }, signal });
@@ -176,7 +172,6 @@ export class Device {
 
     // The person's devices
 
-    /** @private */
     ask(segments, options = {}) {
         if (!this.state.signedIn) throw new UbiquityError('unauthorized', 'this device is not signed in');
         return request(this.state.signedIn, segments, { ...options, signal: this.requests.signal });
@@ -252,11 +247,9 @@ const rights = (stores, validForSeconds) => ({
  * was written before it; another one never sees it.
  */
 const newState = () => ({
-    /** @type {SignedIn | null} */
     signedIn: null,
     folder: '1',
     lastFolder: 1,
-    /** @type {[account: string, folder: string][]} */
     folders: [],
 });
 /** @typedef {ReturnType<typeof newState>} State */

@@ -50,17 +50,14 @@ export class ExchangeEngine extends WritingEngine {
         /** When the server last said its limits. @type {number | null} */
         this.configuredAt = null;
         this.horizon = zero;
-        /** @type {{number: number, transactions: Outgoing[], saved: string | null, sentAt: Reading, streamsOpened: number} | null} */
         this.push = null;
         this.pushesSent = 0;
         /** The last fetch before a push without an answer: the server may have taken it. @type {number | null} */
         this.unknownPush = null;
-        /** @type {Map<string, Acknowledged>} */
         this.acknowledged = new Map();
         /** The cursors that the stream has reached since a request was sent. @type {Set<string>} */
         this.passed = new Set();
         this.pushBackoff = new Backoff();
-        /** @type {{at: number, notBefore: number} | null} */
         this.pushRetry = null;
         /** What the connection bears. */
         this.pushBytesMax = Infinity;
@@ -68,12 +65,9 @@ export class ExchangeEngine extends WritingEngine {
         this.tooLarge = null;
         /** The server is at a cursor that the stream has not reached. @type {{fetch: number, cursor: string, noticedAt: number} | null} */
         this.lag = null;
-        /** @type {SyncRequest[]} */
         this.requests = [];
         this.requestsMade = 0;
-        /** @type {{id: number, failure: Failure | null}[]} */
         this.finished = [];
-        /** @type {string | null} */
         this.lastError = null;
         /** When the stream last gave a sign of life. */
         this.heardAt = 0;
@@ -95,7 +89,6 @@ export class ExchangeEngine extends WritingEngine {
     }
 
     finalize(now) {
-        /** @type {Map<string, import('./clock.js').Provisional>} */
         const provisional = new Map();
         const ids = [...this.entries.waiting].filter((id) => {
             const pending = this.entries.get(id)?.pending;
@@ -117,7 +110,6 @@ export class ExchangeEngine extends WritingEngine {
             this.observe(confirmed, refused.has(id) ? null : pending, now);
         }
         for (const { held } of this.acknowledged.values()) this.clock.observe(timeOf(held.stamp));
-        /** @type {Map<string, string>} */
         const times = new Map();
         const stamps = new Set(ids.map((id) => this.entries.get(id)?.pending?.record.stamp ?? ''));
         for (const stamp of [...stamps].sort()) times.set(stamp, this.clock.issue(now).time);
@@ -130,7 +122,6 @@ export class ExchangeEngine extends WritingEngine {
     refusal(records, isWhole = false) {
         const from = isWhole ? new Usage() : this.entries.agreed;
         const to = from.copy();
-        /** @type {Map<string, Row>} */
         const latest = new Map();
         for (const record of records) {
             const id = idOf(record);
@@ -224,7 +215,6 @@ export class ExchangeEngine extends WritingEngine {
 
     /** Queues all that a restored server lacks. Records of one stamp were one transaction. */
     offer(listed) {
-        /** @type {Map<string, string>} */
         const transactions = new Map();
         for (const [id, { confirmed: mine }] of [...this.entries.all]) {
             if (!mine) continue;
@@ -319,7 +309,6 @@ export class ExchangeEngine extends WritingEngine {
      * in time go together, up to four times what the connection bears.
      */
     sendable() {
-        /** @type {Map<string, Outgoing>} */
         const all = new Map();
         const held = new Set();
         for (const id of this.entries.waiting) {
@@ -352,7 +341,6 @@ export class ExchangeEngine extends WritingEngine {
         const max = this.meta.limits.pushBytesMax;
         const soft = Math.min(max, this.pushBytesMax);
         const hard = Math.min(max, soft * (this.pushBytesMax > pushBytesMin ? 4 : 1));
-        /** @type {Outgoing[]} */
         const result = [];
         let [bytes, newest] = [0, ''];
         for (const one of ready) {
@@ -429,7 +417,6 @@ export class ExchangeEngine extends WritingEngine {
         this.measure(answer.server, push.sentAt, now, now);
         this.tell('serverChange');
         const withdrawn = new Set();
-        /** @type {Map<string, Refusal>} */
         const refused = new Map();
         push.transactions.forEach((transaction, i) => {
             const result = answer.results[i];
@@ -648,7 +635,6 @@ const isPlaceholder = (value) =>
 /** The later records in an answer; null if it does not answer each write. @param {Outgoing[]} sent */
 function doesFit({ results }, sent) {
     if (results.length !== sent.length) return null;
-    /** @type {Row[]} */
     const superseding = [];
     for (const [i, { writes }] of sent.entries()) {
         const result = results[i];

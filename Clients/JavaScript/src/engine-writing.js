@@ -31,14 +31,11 @@ const saveRetryMilliseconds = 1_000;
 const newMeta = () => ({
     /** The account that the cursor belongs to. @type {string | null} */
     account: null,
-    /** @type {string | null} */
     cursor: null,
     hasCompletedFirstSync: false,
-    /** @type {import('./clock.js').Correction | null} */
     correction: null,
     limits: { ...defaultLimits },
     allowance: { burst: 600, perSecond: 20 },
-    /** @type {number | null} */
     lastSync: null,
     /** The last intent of each other tab that was written. @type {Record<string, number>} */
     applied: {},
@@ -64,10 +61,8 @@ export class WritingEngine {
         this.policies = new Map();
         /** Those that the server refused, and those that lost unsent. @type {Map<string, RefusedWrite>} */
         this.refused = new Map();
-        /** @type {Set<string>} */
         this.refusedUnsaved = new Set();
         this.isMetaUnsaved = false;
-        /** @type {{receipt: ReturnType<Receipts['beginSave']> | null, refused: Set<string>} | null} */
         this.save = null;
         /** Why the disk refused the last save. @type {string | null} */
         this.diskFailure = null;
@@ -120,7 +115,6 @@ export class WritingEngine {
 
     /** What the app wants, with what it saw. @returns {Intent} */
     intent(values) {
-        /** @type {Intent} */
         const intent = { plain: [], merging: [] };
         for (const [key, value] of values) {
             const policy = this.policies.get(key);
@@ -136,7 +130,6 @@ export class WritingEngine {
      * @throws {import('./values.js').UbiquityError} Nothing has changed then.
      */
     write({ plain, merging }, now) {
-        /** @type {{key: string, part: string, value: Wire | null}[]} */
         const changes = [];
         if (plain.some(([key, value]) => !isSame(value, this.value(key)))) {
             for (const [key, value] of plain) changes.push(...this.replacing(key, value));
@@ -158,7 +151,6 @@ export class WritingEngine {
 
     /** Gives keys the values that they had. Under a policy, only the difference is written. */
     revert(values, now) {
-        /** @type {Intent} */
         const intent = { plain: [], merging: [] };
         for (const [key, value] of values) {
             const old = this.value(key);
@@ -230,7 +222,6 @@ export class WritingEngine {
         if (!this.isSaved && this.saveRetryAt !== Infinity && now.uptime < this.saveRetryAt) return null;
         this.saveRetryAt = Infinity;
         if (this.isSaved || this.save) return null;
-        /** @type {Map<string, string | null>} */
         const rows = new Map(this.entries.beginSave().map(([id, text]) => [`e${id}`, text]));
         for (const name of this.refusedUnsaved) {
             const write = this.refused.get(name);

@@ -48,10 +48,8 @@ export class Engine extends ExchangeEngine {
     constructor(rows, options) {
         super(rows, options);
         this.isSignedIn = false;
-        /** @type {Link} */
         this.link = { kind: 'idle' };
         this.linkState = 'waiting';
-        /** @type {number | null} */
         this.nextRetry = null;
         /** A stream to close. @type {number | null} */
         this.hangUp = null;
@@ -59,15 +57,12 @@ export class Engine extends ExchangeEngine {
         this.streamsFailed = 0;
         /** The newest stream: when it was asked for, and when its first byte came. */
         this.streamSentAt = options.now;
-        /** @type {Reading | null} */
         this.streamHeardAt = null;
-        /** @type {string | null} */
         this.streamSaved = null;
         /** Polls have overtaken the stream that is being opened. */
         this.isStreamStale = false;
         /** Polls in place of a stream. @type {{next: Retry, pauses: Backoff, isWorking: boolean} | null} */
         this.polling = null;
-        /** @type {{number: number, since: string | null, isSaved: boolean, sentAt: Reading, isPoll: boolean} | null} */
         this.pull = null;
     }
 

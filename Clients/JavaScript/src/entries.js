@@ -64,7 +64,6 @@ function passedOn(pending) {
 
 export class Entries {
     constructor() {
-        /** @type {Map<string, Entry>} */
         this.all = new Map();
         /** The keys with a write that has to be sent. @type {Set<string>} */
         this.waiting = new Set();
@@ -82,9 +81,7 @@ export class Entries {
         this.views = new Map();
         /** The keys to look at again, and what the app saw. @type {Map<string, Wire | null>} */
         this.touched = new Map();
-        /** @type {Set<string>} */
         this.stale = new Set();
-        /** @type {Map<string, import('./merging.js').Resolver>} */
         this.resolvers = new Map();
     }
 
@@ -149,7 +146,6 @@ export class Entries {
         if (visible(old) !== visible(entry)) this.touch(key);
     }
 
-    /** @private */
     notePart(key, id, isEmpty = false) {
         const ids = this.parts.get(key) ?? new Set();
         if (isEmpty) ids.delete(id);

@@ -19,7 +19,6 @@ const pageMax = 1_000;
 
 /** Reads pages, of a key with parts all of them: each value is made of all parts. @returns {Promise<Version[]>} */
 export async function readHistory(ask, key, limit) {
-    /** @type {Version[]} */
     const versions = [];
     let before;
     let bytes = 0;
@@ -59,7 +58,6 @@ export class KeyHistory {
 
     /** The values, the last first; going back from the present, one revision at a time. */
     values(limit, resolver) {
-        /** @type {Map<string, Row>} */
         const state = new Map();
         for (const { record, outcome } of this.held) if (outcome === 'current') state.set(idOf(record), record);
         const revisions = [...new Set(this.held.flatMap(({ revision, ended, outcome }) =>

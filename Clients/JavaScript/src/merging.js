@@ -196,7 +196,6 @@ export class PartNames {
  * @param {Resolver | undefined} resolver @param {PartNames} names
  */
 export function partChanges({ policy, old, value }, key, state, resolver, names) {
-    /** @type {Map<string, Wire | null>} */
     const writes = new Map();
     if (value === null) {
         if (state.own) writes.set('', null);

@@ -21,10 +21,8 @@ export const openStore = async ({ home, ...options }) =>
     openStoreIn(await FileFolder.open(home), /** @type {any} */ (options));
 
 class FileFolder {
-    /** @private */
     constructor(home) {
         this.home = home;
-        /** @type {Map<string, Map<string, string>>} */
         this.documents = new Map();
     }
 

@@ -180,7 +180,6 @@ export class Usage {
 
 /** @returns {UbiquityError | null} What is exceeded, unless it was already and does not grow. */
 function exceeded(from, to, limits, factor = 1) {
-    /** @type {[keyof Usage & ('keys' | 'parts' | 'bytes'), number, string][]} */
     const maxima = [['keys', limits.keysMax, 'keys'], ['parts', partsMax, 'parts of keys'],
         ['bytes', limits.storeBytesMax, 'bytes']];
     for (const [name, max, words] of maxima) {

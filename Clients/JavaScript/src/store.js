@@ -43,7 +43,6 @@ class Queue {
         this.nameOf = nameOf;
         this.merge = merge;
         this.end = end;
-        /** @type {any[]} */
         this.elements = [];
         this.isOver = false;
         this.wake = () => {};
@@ -79,22 +78,17 @@ export class Store extends EventTarget {
         super();
         this.device = device;
         this.identifier = identifier;
-        /** @type {import('./engine-writing.js').Settings} */
+        /** @type {import('./engine-writing.js').Settings} What the app chose. */
         this.settings = { firstSync: firstSync === 'timestamps' ? firstSync : 'serverWins',
             unkept: [...historyExcluded] };
         this.ownsDevice = false;
         this.isLeader = false;
         this.isClosed = false;
-        /** @type {Map<string, [string, import('./merging.js').Resolver | null]>} */
         this.declared = new Map();
-        /** @type {Set<Queue>} */
         this.queues = new Set();
-        /** @type {Map<number, {resolve: () => void, reject: (error: Error) => void}>} */
         this.syncs = new Map();
-        /** @type {Set<() => void>} */
         this.waiters = new Set();
         this.requests = new AbortController();
-        /** @type {AbortController | null} */
         this.stream = null;
         this.streamNumber = 0;
         this.tab = randomSeed();
@@ -102,16 +96,13 @@ export class Store extends EventTarget {
         this.intents = new Map();
         this.intentsMade = 0;
         this.version = 0;
-        /** @type {Map<string, string>} */
         this.rows = new Map();
         this.leaderStatus = null;
         this.lastStatus = '';
     }
 
-    /** @internal */
     async start() {
         const { folder } = this.device;
-        /** @type {any[] | null} */
         let early = [];
         this.stopListening = folder.onMessage((message) => {
             if (message?.store !== this.identifier) return;
@@ -130,13 +121,11 @@ export class Store extends EventTarget {
         await this.leading;
     }
 
-    /** @private */
     async load() {
         const document = this.device.documentOf(this.identifier);
         this.install(document, await this.device.folder.read(document));
     }
 
-    /** @private */
     install(document, rows) {
         this.document = document;
         this.rows = rows;
@@ -169,7 +158,6 @@ export class Store extends EventTarget {
 
     /** Writes several keys as one transaction: all or nothing, on all devices. */
     batch(body) {
-        /** @type {Map<string, import('./values.js').Wire | null>} */
         const values = new Map();
         const get = (key) => {
             if (!values.has(key)) return this.get(key);
@@ -249,7 +237,6 @@ export class Store extends EventTarget {
         } finally { await statuses.return(); }
     }
 
-    /** @private */
     queue(kind, nameOf, merge) {
         const queue = new Queue(nameOf, merge, () => this.queues.delete(queue));
         if (this.isClosed) queue.finish();
@@ -257,7 +244,6 @@ export class Store extends EventTarget {
         return queue;
     }
 
-    /** @private */
     queueChange(reason, keys) {
         for (const queue of this.queues) if (queue['kind'] === 'change') queue.push({ reason, keys });
         if (reason !== 'localChange') this.dispatchEvent(new ChangeEvent(reason, keys));
@@ -318,7 +304,6 @@ export class Store extends EventTarget {
         this.wake();
     }
 
-    /** @private */
     refused() {
         return [...this.engine.refused].filter(([, { code, record }]) => code !== 'superseded'
             && record.part === '').sort(([a], [b]) => (a < b ? -1 : 1));
@@ -366,7 +351,6 @@ export class Store extends EventTarget {
         this.write(this.engine.revert(/** @type {any} */ (wires), reading()));
     }
 
-    /** @private */
     async ask(segments, options) {
         const server = this.device.state.signedIn;
         if (!server) throw new UbiquityError('unauthorized', 'this device is not signed in');
@@ -402,7 +386,6 @@ export class Store extends EventTarget {
         this.queueChange('accountChange', changed);
     }
 
-    /** @private */
     followAccountNow() {
         const { account } = this.device;
         if (!this.isLeader) this.say({ type: 'hello' });
@@ -427,7 +410,6 @@ export class Store extends EventTarget {
         this.followAccountNow();
     }
 
-    /** @private */
     say(message) {
         if (this.isClosed) return;
         this.device.folder.post({ store: this.identifier, tab: this.tab, document: this.document, ...message });
@@ -449,7 +431,6 @@ export class Store extends EventTarget {
         this.engine.isMetaUnsaved = true;
     }
 
-    /** @private */
     heard(message) {
         const { type, tab, number } = message;
         if (this.isClosed || (message.to && message.to !== this.tab)) return;
@@ -511,7 +492,6 @@ export class Store extends EventTarget {
         });
     }
 
-    /** @private */
     drive() {
         const { engine } = this;
         for (let effect = engine.nextEffect(reading()); effect; effect = engine.nextEffect(reading())) {
@@ -570,7 +550,6 @@ export class Store extends EventTarget {
         }
     }
 
-    /** @private */
     async listen({ stream }, query, report) {
         this.stream?.abort();
         const controller = new AbortController();
@@ -579,7 +558,6 @@ export class Store extends EventTarget {
             if (!controller.signal.aborted) report({ type: 'streamReceived', stream, message });
         };
         let heardAt = -Infinity;
-        /** @type {import('./messages.js').Failure | null} */
         let why = null;
         try {
             const server = this.device.state.signedIn;
@@ -610,10 +588,8 @@ export class Store extends EventTarget {
         else sync?.resolve();
     }
 
-    /** @private */
     failSyncs(why) { for (const number of [...this.syncs.keys()]) this.settle(number, why); }
 
-    /** @private */
     until(isDone) {
         if (isDone()) return Promise.resolve();
         return new Promise((resolve) => {
@@ -626,13 +602,11 @@ export class Store extends EventTarget {
         });
     }
 
-    /** @private */
     notify() {
         for (const waiter of [...this.waiters]) waiter();
         if (this.isLeader || !this.leaderStatus) this.showStatus(this.engine.status);
     }
 
-    /** @private */
     showStatus(status) {
         const text = JSON.stringify([status, this.device.account, this.isLeader]);
         if (text === this.lastStatus || this.isClosed) return;
@@ -644,7 +618,6 @@ export class Store extends EventTarget {
         for (const waiter of [...this.waiters]) waiter();
     }
 
-    /** @private */
     sayStatus() { this.say({ type: 'status', status: this.engine.status }); }
 
     /** Saves, and ends everything under way: nothing of the store keeps a program running. */

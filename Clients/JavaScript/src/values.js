@@ -81,8 +81,10 @@ export function toWire(value, place = 'the value', depth = 1) {
     }
     if (value === null) refuse('null is not a value of a store');
     if (value instanceof Real) return { real: wireReal(value.value) };
-    if (value instanceof Date) return { date: wireReal(seconds(value, refuse)) };
-    if (value instanceof Uint8Array) return { data: base64(value) };
+    // Also those of another window, whose classes are others.
+    const tag = Object.prototype.toString.call(value);
+    if (tag === '[object Date]' && 'getTime' in value) return { date: wireReal(seconds(value, refuse)) };
+    if (tag === '[object Uint8Array]' && ArrayBuffer.isView(value)) return { data: base64(value) };
     if (Array.isArray(value)) {
         return wireArray(Array.from(value, (element, index) =>
             toWire(element, `${place}[${index}]`, depth + 1)));

@@ -16,8 +16,8 @@ export const identifier = 'TEAM.example.js';
 const deadline = 300_000;
 
 /** A test with a server, a folder, and stores that are closed in the end. */
-export function serverTest(name, body) {
-    const skip = program ? false : 'UBIQUITY_PROGRAM does not name the program `ubiquity`';
+export function serverTest(name, body, otherwise = false) {
+    const skip = otherwise || (program ? false : 'UBIQUITY_PROGRAM does not name the program `ubiquity`');
     test(name, { skip, timeout: deadline }, async () => {
         const stage = new Stage();
         try {
@@ -120,7 +120,7 @@ class Stage {
     async end() {
         for (const one of this.open) await one.close();
         await this.server.kill();
-        rmSync(this.folder, { recursive: true, force: true });
+        rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
     }
 }
 
