@@ -9,89 +9,90 @@ export * from './platform.js';
 
 /** Opens the device of this origin. `home` tells several of them apart. */
 export const openDevice = async ({ home = 'ubiquity' } = {}) =>
-    openDeviceIn(await DatabaseFolder.open(home));
+  openDeviceIn(await DatabaseFolder.open(home));
 /** Opens a store, with a device of its own. */
 export const openStore = async ({ home = 'ubiquity', ...options }) =>
-    openStoreIn(await DatabaseFolder.open(home), /** @type {any} */ (options));
+  openStoreIn(await DatabaseFolder.open(home), /** @type {any} */ (options));
 
 /** @returns {Promise<any>} */
 const result = (/** @type {IDBRequest} */ request) => new Promise((resolve, reject) => {
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
+  request.onsuccess = () => resolve(request.result);
+  request.onerror = () => reject(request.error);
 });
 
 class DatabaseFolder {
-    /** @param {IDBDatabase} database */
-    constructor(database, home) {
-        this.database = database;
-        this.home = home;
-        this.channel = new BroadcastChannel(`ubiquity ${home}`);
-    }
+  /** @param {IDBDatabase} database */
+  constructor(database, home) {
+    this.database = database;
+    this.home = home;
+    this.channel = new BroadcastChannel(`ubiquity ${home}`);
+  }
 
-    static async open(home) {
-        const request = indexedDB.open(`ubiquity ${home}`, 1);
-        request.onupgradeneeded = () => request.result.createObjectStore('rows');
-        try {
-            return new DatabaseFolder(await result(request), home);
-        } catch (error) {
-            throw new UbiquityError('storage', `the browser keeps no values: ${error?.message}`);
-        }
+  static async open(home) {
+    const request = indexedDB.open(`ubiquity ${home}`, 1);
+    request.onupgradeneeded = () => request.result.createObjectStore('rows');
+    try {
+      return new DatabaseFolder(await result(request), home);
+    } catch (error) {
+      throw new UbiquityError('storage', `the browser keeps no values: ${error?.message}`);
     }
+  }
 
-    // The key of a row is [document, name]; an array is greater than any text.
-    async read(document) {
-        const rows = this.database.transaction('rows').objectStore('rows');
-        const range = IDBKeyRange.bound([document], [document, []]);
-        const [keys, texts] = await Promise.all([result(rows.getAllKeys(range)), result(rows.getAll(range))]);
-        return new Map(keys.map(([, name], i) => [name, texts[i]]));
-    }
+  // The key of a row is [document, name]; an array is greater than any text.
+  async read(document) {
+    const rows = this.database.transaction('rows').objectStore('rows');
+    const range = IDBKeyRange.bound([document], [document, []]);
+    const keys = result(rows.getAllKeys(range));
+    const texts = await result(rows.getAll(range));
+    return new Map((await keys).map(([, name], i) => [name, texts[i]]));
+  }
 
-    /** @private @param {(rows: IDBObjectStore) => void} change @returns {Promise<void>} */
-    change(change) {
-        return new Promise((resolve, reject) => {
-            const transaction = this.database.transaction('rows', 'readwrite', { durability: 'strict' });
-            transaction.oncomplete = () => resolve();
-            transaction.onabort = () => reject(transaction.error);
-            change(transaction.objectStore('rows'));
-        });
-    }
+  /** @private @param {(rows: IDBObjectStore) => void} change @returns {Promise<void>} */
+  change(change) {
+    return new Promise((resolve, reject) => {
+      const transaction = this.database.transaction('rows', 'readwrite', { durability: 'strict' });
+      transaction.oncomplete = () => resolve();
+      transaction.onabort = () => reject(transaction.error);
+      change(transaction.objectStore('rows'));
+    });
+  }
 
-    write(document, changes) {
-        return this.change((rows) => {
-            for (const [name, text] of changes) {
-                if (text === null) rows.delete([document, name]);
-                else rows.put(text, [document, name]);
-            }
-        });
-    }
+  write(document, changes) {
+    return this.change((rows) => {
+      for (const [name, text] of changes) {
+        if (text === null) rows.delete([document, name]);
+        else rows.put(text, [document, name]);
+      }
+    });
+  }
 
-    removeAll(prefix) {
-        return this.change((rows) => rows.delete(IDBKeyRange.bound([prefix], [`${prefix}\uffff`])));
-    }
+  removeAll(prefix) {
+    return this.change((rows) => rows.delete(IDBKeyRange.bound([prefix], [`${prefix}\uffff`])));
+  }
 
-    post(message) { this.channel.postMessage(message); }
+  post(message) { this.channel.postMessage(message); }
 
-    onMessage(receive) {
-        const listener = ({ data }) => receive(data);
-        this.channel.addEventListener('message', listener);
-        return () => this.channel.removeEventListener('message', listener);
-    }
+  onMessage(receive) {
+    const listener = ({ data }) => receive(data);
+    this.channel.addEventListener('message', listener);
+    return () => this.channel.removeEventListener('message', listener);
+  }
 
-    lead(name, lead) {
-        const controller = new AbortController();
-        let release = () => {};
-        navigator.locks.request(`ubiquity ${this.home} ${name}`, { signal: controller.signal }, () => {
-            lead();
-            return new Promise((resolve) => { release = () => resolve(undefined); });
-        }).catch(() => {});
-        return () => {
-            controller.abort();
-            release();
-        };
-    }
+  lead(name, lead) {
+    const controller = new AbortController();
+    let release = () => {};
+    navigator.locks.request(`ubiquity ${this.home} ${name}`, { signal: controller.signal }, () => {
+      lead();
+      return new Promise((resolve) => { release = () => resolve(undefined); });
+    }).catch(() => {});
+    return () => {
+      controller.abort();
+      release();
+    };
+  }
 
-    async close() {
-        this.channel.close();
-        this.database.close();
-    }
+  async close() {
+    this.channel.close();
+    this.database.close();
+  }
 }

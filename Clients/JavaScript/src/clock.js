@@ -22,119 +22,115 @@ const driftDivisor = 2_000;
  * @returns {Correction}
  */
 export function measured(server, sentAt, heardAt) {
-    if (sentAt.boot !== heardAt.boot || sentAt.uptime > heardAt.uptime) {
-        return { reading: heardAt, server, doubt: doubtMax };
-    }
-    const half = (heardAt.uptime - sentAt.uptime) / 2;
-    const { wall, uptime, boot } = heardAt;
-    return { reading: { wall: wall - half, uptime: uptime - half, boot }, server, doubt: half };
+  if (sentAt.boot !== heardAt.boot || sentAt.uptime > heardAt.uptime) {
+    return { reading: heardAt, server, doubt: doubtMax };
+  }
+  const half = (heardAt.uptime - sentAt.uptime) / 2;
+  const { wall, uptime, boot } = heardAt;
+  return { reading: { wall: wall - half, uptime: uptime - half, boot }, server, doubt: half };
 }
 
-const isExact = (correction, at) =>
-    correction?.reading.boot === at.boot;
+const isExact = (correction, at) => correction?.reading.boot === at.boot;
 
 /** The server's time at a reading; in another boot as if the clock's error were the same. */
 function corrected(correction, at) {
-    if (!correction) return at.wall;
-    const { reading, server } = correction;
-    return server + (isExact(correction, at) ? at.uptime - reading.uptime : at.wall - reading.wall);
+  if (!correction) return at.wall;
+  const { reading, server } = correction;
+  return server + (isExact(correction, at) ? at.uptime - reading.uptime : at.wall - reading.wall);
 }
 
 /** Whether a correction is more precise than another: faster, or the server's clock was set. */
 export function isBetter(one, other) {
-    if (!other || !isExact(other, one.reading)) return true;
-    const age = Math.abs(one.reading.uptime - other.reading.uptime);
-    const doubts = other.doubt + age / driftDivisor;
-    const difference = Math.abs(one.server - corrected(other, one.reading));
-    return one.doubt <= doubts || difference > one.doubt + doubts + 2;
+  if (!other || !isExact(other, one.reading)) return true;
+  const age = Math.abs(one.reading.uptime - other.reading.uptime);
+  const doubts = other.doubt + age / driftDivisor;
+  const difference = Math.abs(one.server - corrected(other, one.reading));
+  return one.doubt <= doubts || difference > one.doubt + doubts + 2;
 }
 
 /** Issues the timestamps of a device's writes. */
 export class DeviceClock {
-    /** @param {Correction | null} correction */
-    constructor(correction) {
-        this.correction = correction;
-        /** The greatest timestamp that will not change any more. */
-        this.latestFinal = zero;
-        /** The greatest of all, provisional ones included. */
-        this.latest = zero;
+  /** @param {Correction | null} correction */
+  constructor(correction) {
+    this.correction = correction;
+    /** The greatest timestamp that will not change any more. */
+    this.latestFinal = zero;
+    /** The greatest of all, provisional ones included. */
+    this.latest = zero;
+  }
+
+  /** Later writes will be later than this timestamp. */
+  observe(time, isFinal = true) {
+    if (isFinal) this.latestFinal = later(this.latestFinal, time);
+    this.latest = later(this.latest, time);
+  }
+
+  /** The shared time, as far as it is known. */
+  now(at) { return corrected(this.correction, at); }
+
+  isExact(at) { return isExact(this.correction, at); }
+
+  /**
+   * The timestamp of a write made now; `provisional` is null if it is final.
+   * @returns {{time: string, provisional: Provisional | null}}
+   */
+  issue(at) {
+    const time = later(timestamp(this.now(at)), next(this.latest));
+    if (this.isExact(at)) {
+      this.observe(time);
+      return { time, provisional: null };
     }
+    this.latest = time;
+    return { time, provisional: { madeAt: at, seen: this.latestFinal } };
+  }
 
-    /** Later writes will be later than this timestamp. */
-    observe(time, isFinal = true) {
-        if (isFinal) this.latestFinal = later(this.latestFinal, time);
-        this.latest = later(this.latest, time);
+  /** Adopts the measured error, and forgets what the wrong clock made. */
+  adopt(correction, at) {
+    this.correction = correction;
+    if (this.isExact(at)) this.latest = this.latestFinal;
+  }
+
+  /** By the server's clock and no later than now, but later than all that the author had seen. */
+  made({ madeAt, seen }, at) {
+    return later(timestamp(Math.min(this.now(madeAt), this.now(at))), next(seen));
+  }
+
+  /**
+   * The final timestamp for each provisional stamp, in the order in which they were made; empty
+   * while the clock's error is unknown.
+   * @param {Map<string, Provisional>} provisional
+   */
+  finalize(provisional, at) {
+    const result = new Map();
+    if (!this.isExact(at)) return result;
+    const boots = new Map();
+    for (const [stamp, one] of provisional) {
+      const boot = boots.get(one.madeAt.boot) ?? [];
+      boots.set(one.madeAt.boot, [...boot, [stamp, one]]);
     }
-
-    /** The shared time, as far as it is known. */
-    now(at) { return corrected(this.correction, at); }
-
-    isExact(at) { return isExact(this.correction, at); }
-
-    /**
-     * The timestamp of a write made now; `provisional` is null if it is final.
-     * @returns {{time: string, provisional: Provisional | null}}
-     */
-    issue(at) {
-        const time = later(timestamp(this.now(at)), next(this.latest));
-        if (this.isExact(at)) {
-            this.observe(time);
-            return { time, provisional: null };
-        }
-        this.latest = time;
-        return { time, provisional: { madeAt: at, seen: this.latestFinal } };
+    const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+    const greatest = (all) => all.map(([stamp]) => stamp).reduce(later);
+    let previous = zero;
+    // A run stamps later than everything on disk.
+    for (const boot of [...boots.values()].sort((a, b) => order(greatest(a), greatest(b)))) {
+      boot.sort(([one, a], [other, b]) => a.madeAt.uptime - b.madeAt.uptime || order(one, other));
+      for (const [stamp, one] of boot) {
+        previous = later(this.made(one, at), next(previous));
+        result.set(stamp, previous);
+      }
     }
+    this.latestFinal = later(this.latestFinal, previous);
+    this.latest = this.latestFinal;
+    return result;
+  }
 
-    /** Adopts the measured error, and forgets what the wrong clock made. */
-    adopt(correction, at) {
-        this.correction = correction;
-        if (this.isExact(at)) this.latest = this.latestFinal;
-    }
-
-    /** By the server's clock and no later than now, but later than all that the author had seen. */
-    made({ madeAt, seen }, at) {
-        return later(timestamp(Math.min(this.now(madeAt), this.now(at))), next(seen));
-    }
-
-    /**
-     * The final timestamp for each provisional stamp, in the order in which they were made; empty
-     * while the clock's error is unknown.
-     * @param {Map<string, Provisional>} provisional
-     */
-    finalize(provisional, at) {
-        const result = new Map();
-        if (!this.isExact(at)) return result;
-        const boots = new Map();
-        for (const [stamp, one] of provisional) {
-            const boot = boots.get(one.madeAt.boot) ?? [];
-            boots.set(one.madeAt.boot, [...boot, [stamp, one]]);
-        }
-        const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-        const greatest = (all) =>
-            all.map(([stamp]) => stamp).reduce(later);
-        let previous = zero;
-        // A run stamps later than everything on disk.
-        for (const boot of [...boots.values()].sort((a, b) => order(greatest(a), greatest(b)))) {
-            boot.sort(([one, a], [other, b]) =>
-                a.madeAt.uptime - b.madeAt.uptime || order(one, other));
-            for (const [stamp, one] of boot) {
-                previous = later(this.made(one, at), next(previous));
-                result.set(stamp, previous);
-            }
-        }
-        this.latestFinal = later(this.latestFinal, previous);
-        this.latest = this.latestFinal;
-        return result;
-    }
-
-    /** The time of a waiting write, by its final stamp if that is known. */
-    time(/** @type {{record: {stamp: string}, provisional: Provisional | null}} */ write, at) {
-        const isKnown = write.provisional && this.isExact(at);
-        return isKnown ? this.made(write.provisional, at) : timeOf(write.record.stamp);
-    }
+  /** The time of a waiting write, by its final stamp if that is known. */
+  time(/** @type {{record: {stamp: string}, provisional: Provisional | null}} */ write, at) {
+    const isKnown = write.provisional && this.isExact(at);
+    return isKnown ? this.made(write.provisional, at) : timeOf(write.record.stamp);
+  }
 }
 
 /** How far ahead of the server's clock a write may be, in milliseconds. */
 export const clockAheadMax = 60_000;
-export const isAhead = (stamp, server) =>
-    milliseconds(stamp) > server + clockAheadMax;
+export const isAhead = (stamp, server) => milliseconds(stamp) > server + clockAheadMax;

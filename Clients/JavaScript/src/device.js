@@ -17,261 +17,260 @@ const document = 'account';
 const date = (milliseconds) => (Number(milliseconds) ? new Date(Number(milliseconds)) : null);
 
 const sleep = (milliseconds, signal) => new Promise((resolve, reject) => {
-    const stop = () => {
-        clearTimeout(timer);
-        reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-        signal?.removeEventListener('abort', stop);
-        resolve(undefined);
-    }, milliseconds);
-    if (signal?.aborted) stop();
-    signal?.addEventListener('abort', stop, { once: true });
+  const stop = () => {
+    clearTimeout(timer);
+    reject(signal?.reason);
+  };
+  const timer = setTimeout(() => {
+    signal?.removeEventListener('abort', stop);
+    resolve(undefined);
+  }, milliseconds);
+  if (signal?.aborted) stop();
+  signal?.addEventListener('abort', stop, { once: true });
 });
 
 export class Device {
-    /** Use `openDevice`. @param {Folder} folder */
-    constructor(folder) {
-        this.folder = folder;
-        this.stores = new Set();
-        this.state = newState();
-        this.isClosed = false;
-        this.requests = new AbortController();
-    }
+  /** Use `openDevice`. @param {Folder} folder */
+  constructor(folder) {
+    this.folder = folder;
+    this.stores = new Set();
+    this.state = newState();
+    this.isClosed = false;
+    this.requests = new AbortController();
+  }
 
-    /** @param {Folder} folder */
-    static async open(folder) {
-        const device = new Device(folder);
-        await device.read();
-        folder.onMessage((message) => { if (message === document) device.changedElsewhere(); });
-        return device;
-    }
+  /** @param {Folder} folder */
+  static async open(folder) {
+    const device = new Device(folder);
+    await device.read();
+    folder.onMessage((message) => { if (message === document) device.changedElsewhere(); });
+    return device;
+  }
 
-    async read() {
-        const rows = await this.folder.read(document);
-        this.state = { ...newState(), ...JSON.parse(rows.get('device') ?? '{}') };
-    }
+  async read() {
+    const rows = await this.folder.read(document);
+    this.state = { ...newState(), ...JSON.parse(rows.get('device') ?? '{}') };
+  }
 
-    /** Another tab has signed in or out. @private */
-    async changedElsewhere() {
-        try {
-            await this.read();
-            await this.tellStores();
-        } catch { /* The next message, or a reload, finds the same. */ }
-    }
+  /** Another tab has signed in or out. @private */
+  async changedElsewhere() {
+    try {
+      await this.read();
+      await this.tellStores();
+    } catch { /* The next message, or a reload, finds the same. */ }
+  }
 
-    /** The account that this device is signed in to; null if it is not. */
-    get account() {
-        if (!this.state.signedIn) return null;
-        const { account, accountName, server, device, deviceName } = this.state.signedIn;
-        return { id: account, name: accountName, server, deviceID: device, deviceName };
-    }
+  /** The account that this device is signed in to; null if it is not. */
+  get account() {
+    if (!this.state.signedIn) return null;
+    const { account, accountName, server, device, deviceName } = this.state.signedIn;
+    return { id: account, name: accountName, server, deviceID: device, deviceName };
+  }
 
-    /** Opens a store. @param {string} identifier Such as `TEAMID.com.example.app`. */
-    async openStore(identifier, options = {}) {
-        if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/.test(identifier)) {
-            throw new UbiquityError('identifier', `"${identifier}" is not a store's identifier: 1 to 255 `
-                + 'letters, digits, dots, hyphens and underscores');
+  /** Opens a store. @param {string} identifier Such as `TEAMID.com.example.app`. */
+  async openStore(identifier, options = {}) {
+    if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/.test(identifier)) {
+      throw new UbiquityError('identifier', `"${identifier}" is not a store's identifier: 1 to 255 `
+        + 'letters, digits, dots, hyphens and underscores');
+    }
+    if ([...this.stores].some((store) => store.identifier === identifier)) {
+      throw new UbiquityError('open', `the store ${identifier} is open already`);
+    }
+    const store = new Store(this, identifier, options);
+    this.stores.add(store);
+    try { await store.start(); } catch (error) {
+      this.stores.delete(store);
+      throw error;
+    }
+    return store;
+  }
+
+  /** Where a store's rows are: each account has its own. */
+  documentOf(identifier) { return `${this.state.folder}/${identifier}`; }
+
+  /** @private The state is on disk before anything follows it. */
+  async adopt(state) {
+    for (const store of this.stores) {
+      if (!await store.synchronize()) throw new UbiquityError('storage', 'a store cannot be saved');
+    }
+    await this.folder.write(document, new Map([['device', JSON.stringify(state)]]));
+    this.state = state;
+    this.folder.post(document);
+    await this.tellStores();
+  }
+
+  async tellStores() { for (const store of this.stores) await store.followAccount(); }
+
+  // Signing in and out
+
+  /** Signs in with a code from the operator, or from another device. */
+  async signIn({ server, code, deviceName = 'browser', allowsPlainHTTP = false }) {
+    return this.complete({ code }, { server: serverAddress(server, allowsPlainHTTP), deviceName,
+      allowsPlainHTTP });
+  }
+
+  async complete(secret, { server, deviceName, allowsPlainHTTP }, signal = undefined) {
+    const answer = await request({ server }, ['sign-in'],
+      { method: 'POST', body: { ...secret, deviceName }, signal });
+    const isText = (name) => typeof answer?.[name] === 'string';
+    if (!isText('account') || !isText('credential')) {
+      throw new UbiquityError('unreachable', `${server} is not a Ubiquity server`);
+    }
+    const { account, accountName = '', credential } = answer;
+    const device = checkedDevice(answer.device);
+    const old = this.state.signedIn;
+    await this.adopt(signedIn(this.state, { server, allowsPlainHTTP, account, accountName, device,
+      deviceName, credential }));
+    if (old) await revoke(old);
+    return this.account;
+  }
+
+  /** Asks to be signed in: another device approves the `userCode`, then `account()` resolves. */
+  async requestSignIn({ server, deviceName = 'browser', stores = [], validForSeconds = 0,
+    allowsPlainHTTP = false }) {
+    const address = serverAddress(server, allowsPlainHTTP);
+    const answer = await request({ server: address }, ['sign-in-requests'],
+      { method: 'POST', body: { deviceName, ...rights(stores, validForSeconds) } });
+    const { userCode, request: secret } = answer ?? {};
+    const pause = Math.min(Math.max(Number(answer?.intervalSeconds) || 1, 1), 60) * 1_000;
+    const end = Date.now() + 660_000;
+    const stop = new AbortController();
+    this.requests.signal.addEventListener('abort', () => stop.abort(this.requests.signal.reason));
+    return {
+      userCode: String(userCode), link: `${address}#${userCode}`,
+      expires: date(answer?.expiresMilliseconds),
+      /** @param {{signal?: AbortSignal}} options */
+      account: async ({ signal } = {}) => {
+        signal?.addEventListener('abort', () => stop.abort(signal.reason));
+        if (signal?.aborted) stop.abort(signal.reason);
+        for (;;) {
+          try {
+            return await this.complete({ request: secret },
+              { server: address, deviceName, allowsPlainHTTP }, stop.signal);
+          } catch (error) {
+            const why = error instanceof RequestError ? error.failure : null;
+            const isPending = why && (why.code === 'sign-in-pending'
+              || ['busy', 'unreachable', 'timedOut'].includes(why.kind));
+            if (!isPending || stop.signal.aborted || Date.now() > end) throw error;
+            await sleep(Math.max(pause, why.wait ?? 0), stop.signal);
+          }
         }
-        if ([...this.stores].some((store) => store.identifier === identifier)) {
-            throw new UbiquityError('open', `the store ${identifier} is open already`);
-        }
-        const store = new Store(this, identifier, options);
-        this.stores.add(store);
-        try { await store.start(); } catch (error) {
-            this.stores.delete(store);
-            throw error;
-        }
-        return store;
-    }
+      },
+    };
+  }
 
-    /** Where a store's rows are: each account has its own. */
-    documentOf(identifier) { return `${this.state.folder}/${identifier}`; }
+  /**
+   * Signs out: the values stay, unless `wipes`. The server is asked to revoke the credential; if it
+   * cannot be reached, the device is signed out all the same.
+   */
+  async signOut({ wipes = false } = {}) {
+    const account = this.state.signedIn;
+    if (!account) return;
+    const wiped = this.state.folder;
+    await this.adopt(signedOut(this.state, wipes));
+    if (wipes) await this.folder.removeAll(`${wiped}/`);
+    await revoke(account);
+  }
 
-    /** @private The state is on disk before anything follows it. */
-    async adopt(state) {
-        for (const store of this.stores) {
-            if (!await store.synchronize()) throw new UbiquityError('storage', 'a store cannot be saved');
-        }
-        await this.folder.write(document, new Map([['device', JSON.stringify(state)]]));
-        this.state = state;
-        this.folder.post(document);
-        await this.tellStores();
-    }
+  // The person's devices
 
-    async tellStores() { for (const store of this.stores) await store.followAccount(); }
+  ask(segments, options = {}) {
+    const { signedIn: server } = this.state;
+    if (!server) throw new UbiquityError('unauthorized', 'this device is not signed in');
+    return request(server, segments, { ...options, signal: this.requests.signal });
+  }
 
-    // Signing in and out
+  /** Makes a code that signs in another device, with at most the rights of this one. */
+  async pair({ stores = [], validForSeconds = 0 } = {}) {
+    const body = rights(stores, validForSeconds);
+    const answer = await this.ask(['codes'], { method: 'POST', body });
+    const server = this.state.signedIn?.server;
+    return { code: String(answer.code), server, link: `${server}#${answer.code}`,
+      expires: date(answer.expiresMilliseconds) };
+  }
 
-    /** Signs in with a code from the operator, or from another device. */
-    async signIn({ server, code, deviceName = 'browser', allowsPlainHTTP = false }) {
-        return this.complete({ code }, { server: serverAddress(server, allowsPlainHTTP), deviceName,
-            allowsPlainHTTP });
-    }
+  /** The device that shows a user code. It may be a stranger's: ask the person. */
+  async waitingDevice(userCode) {
+    const answer = await this.ask(['sign-in-requests', userCode]);
+    return { userCode, name: String(answer.deviceName ?? ''), address: String(answer.address ?? ''),
+      stores: answer.stores ?? [], validForSeconds: Number(answer.credentialSeconds ?? 0),
+      expires: date(answer.expiresMilliseconds) };
+  }
 
-    async complete(secret, { server, deviceName, allowsPlainHTTP }, signal = undefined) {
-        const answer = await request({ server }, ['sign-in'],
-            { method: 'POST', body: { ...secret, deviceName }, signal });
-        const isComplete = ['account', 'credential'].every((name) => typeof answer?.[name] === 'string');
-        if (!isComplete) throw new UbiquityError('unreachable', `${server} is not a Ubiquity server`);
-        const { account, accountName = '', credential } = answer;
-        const device = checkedDevice(answer.device);
-        const old = this.state.signedIn;
-        await this.adopt(signedIn(this.state, { server, allowsPlainHTTP, account, accountName, device,
-            deviceName, credential }));
-        if (old) await revoke(old);
-        return this.account;
-    }
+  /** Lets a waiting device sign in, with the rights that it has here. */
+  async approve({ userCode, stores = [], validForSeconds = 0 }) {
+    await this.ask(['sign-in-requests', userCode, 'approval'],
+      { method: 'POST', body: rights(stores, validForSeconds) });
+  }
 
-    /** Asks to be signed in; a signed-in device approves the `userCode`. Then `account()` resolves. */
-    async requestSignIn({ server, deviceName = 'browser', stores = [], validForSeconds = 0,
-        allowsPlainHTTP = false }) {
-        const address = serverAddress(server, allowsPlainHTTP);
-        const answer = await request({ server: address }, ['sign-in-requests'],
-            { method: 'POST', body: { deviceName, ...rights(stores, validForSeconds) } });
-        const { userCode, request: secret } = answer ?? {};
-        const pause = Math.min(Math.max(Number(answer?.intervalSeconds) || 1, 1), 60) * 1_000;
-        const end = Date.now() + 660_000;
-        const stop = new AbortController();
-        this.requests.signal.addEventListener('abort', () => stop.abort(this.requests.signal.reason));
-        return {
-            userCode: String(userCode), link: `${address}#${userCode}`,
-            expires: date(answer?.expiresMilliseconds),
-            /** @param {{signal?: AbortSignal}} options */
-            account: async ({ signal } = {}) => {
-                signal?.addEventListener('abort', () => stop.abort(signal.reason));
-                if (signal?.aborted) stop.abort(signal.reason);
-                for (;;) {
-                    try {
-                        return await this.complete({ request: secret },
-                            { server: address, deviceName, allowsPlainHTTP }, stop.signal);
-                    } catch (error) {
-                        const why = error instanceof RequestError ? error.failure : null;
-                        const isPending = why && (why.code === 'sign-in-pending'
-                            || ['busy', 'unreachable', 'timedOut'].includes(why.kind));
-                        if (!isPending || stop.signal.aborted || Date.now() > end) throw error;
-                        await sleep(Math.max(pause, why.wait ?? 0), stop.signal);
-                    }
-                }
-            },
-        };
-    }
+  async deny({ userCode }) { await this.ask(['sign-in-requests', userCode], { method: 'DELETE' }); }
 
-    /**
-     * Signs out: the values stay, unless `wipes`. The server is asked to revoke the credential; if it
-     * cannot be reached, the device is signed out all the same.
-     */
-    async signOut({ wipes = false } = {}) {
-        const account = this.state.signedIn;
-        if (!account) return;
-        const wiped = this.state.folder;
-        await this.adopt(signedOut(this.state, wipes));
-        if (wipes) await this.folder.removeAll(`${wiped}/`);
-        await revoke(account);
-    }
+  async devices() {
+    const answer = await this.ask(['devices']);
+    return checkedList(answer, 'devices').map((one) => this.described(one));
+  }
 
-    // The person's devices
+  /** What an app is told of a device. @internal */
+  described(device) {
+    if (!device) throw new WireError('there is no device');
+    return { id: device.id, name: device.name ?? '', signedIn: date(device.createdMilliseconds),
+      lastSeen: date(device.seenMilliseconds), expires: date(device.expiresMilliseconds),
+      stores: device.stores ?? null, version: device.version ?? '',
+      clockAheadMilliseconds: device.clockMilliseconds
+        ? Number(device.clockAheadMilliseconds ?? 0) : null,
+      isThisDevice: device.id === this.state.signedIn?.device };
+  }
 
-    ask(segments, options = {}) {
-        if (!this.state.signedIn) throw new UbiquityError('unauthorized', 'this device is not signed in');
-        return request(this.state.signedIn, segments, { ...options, signal: this.requests.signal });
-    }
+  async renameDevice(id, name) {
+    return this.described(await this.ask(['devices', id], { method: 'PATCH', body: { name } }));
+  }
 
-    /** Makes a code that signs in another device, with at most the rights of this one. */
-    async pair({ stores = [], validForSeconds = 0 } = {}) {
-        const answer = await this.ask(['codes'], { method: 'POST', body: rights(stores, validForSeconds) });
-        const server = this.state.signedIn?.server;
-        return { code: String(answer.code), server, link: `${server}#${answer.code}`,
-            expires: date(answer.expiresMilliseconds) };
-    }
+  async signOutDevice(id) { await this.ask(['devices', id], { method: 'DELETE' }); }
 
-    /** The device that shows a user code. Ask the person before you approve: it may be a stranger's. */
-    async waitingDevice(userCode) {
-        const answer = await this.ask(['sign-in-requests', userCode]);
-        return { userCode, name: String(answer.deviceName ?? ''), address: String(answer.address ?? ''),
-            stores: answer.stores ?? [], validForSeconds: Number(answer.credentialSeconds ?? 0),
-            expires: date(answer.expiresMilliseconds) };
-    }
-
-    /** Lets a waiting device sign in, with the rights that it has here. */
-    async approve({ userCode, stores = [], validForSeconds = 0 }) {
-        await this.ask(['sign-in-requests', userCode, 'approval'],
-            { method: 'POST', body: rights(stores, validForSeconds) });
-    }
-
-    async deny({ userCode }) { await this.ask(['sign-in-requests', userCode], { method: 'DELETE' }); }
-
-    async devices() {
-        const answer = await this.ask(['devices']);
-        return checkedList(answer, 'devices').map((one) => this.described(one));
-    }
-
-    /** What an app is told of a device. @internal */
-    described(device) {
-        if (!device) throw new WireError('there is no device');
-        return { id: device.id, name: device.name ?? '', signedIn: date(device.createdMilliseconds),
-            lastSeen: date(device.seenMilliseconds), expires: date(device.expiresMilliseconds),
-            stores: device.stores ?? null, version: device.version ?? '',
-            clockAheadMilliseconds: device.clockMilliseconds
-                ? Number(device.clockAheadMilliseconds ?? 0) : null,
-            isThisDevice: device.id === this.state.signedIn?.device };
-    }
-
-    async renameDevice(id, name) {
-        return this.described(await this.ask(['devices', id], { method: 'PATCH', body: { name } }));
-    }
-
-    async signOutDevice(id) { await this.ask(['devices', id], { method: 'DELETE' }); }
-
-    /** Ends everything under way, and lets another process open the home. */
-    async close() {
-        if (this.isClosed) return;
-        this.isClosed = true;
-        this.requests.abort();
-        for (const store of [...this.stores]) await store.close();
-        await this.folder.close();
-    }
+  /** Ends everything under way, and lets another process open the home. */
+  async close() {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.requests.abort();
+    for (const store of [...this.stores]) await store.close();
+    await this.folder.close();
+  }
 }
 
-/** What cannot be revoked now, because the server is away, the person can still sign out elsewhere. */
+/** What cannot be revoked, because the server is away, can be signed out from another device. */
 const revoke = (account) =>
-    request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
+  request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
 
 const rights = (stores, validForSeconds) => ({
-    ...(stores?.length ? { stores } : {}),
-    ...(validForSeconds ? { credentialSeconds: String(validForSeconds) } : {}),
+  ...(stores?.length ? { stores } : {}),
+  ...(validForSeconds ? { credentialSeconds: String(validForSeconds) } : {}),
 });
 
 /**
  * Who is signed in, and the folder of each account that ever was. The first account takes over what
  * was written before it; another one never sees it.
  */
-const newState = () => ({
-    signedIn: null,
-    folder: '1',
-    lastFolder: 1,
-    folders: [],
-});
+const newState = () => ({ signedIn: null, folder: '1', lastFolder: 1, folders: [] });
 /** @typedef {ReturnType<typeof newState>} State */
 
 /** @param {State} state @param {SignedIn} account @returns {State} */
 function signedIn(state, account) {
-    const folders = new Map(state.folders);
-    let { folder, lastFolder } = state;
-    const known = folders.get(account.account);
-    if (known) folder = known;
-    else if ([...folders.values()].includes(folder)) {
-        lastFolder += 1;
-        folder = String(lastFolder);
-    }
-    folders.set(account.account, folder);
-    return { signedIn: account, folder, lastFolder, folders: [...folders] };
+  const folders = new Map(state.folders);
+  let { folder, lastFolder } = state;
+  const known = folders.get(account.account);
+  if (known) folder = known;
+  else if ([...folders.values()].includes(folder)) {
+    lastFolder += 1;
+    folder = String(lastFolder);
+  }
+  folders.set(account.account, folder);
+  return { signedIn: account, folder, lastFolder, folders: [...folders] };
 }
 
 /** @param {State} state @returns {State} */
 function signedOut(state, wipes) {
-    if (!wipes) return { ...state, signedIn: null };
-    const lastFolder = state.lastFolder + 1;
-    return { signedIn: null, folder: String(lastFolder), lastFolder,
-        folders: state.folders.filter(([, folder]) => folder !== state.folder) };
+  if (!wipes) return { ...state, signedIn: null };
+  const lastFolder = state.lastFolder + 1;
+  return { signedIn: null, folder: String(lastFolder), lastFolder,
+    folders: state.folders.filter(([, folder]) => folder !== state.folder) };
 }

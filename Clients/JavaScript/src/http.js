@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Requests to a server by `fetch`. Whatever the server sends has a bound in bytes, elements and time.
+ * Requests to a server by `fetch`. All that it sends has a bound in bytes, elements and time.
  *
  * @typedef {import('./messages.js').Failure} Failure
  * @typedef {{server: string, credential?: string, allowsPlainHTTP?: boolean}} Server
@@ -19,67 +19,70 @@ const isNode = typeof process !== 'undefined' && process.versions?.node !== unde
 
 /** A failed request. */
 export class RequestError extends UbiquityError {
-    /** @param {Failure} why */
-    constructor(why) {
-        super(why.code ?? why.kind, why.detail);
-        this.failure = why;
-        this.keys = why.keys ?? [];
-    }
+  /** @param {Failure} why */
+  constructor(why) {
+    super(why.code ?? why.kind, why.detail);
+    this.failure = why;
+    this.keys = why.keys ?? [];
+  }
 }
 
 /** An address without a slash at the end. @throws {UbiquityError} */
 export function serverAddress(text, allowsPlainHTTP = false) {
-    let url;
-    try { url = new URL(text); } catch { /* below */ }
-    if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
-        throw new UbiquityError('address', `"${text}" is not a server address; an address is such as `
-            + 'https://ubiquity.example or http://127.0.0.1:7717');
-    }
-    const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
-    if (url.protocol === 'http:' && !isLoopback && !allowsPlainHTTP) {
-        throw new UbiquityError('address', `${text} is plain HTTP: anybody on the network could read `
-            + 'the credential; use https');
-    }
-    return url.href.replace(/\/+$/, '');
+  let url;
+  try { url = new URL(text); } catch { /* below */ }
+  const isPlain = url && !(url.username || url.password || url.search || url.hash);
+  if (!isPlain || !/^https?:$/.test(url.protocol)) {
+    throw new UbiquityError('address', `"${text}" is not a server address; an address is such as `
+      + 'https://ubiquity.example or http://127.0.0.1:7717');
+  }
+  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
+  if (url.protocol === 'http:' && !isLoopback && !allowsPlainHTTP) {
+    throw new UbiquityError('address', `${text} is plain HTTP: anybody on the network could read `
+      + 'the credential; use https');
+  }
+  return url.href.replace(/\/+$/, '');
 }
 
 /** @returns {any} The `Failure` that an answer is. */
 function failureOf(status, headers, problem, server) {
-    const code = typeof problem?.code === 'string' ? problem.code : undefined;
-    const detail = problem?.detail ? sentence(problem.detail) : `${server} answered ${status}`;
-    const seconds = Number(headers.get('retry-after') ?? NaN);
-    const wait = seconds >= 0 ? Math.min(seconds, 3_600) * 1_000 : undefined;
-    const known = { code, detail, wait };
-    const ahead = Number(problem?.serverMilliseconds);
-    if (code === 'clock-ahead' && ahead > 0) return { kind: 'clockAhead', server: ahead, ...known };
-    if (code === 'cursor-other-history') return { kind: 'otherHistory', ...known };
-    if (code === 'too-many-streams') return { kind: 'tooManyStreams', ...known, wait: wait ?? 30_000 };
-    if (code === 'too-many' || code?.startsWith('history-')) return { kind: 'refused', ...known };
-    if (status === 401) return { kind: 'unauthorized', ...known };
-    if ([400, 403, 404, 409, 415, 422].includes(status)) return { kind: 'refused', ...known };
-    if (status === 408 || status === 504) return { kind: 'timedOut', ...known };
-    if (status === 410) return { kind: 'cursorGone', ...known };
-    if (status === 413) return { kind: 'tooLarge', ...known };
-    if (status === 429) return { kind: 'busy', ...known, wait: wait ?? 1_000 };
-    if (status === 503 || status === 507) return { kind: 'busy', ...known, wait: wait ?? 5_000 };
-    return { kind: 'unreachable', ...known };
+  const code = typeof problem?.code === 'string' ? problem.code : undefined;
+  const detail = problem?.detail ? sentence(problem.detail) : `${server} answered ${status}`;
+  const seconds = Number(headers.get('retry-after') ?? NaN);
+  const wait = seconds >= 0 ? Math.min(seconds, 3_600) * 1_000 : undefined;
+  const known = { code, detail, wait };
+  const ahead = Number(problem?.serverMilliseconds);
+  if (code === 'clock-ahead' && ahead > 0) return { kind: 'clockAhead', server: ahead, ...known };
+  if (code === 'cursor-other-history') return { kind: 'otherHistory', ...known };
+  if (code === 'too-many-streams') {
+    return { kind: 'tooManyStreams', ...known, wait: wait ?? 30_000 };
+  }
+  if (code === 'too-many' || code?.startsWith('history-')) return { kind: 'refused', ...known };
+  if (status === 401) return { kind: 'unauthorized', ...known };
+  if ([400, 403, 404, 409, 415, 422].includes(status)) return { kind: 'refused', ...known };
+  if (status === 408 || status === 504) return { kind: 'timedOut', ...known };
+  if (status === 410) return { kind: 'cursorGone', ...known };
+  if (status === 413) return { kind: 'tooLarge', ...known };
+  if (status === 429) return { kind: 'busy', ...known, wait: wait ?? 1_000 };
+  if (status === 503 || status === 507) return { kind: 'busy', ...known, wait: wait ?? 5_000 };
+  return { kind: 'unreachable', ...known };
 }
 
 /** A timer that ends a request in which no byte has moved for too long. */
 class Silence {
-    constructor(controller, milliseconds) {
-        this.controller = controller;
-        this.milliseconds = milliseconds;
-        this.moved();
-    }
-    moved() {
-        clearTimeout(this.timer);
-        this.timer = setTimeout(() => {
-            this.isOver = true;
-            this.controller.abort();
-        }, this.milliseconds);
-    }
-    end() { clearTimeout(this.timer); }
+  constructor(controller, milliseconds) {
+    this.controller = controller;
+    this.milliseconds = milliseconds;
+    this.moved();
+  }
+  moved() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.isOver = true;
+      this.controller.abort();
+    }, this.milliseconds);
+  }
+  end() { clearTimeout(this.timer); }
 }
 
 /**
@@ -89,90 +92,90 @@ class Silence {
  * @param {(response: Response, silence: Silence) => Promise<any>} read
  */
 async function perform({ server, credential }, segments, options, read) {
-    const { method = 'GET', body, query = {}, signal, accept = 'application/json', headers } = options;
-    const fields = Object.entries(query).filter(([, value]) => value !== undefined)
-        .map(([name, value]) => `${name}=${encodeURIComponent(/** @type {any} */ (value))}`);
-    const path = segments.map(encodeURIComponent).join('/');
-    const url = `${server}/v1/${path}${fields.length ? `?${fields.join('&')}` : ''}`;
-    const controller = new AbortController();
-    const abort = () => controller.abort();
-    if (signal?.aborted) abort();
-    signal?.addEventListener('abort', abort);
-    const silence = new Silence(controller, silenceMilliseconds);
-    try {
-        const response = await fetch(url, {
-            method, signal: controller.signal, redirect: 'manual', credentials: 'omit', cache: 'no-store',
-            headers: {
-                Accept: accept, ...headers,
-                ...(credential ? { Authorization: `Bearer ${credential}` } : {}),
-                ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
-                ...(isNode ? { 'User-Agent': `ubiquity-store-js/${version}` } : {}),
-            },
-            body: body === undefined ? undefined : JSON.stringify(body),
-        });
-        silence.moved();
-        if (response.ok) return await read(response, silence);
-        const problem = await json(response, silence, 2 ** 16).catch(() => null);
-        throw new RequestError(failureOf(response.status, response.headers, problem, server));
-    } catch (error) {
-        if (error instanceof RequestError) throw error;
-        throw new RequestError(unanswered(error, silence.isOver, server));
-    } finally {
-        silence.end();
-        signal?.removeEventListener('abort', abort);
-        // What was not read is not wanted.
-        abort();
-    }
+  const { method = 'GET', body, query = {}, signal, accept = 'application/json' } = options;
+  const fields = Object.entries(query).filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${encodeURIComponent(/** @type {any} */ (value))}`);
+  const path = segments.map(encodeURIComponent).join('/');
+  const url = `${server}/v1/${path}${fields.length ? `?${fields.join('&')}` : ''}`;
+  const controller = new AbortController();
+  const abort = () => controller.abort();
+  if (signal?.aborted) abort();
+  signal?.addEventListener('abort', abort);
+  const silence = new Silence(controller, silenceMilliseconds);
+  try {
+    const response = await fetch(url, {
+      method, signal: controller.signal, redirect: 'manual', credentials: 'omit', cache: 'no-store',
+      headers: {
+        Accept: accept,
+        ...(credential ? { Authorization: `Bearer ${credential}` } : {}),
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...(isNode ? { 'User-Agent': `ubiquity-store-js/${version}` } : {}),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    silence.moved();
+    if (response.ok) return await read(response, silence);
+    const problem = await json(response, silence, 2 ** 16).catch(() => null);
+    throw new RequestError(failureOf(response.status, response.headers, problem, server));
+  } catch (error) {
+    if (error instanceof RequestError) throw error;
+    throw new RequestError(unanswered(error, silence.isOver, server));
+  } finally {
+    silence.end();
+    signal?.removeEventListener('abort', abort);
+    // What was not read is not wanted.
+    abort();
+  }
 }
 
 /** @returns {Failure} */
 function unanswered(error, isSilent, server) {
-    if (isSilent) return failure('timedOut', `the server at ${server} does not answer`);
-    if (error instanceof WireError || error instanceof SyntaxError) {
-        return failure('unreachable', `the answer from ${server} cannot be read: ${error.message}`);
-    }
-    const reason = error?.cause?.code ?? error?.message ?? error;
-    const words = { ECONNREFUSED: 'the connection was refused', ENOTFOUND: 'its name is not known',
-        UND_ERR_SOCKET: 'the connection broke', ECONNRESET: 'the connection broke' }[reason];
-    return failure('unreachable', `no server answers at ${server} (${words ?? sentence(reason)})`);
+  if (isSilent) return failure('timedOut', `the server at ${server} does not answer`);
+  if (error instanceof WireError || error instanceof SyntaxError) {
+    return failure('unreachable', `the answer from ${server} cannot be read: ${error.message}`);
+  }
+  const reason = error?.cause?.code ?? error?.message ?? error;
+  const words = { ECONNREFUSED: 'the connection was refused', ENOTFOUND: 'its name is not known',
+    UND_ERR_SOCKET: 'the connection broke', ECONNRESET: 'the connection broke' }[reason];
+  return failure('unreachable', `no server answers at ${server} (${words ?? sentence(reason)})`);
 }
 
 /** The bytes of an answer as they come. @returns {AsyncGenerator<string>} */
 async function* textOf(response, silence) {
-    const decoder = new TextDecoder('utf-8', { fatal: true });
-    const reader = response.body.getReader();
-    try {
-        for (;;) {
-            const { done, value } = await reader.read();
-            if (done) return;
-            silence.moved();
-            yield decoder.decode(value, { stream: true });
-        }
-    } finally { reader.cancel().catch(() => {}); }
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const reader = response.body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      silence.moved();
+      yield decoder.decode(value, { stream: true });
+    }
+  } finally { reader.cancel().catch(() => {}); }
 }
 
 async function json(response, silence, max = bytesMax) {
-    let text = '';
-    if (!response.body || response.status === 204) return null;
-    for await (const more of textOf(response, silence)) {
-        text += more;
-        if (text.length > max) throw new WireError('it is too large');
-    }
-    return parse(text);
+  let text = '';
+  if (!response.body || response.status === 204) return null;
+  for await (const more of textOf(response, silence)) {
+    text += more;
+    if (text.length > max) throw new WireError('it is too large');
+  }
+  return parse(text);
 }
 
 /** Parses JSON whose objects have a bound too: one of two bytes takes a hundred. */
 export function parse(text) {
-    let elements = 0;
-    for (let i = 0; i < text.length; i += 1) {
-        const unit = text.charCodeAt(i);
-        if (unit === 0x2c || unit === 0x5b || unit === 0x7b) elements += 1;
-    }
-    if (elements > elementsMax) throw new WireError('it has too many elements');
-    return JSON.parse(text);
+  let elements = 0;
+  for (let i = 0; i < text.length; i += 1) {
+    const unit = text.charCodeAt(i);
+    if (unit === 0x2c || unit === 0x5b || unit === 0x7b) elements += 1;
+  }
+  if (elements > elementsMax) throw new WireError('it has too many elements');
+  return JSON.parse(text);
 }
 
-/** @param {Server} server @param {string[]} segments @param {Parameters<typeof perform>[2]} [options] */
+/** @param {Server} server @param {Parameters<typeof perform>[2]} [options] */
 export const request = (server, segments, options = {}) => perform(server, segments, options, json);
 
 /**
@@ -180,30 +183,30 @@ export const request = (server, segments, options = {}) => perform(server, segme
  * each event; the latter returns the milliseconds that the stream may be silent from then on.
  */
 export const listen = (server, segments, options, { heard, received }) => perform(
-    server, segments, { ...options, accept: 'text/event-stream' }, async (response, silence) => {
-        if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
-            throw new WireError('it is not a stream of events');
-        }
-        heard();
-        /** A line that is not complete, in pieces; and the event so far. @type {string[]} */
-        let [pieces, data] = [[], []];
-        let [name, size] = ['', 0];
-        for await (const more of textOf(response, silence)) {
-            heard();
-            size += more.length;
-            const lines = more.split('\n');
-            lines[0] = lines.length > 1 ? pieces.join('') + lines[0] : lines[0];
-            if (lines.length > 1) pieces = [];
-            pieces.push(lines.pop() ?? '');
-            for (const line of lines.map((one) => one.replace(/\r$/, ''))) {
-                if (line.startsWith('event:')) name = line.slice(6).trim();
-                else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
-                if (line !== '') continue;
-                const event = data.join('\n');
-                if (name) silence.milliseconds = received(name, () => parse(event)) ?? silence.milliseconds;
-                silence.moved();
-                [name, data, size] = ['', [], 0];
-            }
-            if (size > bytesMax) throw new WireError('an event is too large');
-        }
-    });
+  server, segments, { ...options, accept: 'text/event-stream' }, async (response, silence) => {
+    if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
+      throw new WireError('it is not a stream of events');
+    }
+    heard();
+    /** A line that is not complete, in pieces; and the event so far. @type {string[]} */
+    let [pieces, data] = [[], []];
+    let [name, size] = ['', 0];
+    for await (const more of textOf(response, silence)) {
+      heard();
+      size += more.length;
+      const lines = more.split('\n');
+      lines[0] = lines.length > 1 ? pieces.join('') + lines[0] : lines[0];
+      if (lines.length > 1) pieces = [];
+      pieces.push(lines.pop() ?? '');
+      for (const line of lines.map((one) => one.replace(/\r$/, ''))) {
+        if (line.startsWith('event:')) name = line.slice(6).trim();
+        else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
+        if (line !== '') continue;
+        const event = data.join('\n');
+        if (name) silence.milliseconds = received(name, () => parse(event)) ?? silence.milliseconds;
+        silence.moved();
+        [name, data, size] = ['', [], 0];
+      }
+      if (size > bytesMax) throw new WireError('an event is too large');
+    }
+  });

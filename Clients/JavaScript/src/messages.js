@@ -22,42 +22,42 @@ import { checkedMilliseconds, checkedRow, timestamp } from './records.js';
 
 /** A text of a server for people: one line, not too long. */
 export const sentence = (text) =>
-    String(text).slice(0, 1_000).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').replace(/\.$/, '');
+  String(text).slice(0, 1_000).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').replace(/\.$/, '');
 
 export function checkedCursor(json) {
-    if (typeof json !== 'string' || !/^[\x21-\x7e]{1,128}$/.test(json)) {
-        throw new WireError('a cursor is not 1 to 128 visible characters');
-    }
-    return json;
+  if (typeof json !== 'string' || !/^[\x21-\x7e]{1,128}$/.test(json)) {
+    throw new WireError('a cursor is not 1 to 128 visible characters');
+  }
+  return json;
 }
 
 /** @returns {Changes} @throws {WireError} */
 export const checkedChanges = (json) => ({
-    records: checkedList(json, 'records').map(checkedRow),
-    cursor: checkedCursor(json.cursor),
-    server: checkedMilliseconds(json.serverMilliseconds),
-    isWhole: json.whole === true,
-    horizon: timestamp(checkedMilliseconds(json.horizonMilliseconds)),
+  records: checkedList(json, 'records').map(checkedRow),
+  cursor: checkedCursor(json.cursor),
+  server: checkedMilliseconds(json.serverMilliseconds),
+  isWhole: json.whole === true,
+  horizon: timestamp(checkedMilliseconds(json.horizonMilliseconds)),
 });
 
 /** @throws {WireError} */
 export const checkedReady = (json) => ({
-    cursor: checkedCursor(json?.cursor), config: checkedConfig(json?.config),
+  cursor: checkedCursor(json?.cursor), config: checkedConfig(json?.config),
 });
 
 /** @returns {PushAnswer} @throws {WireError} */
 export const checkedAnswer = (json) => ({
-    cursor: checkedCursor(json?.cursor),
-    server: checkedMilliseconds(json.serverMilliseconds),
-    results: checkedList(json, 'results').map((result) => {
-        if (isObject(result?.refused)) {
-            const { code, detail } = result.refused;
-            return { code: sentence(code ?? '').slice(0, 64), detail: sentence(detail ?? '') };
-        }
-        return checkedList(result?.committed, 'writes').map((write) => {
-            if (write?.applied === true) return { held: ('applied') };
-            if (write?.olderThanForgotten === true) return { held: ('none') };
-            return { held: checkedRow(write?.superseded) };
-        });
-    }),
+  cursor: checkedCursor(json?.cursor),
+  server: checkedMilliseconds(json.serverMilliseconds),
+  results: checkedList(json, 'results').map((result) => {
+    if (isObject(result?.refused)) {
+      const { code, detail } = result.refused;
+      return { code: sentence(code ?? '').slice(0, 64), detail: sentence(detail ?? '') };
+    }
+    return checkedList(result?.committed, 'writes').map((write) => {
+      if (write?.applied === true) return { held: ('applied') };
+      if (write?.olderThanForgotten === true) return { held: ('none') };
+      return { held: checkedRow(write?.superseded) };
+    });
+  }),
 });

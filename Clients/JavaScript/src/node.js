@@ -18,134 +18,134 @@ globalThis.crypto ??= /** @type {any} */ (webcrypto);
 export const openDevice = async ({ home }) => openDeviceIn(await FileFolder.open(home));
 /** Opens a store, with a device of its own. */
 export const openStore = async ({ home, ...options }) =>
-    openStoreIn(await FileFolder.open(home), /** @type {any} */ (options));
+  openStoreIn(await FileFolder.open(home), /** @type {any} */ (options));
 
 class FileFolder {
-    constructor(home) {
-        this.home = home;
-        this.documents = new Map();
-    }
+  constructor(home) {
+    this.home = home;
+    this.documents = new Map();
+  }
 
-    static async open(home) {
-        if (typeof home !== 'string' || home === '') {
-            throw new UbiquityError('storage', '`home` names the folder in which values are kept');
-        }
-        await mkdir(join(home, 'stores'), { recursive: true, mode: 0o700 });
-        const folder = new FileFolder(home);
-        await folder.lock();
-        return folder;
+  static async open(home) {
+    if (typeof home !== 'string' || home === '') {
+      throw new UbiquityError('storage', '`home` names the folder in which values are kept');
     }
+    await mkdir(join(home, 'stores'), { recursive: true, mode: 0o700 });
+    const folder = new FileFolder(home);
+    await folder.lock();
+    return folder;
+  }
 
-    /** @private Names that differ in case only are two files on any disk. */
-    file(document) {
-        if (!document.includes('/')) return join(this.home, `${document}.json`);
-        const [folder, identifier] = document.split('/');
-        const hash = digest([{ key: identifier, part: '', value: null }]).slice(0, 8);
-        return join(this.home, 'stores', folder, `${identifier.slice(0, 200)}~${hash}.json`);
+  /** @private Names that differ in case only are two files on any disk. */
+  file(document) {
+    if (!document.includes('/')) return join(this.home, `${document}.json`);
+    const [folder, identifier] = document.split('/');
+    const hash = digest([{ key: identifier, part: '', value: null }]).slice(0, 8);
+    return join(this.home, 'stores', folder, `${identifier.slice(0, 200)}~${hash}.json`);
+  }
+
+  async read(document) {
+    const file = this.file(document);
+    let text;
+    try {
+      text = await readFile(file, 'utf8');
+    } catch (error) {
+      if (error.code !== 'ENOENT') throw new UbiquityError('storage', `${file}: ${error.message}`);
+      this.documents.set(document, new Map());
+      return new Map();
     }
+    try {
+      const { format, rows } = JSON.parse(text);
+      if (format !== 1) throw new Error(`it has format ${format}`);
+      this.documents.set(document, new Map(rows));
+      return new Map(rows);
+    } catch (error) {
+      throw new UbiquityError('storage', `${file} cannot be read: ${error.message}`);
+    }
+  }
 
-    async read(document) {
-        const file = this.file(document);
-        let text;
+  async write(document, changes) {
+    const rows = new Map(this.documents.get(document) ?? await this.read(document));
+    for (const [name, text] of changes) {
+      if (text === null) rows.delete(name);
+      else rows.set(name, text);
+    }
+    const file = this.file(document);
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    const temporary = `${file}.new`;
+    const handle = await open(temporary, 'w', 0o600);
+    try {
+      await handle.writeFile(JSON.stringify({ format: 1, rows: [...rows] }));
+      await handle.sync();
+    } finally { await handle.close(); }
+    await rename(temporary, file);
+    await syncFolder(dirname(file));
+    this.documents.set(document, rows);
+  }
+
+  async removeAll(prefix) {
+    await rm(join(this.home, 'stores', prefix), { recursive: true, force: true });
+    for (const name of this.documents.keys()) {
+      if (name.startsWith(prefix)) this.documents.delete(name);
+    }
+  }
+
+  // There are no other processes.
+  post() {}
+  onMessage() { return () => {}; }
+  lead(_name, lead) {
+    lead();
+    return () => {};
+  }
+
+  async close() { await rm(this.lockFile, { force: true }); }
+
+  get lockFile() { return join(this.home, 'lock'); }
+
+  /** @private Keeps other processes out. The lock of a process that has ended does not count. */
+  async lock() {
+    const mine = `${process.pid} ${await startOf(process.pid)} ${randomSeed()}`;
+    const own = join(this.home, `lock.${randomSeed()}`);
+    const handle = await open(own, 'wx', 0o600);
+    try {
+      await handle.writeFile(mine);
+      await handle.close();
+      for (let attempt = 0; attempt < 10; attempt += 1) {
         try {
-            text = await readFile(file, 'utf8');
-        } catch (error) {
-            if (error.code !== 'ENOENT') throw new UbiquityError('storage', `${file}: ${error.message}`);
-            this.documents.set(document, new Map());
-            return new Map();
+          await link(own, this.lockFile);
+          return;
+        } catch (error) { if (error.code !== 'EEXIST') throw error; }
+        const theirs = await readFile(this.lockFile, 'utf8').catch(() => null);
+        if (theirs === null) continue;
+        const [pid, start] = theirs.split(' ');
+        if (await startOf(Number(pid)) === start) {
+          throw new UbiquityError('open', `${this.home} is open in process ${pid}: a home `
+            + 'belongs to one process at a time');
         }
-        try {
-            const { format, rows } = JSON.parse(text);
-            if (format !== 1) throw new Error(`it has format ${format}`);
-            this.documents.set(document, new Map(rows));
-            return new Map(rows);
-        } catch (error) {
-            throw new UbiquityError('storage', `${file} cannot be read: ${error.message}`);
-        }
-    }
-
-    async write(document, changes) {
-        const rows = new Map(this.documents.get(document) ?? await this.read(document));
-        for (const [name, text] of changes) {
-            if (text === null) rows.delete(name);
-            else rows.set(name, text);
-        }
-        const file = this.file(document);
-        await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-        const temporary = `${file}.new`;
-        const handle = await open(temporary, 'w', 0o600);
-        try {
-            await handle.writeFile(JSON.stringify({ format: 1, rows: [...rows] }));
-            await handle.sync();
-        } finally { await handle.close(); }
-        await rename(temporary, file);
-        await syncFolder(dirname(file));
-        this.documents.set(document, rows);
-    }
-
-    async removeAll(prefix) {
-        await rm(join(this.home, 'stores', prefix), { recursive: true, force: true });
-        for (const name of this.documents.keys()) {
-            if (name.startsWith(prefix)) this.documents.delete(name);
-        }
-    }
-
-    // There are no other processes.
-    post() {}
-    onMessage() { return () => {}; }
-    lead(_name, lead) {
-        lead();
-        return () => {};
-    }
-
-    async close() { await rm(this.lockFile, { force: true }); }
-
-    get lockFile() { return join(this.home, 'lock'); }
-
-    /** @private Keeps other processes out. The lock of a process that has ended does not count. */
-    async lock() {
-        const mine = `${process.pid} ${await startOf(process.pid)} ${randomSeed()}`;
-        const own = join(this.home, `lock.${randomSeed()}`);
-        const handle = await open(own, 'wx', 0o600);
-        try {
-            await handle.writeFile(mine);
-            await handle.close();
-            for (let attempt = 0; attempt < 10; attempt += 1) {
-                try {
-                    await link(own, this.lockFile);
-                    return;
-                } catch (error) { if (error.code !== 'EEXIST') throw error; }
-                const theirs = await readFile(this.lockFile, 'utf8').catch(() => null);
-                if (theirs === null) continue;
-                const [pid, start] = theirs.split(' ');
-                if (await startOf(Number(pid)) === start) {
-                    throw new UbiquityError('open', `${this.home} is open in process ${pid}: a home `
-                        + 'belongs to one process at a time');
-                }
-                // Whoever moves it away first takes it over, unless it was another one by then.
-                const old = `${own}.old`;
-                await rename(this.lockFile, old).catch(() => {});
-                const moved = await readFile(old, 'utf8').catch(() => theirs);
-                if (moved !== theirs) await link(old, this.lockFile).catch(() => {});
-                await rm(old, { force: true });
-            }
-            throw new UbiquityError('open', `${this.lockFile} cannot be taken over`);
-        } finally { await rm(own, { force: true }); }
-    }
+        // Whoever moves it away first takes it over, unless it was another one by then.
+        const old = `${own}.old`;
+        await rename(this.lockFile, old).catch(() => {});
+        const moved = await readFile(old, 'utf8').catch(() => theirs);
+        if (moved !== theirs) await link(old, this.lockFile).catch(() => {});
+        await rm(old, { force: true });
+      }
+      throw new UbiquityError('open', `${this.lockFile} cannot be taken over`);
+    } finally { await rm(own, { force: true }); }
+  }
 }
 
 /** When a process started, as far as the system tells; null if there is none. */
 async function startOf(pid) {
-    try {
-        process.kill(pid, 0);
-    } catch (error) { if (error.code !== 'EPERM') return null; }
-    const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-    return text.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? '-';
+  try {
+    process.kill(pid, 0);
+  } catch (error) { if (error.code !== 'EPERM') return null; }
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return text.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? '-';
 }
 
 /** A rename is on disk when its folder is; not every system can tell a folder so. */
 async function syncFolder(folder) {
-    const handle = await open(folder, 'r').catch(() => null);
-    await handle?.sync().catch(() => {});
-    await handle?.close();
+  const handle = await open(folder, 'r').catch(() => null);
+  await handle?.sync().catch(() => {});
+  await handle?.close();
 }

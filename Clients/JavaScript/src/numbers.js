@@ -13,26 +13,26 @@ const [min, max] = [-(2n ** 63n), 2n ** 63n - 1n];
 
 /** The number of a value; null if it is not one. A Boolean is not one. @returns {Sum | null} */
 export function sumOf(wire) {
-    if (wire?.integer !== undefined) return BigInt(wire.integer);
-    if (wire?.unsigned !== undefined) return Number(wire.unsigned);
-    return wire?.real !== undefined ? Number(wire.real) : null;
+  if (wire?.integer !== undefined) return BigInt(wire.integer);
+  if (wire?.unsigned !== undefined) return Number(wire.unsigned);
+  return wire?.real !== undefined ? Number(wire.real) : null;
 }
 
 /** Adds. Integers stay integers, and become the nearest one of 64 bits. @returns {Sum} */
 export function add(a, b) {
-    if (typeof a === 'number' || typeof b === 'number') return Number(a) + Number(b);
-    return a + b < min ? min : a + b > max ? max : a + b;
+  if (typeof a === 'number' || typeof b === 'number') return Number(a) + Number(b);
+  return a + b < min ? min : a + b > max ? max : a + b;
 }
 
 /** @returns {Sum} */
 export function subtract(a, b) {
-    if (typeof a === 'number' || typeof b === 'number') return Number(a) - Number(b);
-    return a - b < min ? min : a - b > max ? max : a - b;
+  if (typeof a === 'number' || typeof b === 'number') return Number(a) - Number(b);
+  return a - b < min ? min : a - b > max ? max : a - b;
 }
 
 /** @returns {Wire} */
 export const wireSum = (sum) =>
-    (typeof sum === 'bigint' ? { integer: String(sum) } : { real: wireReal(sum) });
+  (typeof sum === 'bigint' ? { integer: String(sum) } : { real: wireReal(sum) });
 
 /**
  * A run's count: how many times it has counted, and its total.
@@ -40,15 +40,15 @@ export const wireSum = (sum) =>
  * @returns {Count | null}
  */
 export function countOf(wire) {
-    const values = wire?.array?.values;
-    if (values?.length !== 2 || values[0].integer === undefined) return null;
-    const total = sumOf(values[1]);
-    return total === null ? null : { times: BigInt(values[0].integer), total };
+  const values = wire?.array?.values;
+  if (values?.length !== 2 || values[0].integer === undefined) return null;
+  const total = sumOf(values[1]);
+  return total === null ? null : { times: BigInt(values[0].integer), total };
 }
 
 /** @returns {Wire} */
 export const wireCount = (times, total) =>
-    ({ array: { values: [{ integer: String(times) }, wireSum(total)] } });
+  ({ array: { values: [{ integer: String(times) }, wireSum(total)] } });
 
 /**
  * What can be compared with others of its class: a number, a date or a string.
@@ -56,20 +56,20 @@ export const wireCount = (times, total) =>
  * @returns {Comparable | null}
  */
 export function comparable(value) {
-    if (!value) return null;
-    const [kind, content] = Object.entries(value)[0];
-    const size = kind === 'string' ? 0 : Number(content);
-    const place = { integer: 0, unsigned: 0, real: 0, date: 1, string: 2 }[kind];
-    if (place === undefined) return null;
-    return { class: place, size: Number.isNaN(size) ? -Infinity : size, value };
+  if (!value) return null;
+  const [kind, content] = Object.entries(value)[0];
+  const size = kind === 'string' ? 0 : Number(content);
+  const place = { integer: 0, unsigned: 0, real: 0, date: 1, string: 2 }[kind];
+  if (place === undefined) return null;
+  return { class: place, size: Number.isNaN(size) ? -Infinity : size, value };
 }
 
 /** What a part says that it is removed up to. */
 export const comparableRemoved = (value) =>
-    value.array?.values?.length === 1 ? comparable(value.array.values[0]) : null;
+  value.array?.values?.length === 1 ? comparable(value.array.values[0]) : null;
 
 /** A total order, in which the same number of different types has different places. */
 export function isLess(a, b) {
-    if (a.class !== b.class) return a.class < b.class;
-    return a.size !== b.size ? a.size < b.size : compareValues(a.value, b.value) < 0;
+  if (a.class !== b.class) return a.class < b.class;
+  return a.size !== b.size ? a.size < b.size : compareValues(a.value, b.value) < 0;
 }

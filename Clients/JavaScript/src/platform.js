@@ -17,41 +17,41 @@
 
 import { Device } from './device.js';
 
-/** A device, and a store of it that takes the device along when it is closed. @param {Folder} folder */
+/** A store with a device of its own, which is closed with it. @param {Folder} folder */
 export async function openStoreIn(folder, { identifier, ...options }) {
-    const device = await openDeviceIn(folder);
-    try {
-        const store = await device.openStore(identifier, options);
-        store.ownsDevice = true;
-        return store;
-    } catch (error) {
-        await device.close();
-        throw error;
-    }
+  const device = await openDeviceIn(folder);
+  try {
+    const store = await device.openStore(identifier, options);
+    store.ownsDevice = true;
+    return store;
+  } catch (error) {
+    await device.close();
+    throw error;
+  }
 }
 
 /** @param {Folder} folder */
 export async function openDeviceIn(folder) {
-    try {
-        return await Device.open(folder);
-    } catch (error) {
-        await folder.close();
-        throw error;
-    }
+  try {
+    return await Device.open(folder);
+  } catch (error) {
+    await folder.close();
+    throw error;
+  }
 }
 
 /** Random hexadecimal digits. */
 export const randomSeed = () => [...crypto.getRandomValues(new Uint8Array(8))]
-    .map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  .map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
 let boot = '';
 let lastGap = 0;
-/** Reads the clocks. Where the wall clock jumps, the machine slept or the clock was set: that counts as another boot. */
+/** Reads the clocks. If the wall clock jumps, the machine slept or it was set: another boot. */
 export function reading() {
-    const [wall, uptime] = [Date.now(), performance.now()];
-    if (boot === '' || Math.abs(wall - uptime - lastGap) > 1_500) boot = randomSeed();
-    lastGap = wall - uptime;
-    return { wall, uptime, boot };
+  const [wall, uptime] = [Date.now(), performance.now()];
+  if (boot === '' || Math.abs(wall - uptime - lastGap) > 1_500) boot = randomSeed();
+  lastGap = wall - uptime;
+  return { wall, uptime, boot };
 }
 export { UbiquityError, Real, real, ExactDate } from './values.js';
 export { version } from './http.js';

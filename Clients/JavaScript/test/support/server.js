@@ -17,124 +17,124 @@ const deadline = 300_000;
 
 /** A test with a server, a folder, and stores that are closed in the end. */
 export function serverTest(name, body, otherwise = false) {
-    const skip = otherwise || (program ? false : 'UBIQUITY_PROGRAM does not name the program `ubiquity`');
-    test(name, { skip, timeout: deadline }, async () => {
-        const stage = new Stage();
-        try {
-            await stage.server.start();
-            await body(stage);
-        } finally { await stage.end(); }
-    });
+  const skip = otherwise || (program ? false : 'UBIQUITY_PROGRAM does not name the program `ubiquity`');
+  test(name, { skip, timeout: deadline }, async () => {
+    const stage = new Stage();
+    try {
+      await stage.server.start();
+      await body(stage);
+    } finally { await stage.end(); }
+  });
 }
 
 class Server {
-    constructor(folder) {
-        this.data = join(folder, 'server');
-        this.port = 0;
-    }
+  constructor(folder) {
+    this.data = join(folder, 'server');
+    this.port = 0;
+  }
 
-    async start() {
-        this.process = spawn(program, ['serve', '--json', '--data', this.data, '--port', String(this.port),
-            '--log-level', 'error'], { stdio: ['ignore', 'pipe', 'ignore'] });
-        let text = '';
-        for await (const more of this.process.stdout) {
-            text += more;
-            if (text.includes('\n')) break;
-        }
-        const { url, port, operatorCredential } = JSON.parse(text);
-        Object.assign(this, { url, port, credential: readFileSync(operatorCredential, 'utf8').trim() });
+  async start() {
+    this.process = spawn(program, ['serve', '--json', '--data', this.data, '--port', String(this.port),
+      '--log-level', 'error'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    let text = '';
+    for await (const more of this.process.stdout) {
+      text += more;
+      if (text.includes('\n')) break;
     }
+    const { url, port, operatorCredential } = JSON.parse(text);
+    Object.assign(this, { url, port, credential: readFileSync(operatorCredential, 'utf8').trim() });
+  }
 
-    async kill() {
-        if (!this.process || this.process.exitCode !== null || this.process.signalCode) return;
-        const ended = once(this.process, 'exit');
-        this.process.kill('SIGKILL');
-        await ended;
-    }
+  async kill() {
+    if (!this.process || this.process.exitCode !== null || this.process.signalCode) return;
+    const ended = once(this.process, 'exit');
+    this.process.kill('SIGKILL');
+    await ended;
+  }
 
-    async operator(method, path, body = undefined) {
-        const response = await fetch(`${this.url}/v1/${path}`, {
-            method,
-            headers: { Authorization: `Bearer ${this.credential}`,
-                ...(body ? { 'Content-Type': 'application/json' } : {}) },
-            body: body && JSON.stringify(body),
-        });
-        return response.status === 204 ? null : response.json();
-    }
+  async operator(method, path, body = undefined) {
+    const response = await fetch(`${this.url}/v1/${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${this.credential}`,
+        ...(body ? { 'Content-Type': 'application/json' } : {}) },
+      body: body && JSON.stringify(body),
+    });
+    return response.status === 204 ? null : response.json();
+  }
 
-    /** A sign-in code for an account, which is made if there is none. */
-    async code(account, terms = undefined) {
-        const made = terms ? {} : await this.operator('POST', 'accounts', { name: account });
-        return (made.account && made.code)
-            || (await this.operator('POST', `accounts/${account}/codes`, terms ?? {})).code;
-    }
+  /** A sign-in code for an account, which is made if there is none. */
+  async code(account, terms = undefined) {
+    const made = terms ? {} : await this.operator('POST', 'accounts', { name: account });
+    return (made.account && made.code)
+      || (await this.operator('POST', `accounts/${account}/codes`, terms ?? {})).code;
+  }
 }
 
 class Stage {
-    constructor() {
-        this.folder = mkdtempSync(join(tmpdir(), 'ubiquity-js-'));
-        this.server = new Server(this.folder);
-        this.open = new Set();
-    }
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'ubiquity-js-'));
+    this.server = new Server(this.folder);
+    this.open = new Set();
+  }
 
-    home(name) { return join(this.folder, name); }
+  home(name) { return join(this.folder, name); }
 
-    async openStore(name, options = {}) {
-        const store = await openStore({ home: this.home(name), identifier, ...options });
-        this.open.add(store);
-        return store;
-    }
+  async openStore(name, options = {}) {
+    const store = await openStore({ home: this.home(name), identifier, ...options });
+    this.open.add(store);
+    return store;
+  }
 
-    async openDevice(name) {
-        const device = await openDevice({ home: this.home(name) });
-        this.open.add(device);
-        return device;
-    }
+  async openDevice(name) {
+    const device = await openDevice({ home: this.home(name) });
+    this.open.add(device);
+    return device;
+  }
 
-    /** A store whose device is signed in and has completed its first sync. */
-    async signedIn(name, { account = 'ann', terms = undefined, ...options } = {}) {
-        const store = await this.openStore(name, options);
-        const code = await this.server.code(account, terms);
-        await store.device.signIn({ server: this.server.url, code, deviceName: name });
-        await store.initialSync();
-        return store;
-    }
+  /** A store whose device is signed in and has completed its first sync. */
+  async signedIn(name, { account = 'ann', terms = undefined, ...options } = {}) {
+    const store = await this.openStore(name, options);
+    const code = await this.server.code(account, terms);
+    await store.device.signIn({ server: this.server.url, code, deviceName: name });
+    await store.initialSync();
+    return store;
+  }
 
-    /** The command line, as a device of its own. */
-    command(name, ...words) {
-        return new Promise((resolve, reject) => {
-            execFile(program, words, { timeout: deadline, env: { ...process.env,
-                UBIQUITY_HOME: this.home(name), UBIQUITY_KVSTORE_IDENTIFIER: identifier } },
-            (error, output, errors) => (error ? reject(new Error(`${words.join(' ')}: ${errors}`))
-                : resolve(output)));
-        });
-    }
+  /** The command line, as a device of its own. */
+  command(name, ...words) {
+    return new Promise((resolve, reject) => {
+      execFile(program, words, { timeout: deadline, env: { ...process.env,
+        UBIQUITY_HOME: this.home(name), UBIQUITY_KVSTORE_IDENTIFIER: identifier } },
+      (error, output, errors) => (error ? reject(new Error(`${words.join(' ')}: ${errors}`))
+        : resolve(output)));
+    });
+  }
 
-    /** Starts a command that goes on, and waits for the first text on its output. */
-    start(name, ...words) {
-        const child = spawn(program, words, { env: { ...process.env, UBIQUITY_HOME: this.home(name) } });
-        this.open.add({ close: () => child.kill('SIGKILL') });
-        return child;
-    }
+  /** Starts a command that goes on, and waits for the first text on its output. */
+  start(name, ...words) {
+    const child = spawn(program, words, { env: { ...process.env, UBIQUITY_HOME: this.home(name) } });
+    this.open.add({ close: () => child.kill('SIGKILL') });
+    return child;
+  }
 
-    async end() {
-        for (const one of this.open) await one.close();
-        await this.server.kill();
-        rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
-    }
+  async end() {
+    for (const one of this.open) await one.close();
+    await this.server.kill();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  }
 }
 
 /** Waits until a store is in some state. */
 export function until(store, isSo) {
-    if (isSo()) return Promise.resolve();
-    return new Promise((resolve) => {
-        const look = () => {
-            if (!isSo()) return;
-            store.removeEventListener('change', look);
-            store.removeEventListener('status', look);
-            resolve();
-        };
-        store.addEventListener('change', look);
-        store.addEventListener('status', look);
-    });
+  if (isSo()) return Promise.resolve();
+  return new Promise((resolve) => {
+    const look = () => {
+      if (!isSo()) return;
+      store.removeEventListener('change', look);
+      store.removeEventListener('status', look);
+      resolve();
+    };
+    store.addEventListener('change', look);
+    store.addEventListener('status', look);
+  });
 }
