@@ -40,6 +40,7 @@ try {
   const { code } = await (await fetch('/code')).json();
   await a.store.device.signIn({ server: location.origin, code, deviceName: 'browser' });
   await b.store.initialSync();
+  for await (const { account } of b.store.statuses()) if (account) break;
   log.push(b.store.status.account);
   a.store.set('a', [1n << 60n, a.real(1)]);
   await until(b.store, () => b.store.has('a'));
