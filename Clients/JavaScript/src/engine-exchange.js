@@ -69,6 +69,8 @@ export class ExchangeEngine extends WritingEngine {
     this.lag = null;
     this.requests = [];
     this.requestsMade = 0;
+    /** A pull that is not answered. */
+    this.pull = null;
     this.finished = [];
     this.lastError = null;
     /** When the stream last gave a sign of life. */
@@ -252,7 +254,7 @@ export class ExchangeEngine extends WritingEngine {
 
   /** The stream has come to a cursor. */
   pass(cursor) {
-    if (!this.push) this.passed.clear();
+    if (!this.push && !this.pull) this.passed.clear();
     this.passed.add(cursor);
     if (this.lag?.cursor === cursor) {
       this.fetchesFinished = Math.max(this.fetchesFinished, this.lag.fetch);

@@ -63,7 +63,6 @@ export class Engine extends ExchangeEngine {
     this.isStreamStale = false;
     /** Polls in place of a stream. @type {{next: Retry, pauses: Backoff, isWorking: boolean}} */
     this.polling = null;
-    this.pull = null;
   }
 
   /** @param {Event} event @param {Reading} now */
@@ -414,8 +413,9 @@ export class Engine extends ExchangeEngine {
     this.measure(changes.server, pull.sentAt, now, now);
     this.tell('serverChange');
     // While a stream is live, a pull only tells how far the server has got.
-    if (this.passed.has(changes.cursor)) this.finishFetch(number);
-    else this.lag = { fetch: number, cursor: changes.cursor, noticedAt: now.uptime };
+    if (this.passed.has(changes.cursor)) {
+      this.fetchesFinished = Math.max(this.fetchesFinished, number);
+    } else this.lag = { fetch: number, cursor: changes.cursor, noticedAt: now.uptime };
   }
 
   /** @param {Changes} changes */

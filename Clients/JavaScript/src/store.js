@@ -637,7 +637,8 @@ export class Store extends EventTarget {
   /** Saves, and ends everything under way: nothing of the store keeps a program running. */
   async close() {
     if (this.isClosed) return;
-    await this.synchronize();
+    // What a follower wrote, the leader has heard of.
+    if (this.isLeader) await this.synchronize();
     this.isClosed = true;
     clearTimeout(this.timer);
     this.requests.abort();

@@ -298,3 +298,38 @@ serverTest('polls replace a stream that the account may not have', async (stage)
   assert.match(polling.status.explanation, /without a stream/);
   await b.synchronizeNow();
 });
+
+serverTest('nothing is lost or counted twice while the server is killed again and again', async (stage) => {
+  const stores = [await stage.signedIn('a'), await stage.signedIn('b')];
+  let written = 0;
+  for (let round = 0; round < 4; round += 1) {
+    const kill = new Promise((resolve) => { setTimeout(resolve, 20 + 30 * round); })
+      .then(() => stage.server.kill());
+    for (let number = 0; number < 25; number += 1) {
+      for (const [i, store] of stores.entries()) {
+        written += 1;
+        store.increment('count');
+        store.batch(({ set }) => {
+          set(`${i} ${round} ${number}`, written);
+          set('left', written);
+          set('right', written);
+        });
+        assert.equal(store.get('left'), store.get('right'));
+      }
+      await new Promise((resolve) => { setImmediate(resolve); });
+    }
+    await kill;
+    await stage.server.start();
+  }
+  // A kill may also end the attempt of a round trip.
+  for (const store of [...stores, ...stores]) {
+    while (await store.synchronizeNow().then(() => false, () => true));
+  }
+  for (const store of stores) {
+    assert.equal(store.get('count'), written);
+    assert.equal(store.keys().length, written + 3);
+    assert.equal(store.get('left'), store.get('right'));
+    assert.deepEqual(store.refusedWrites(), []);
+  }
+  assert.deepEqual([...stores[0].values()], [...stores[1].values()]);
+});

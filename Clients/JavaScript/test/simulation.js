@@ -288,7 +288,7 @@ export class World {
     const isAlive = device.engine !== null;
     this.written += 1;
     const key = keys[this.random.below(keys.length)];
-    switch (this.random.below(14)) {
+    switch (this.random.below(15)) {
       case 0: case 1: case 2:
         if (isAlive) device.write([[key, `${key} ${this.written}`]]);
         break;
@@ -316,6 +316,12 @@ export class World {
         // A clock is set. What an earlier boot wrote has its final time by then.
         if (this.faults.clocks && isAlive && device.engine.clock.isExact(device.now)) {
           device.offset = this.random.below(10 * hour) - 5 * hour;
+        }
+        break;
+      case 13:
+        if (isAlive) {
+          device.engine.requestSync();
+          device.handle({ type: 'hurry' });
         }
         break;
       case 12: if (this.chance('forgets', 30)) this.server.compact(); break;
@@ -349,7 +355,8 @@ export class World {
   check() {
     const fail = (message) => { throw new Violation(message); };
     for (const device of this.devices) {
-      const { status } = device.engine;
+      const { status, requests } = device.engine;
+      if (requests.length) fail(`device ${device.name} never finishes a round trip`);
       if (status.connection !== 'connected' || status.pendingKeys.length) {
         fail(`device ${device.name} is ${status.connection} (${status.lastError}), and `
           + `${status.pendingKeys} wait`);
