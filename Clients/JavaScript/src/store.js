@@ -385,10 +385,14 @@ export class Store extends EventTarget {
     this.intents.clear();
     this.install(document, rows);
     this.followAccountNow();
+    this.queueChange('accountChange', this.changedSince(old));
+  }
+
+  /** The keys that the app sees differently. @param {Map<string, any>} old */
+  changedSince(old) {
     const values = this.engine.entries.values();
-    const changed = [...new Set([...old.keys(), ...values.keys()])].filter((key) =>
+    return [...new Set([...old.keys(), ...values.keys()])].filter((key) =>
       JSON.stringify(old.get(key)) !== JSON.stringify(values.get(key)));
-    this.queueChange('accountChange', changed);
   }
 
   followAccountNow() {
@@ -406,14 +410,19 @@ export class Store extends EventTarget {
   /** @private This tab leads from now on. */
   async lead() {
     if (this.isClosed) return;
-    if (this.version > 0 || this.intents.size) await this.load();
+    const document = this.device.documentOf(this.identifier);
+    const rows = await this.device.folder.read(document);
     if (this.isClosed) return;
+    const old = new Map(this.engine.entries.values());
+    this.install(document, rows);
     this.isLeader = true;
     for (const [number, intent] of this.intents) this.take(this.tab, number, intent);
     this.intents.clear();
-    for (const { resolve, reject } of [...this.syncs.values()]) {
-      this.synchronizeNow().then(resolve, reject);
-    }
+    const syncs = [...this.syncs.values()];
+    this.syncs.clear();
+    for (const { resolve, reject } of syncs) this.synchronizeNow().then(resolve, reject);
+    const changed = this.changedSince(old);
+    if (changed.length) this.queueChange('serverChange', changed);
     this.say({ type: 'leading' });
     this.followAccountNow();
   }
@@ -430,10 +439,12 @@ export class Store extends EventTarget {
     if ((applied[tab] ?? 0) >= number) return;
     try {
       this.engine.write(intent, reading());
-      this.engine.tell('serverChange');
-    } catch (error) {
+      if (tab === this.tab) this.engine.entries.takeChanged();
+      else this.engine.tell('serverChange');
+    } catch {
       const keys = [...intent.plain, ...intent.merging].map(([key]) => key);
-      this.say({ type: 'refused', to: tab, number, keys });
+      if (tab === this.tab) this.queueChange('quotaViolation', keys);
+      else this.say({ type: 'refused', to: tab, number, keys });
     }
     delete applied[tab];
     applied[tab] = number;
@@ -471,6 +482,10 @@ export class Store extends EventTarget {
   /** @private Takes over what the leader saved, and puts own intents on top again. */
   follow({ version, rows }) {
     if (version <= this.version) return;
+    if (version > this.version + 1) {
+      this.catchUp();
+      return;
+    }
     this.version = Math.floor(version);
     for (const [name, text] of rows) {
       if (text === null) this.rows.delete(name);
@@ -488,6 +503,18 @@ export class Store extends EventTarget {
     const changed = this.engine.entries.takeChanged();
     if (changed.length) this.queueChange('serverChange', changed);
     this.notify();
+  }
+
+  /** @private Something of the leader's was missed: the disk has all of it. */
+  async catchUp() {
+    const { document } = this;
+    const rows = await this.device.folder.read(document).catch(() => null);
+    const version = Number(rows?.get('version') ?? 0);
+    if (this.isLeader || this.isClosed || document !== this.document) return;
+    if (version <= this.version) return;
+    this.version = version - 1;
+    const gone = [...this.rows.keys()].filter((name) => !rows.has(name));
+    this.follow({ version, rows: [...gone.map((name) => [name, null]), ...rows] });
   }
 
   // The driver

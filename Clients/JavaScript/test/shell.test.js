@@ -279,6 +279,21 @@ test('tabs share a store: one leads, and another one takes over', { timeout }, a
   for (const { device } of [second, third]) await device.close();
 });
 
+test('a tab that has missed something reads the disk', { timeout }, async () => {
+  const browser = new Browser();
+  const [first, second] = [await browser.openTab(), await browser.openTab()];
+  await until(first.store, () => first.store.status.isLeader);
+  browser.tabs.delete(second.tab);
+  first.store.set('missed', 1);
+  first.store.set('gone', 1);
+  await first.store.synchronize();
+  browser.tabs.add(second.tab);
+  first.store.set('b', 2);
+  await until(second.store, () => second.store.get('b') === 2);
+  assert.equal(second.store.get('missed'), 1);
+  for (const { device } of [first, second]) await device.close();
+});
+
 test('a write that the leader has counted is not counted again by the next one', { timeout }, async () => {
   const browser = new Browser();
   const [first, second] = [await browser.openTab(), await browser.openTab()];
