@@ -8,7 +8,8 @@
  *
  * - all devices and the server have the same values;
  * - of each key, no write on disk is missing that was made later, by true time, than the one held;
- * - a counter is the sum of all increments on disk: each once;
+ * - a counter is the sum of all increments on disk, each once; a maximum is the greatest value, and a
+ *   union of arrays has all elements;
  * - nobody ever sees half of a transaction.
  */
 
@@ -22,6 +23,8 @@ const epoch = 1_900_000_000_000;
 const keys = ['k0', 'k1', 'k2'];
 const pair = ['left', 'right'];
 const counterKey = 'count';
+const maximumKey = 'high';
+const arrayKey = 'bag';
 /** By how much a corrected clock may be wrong: two round trips. */
 const toleranceMilliseconds = 3_000;
 const hour = 3_600_000;
@@ -55,6 +58,8 @@ class Device {
     this.engine = new this.world.Engine(new Map(this.disk),
       { seed: this.world.random.next(), now: this.now });
     this.engine.setPolicy(counterKey, 'c');
+    this.engine.setPolicy(maximumKey, 'x');
+    this.engine.setPolicy(arrayKey, 'a');
     this.engine.handle({ type: 'signedIn', account: 'ann', device: this.name }, this.now);
     this.stopListening?.();
     this.step();
@@ -288,7 +293,7 @@ export class World {
     const isAlive = device.engine !== null;
     this.written += 1;
     const key = keys[this.random.below(keys.length)];
-    switch (this.random.below(15)) {
+    switch (this.random.below(17)) {
       case 0: case 1: case 2:
         if (isAlive) device.write([[key, `${key} ${this.written}`]]);
         break;
@@ -317,6 +322,10 @@ export class World {
         if (this.faults.clocks && isAlive && device.engine.clock.isExact(device.now)) {
           device.offset = this.random.below(10 * hour) - 5 * hour;
         }
+        break;
+      case 14: if (isAlive) device.write([[maximumKey, this.random.below(1_000)]]); break;
+      case 15:
+        if (isAlive) device.write([[arrayKey, [...device.value(arrayKey) ?? [], this.written]]]);
         break;
       case 13:
         if (isAlive) {
@@ -363,9 +372,9 @@ export class World {
       }
     }
     const [first, ...others] = this.devices;
-    for (const key of [...keys, ...pair, counterKey]) {
+    for (const key of [...keys, ...pair, counterKey, maximumKey, arrayKey]) {
       for (const other of others) {
-        if (first.value(key) === other.value(key)) continue;
+        if (JSON.stringify(first.value(key)) === JSON.stringify(other.value(key))) continue;
         fail(`${key} is ${first.value(key)} on one device and ${other.value(key)} on another`);
       }
     }
@@ -385,6 +394,13 @@ export class World {
     const increments = this.saved.filter(({ key }) => key === counterKey).length;
     const count = first.value(counterKey) ?? 0;
     if (count !== increments) fail(`the count is ${count} after ${increments} increments`);
+    const values = (key) => this.saved.filter((one) => one.key === key && !refused.has(one))
+      .map(({ value }) => value);
+    const high = Math.max(...values(maximumKey));
+    if (high > (first.value(maximumKey) ?? -Infinity)) fail(`the maximum ${high} is missing`);
+    const bag = new Set(first.value(arrayKey) ?? []);
+    const missing = values(arrayKey).find((value) => !bag.has(value.at(-1)));
+    if (missing) fail(`the element ${missing.at(-1)} is missing`);
   }
 
   /** The value held is that of the latest write, by true time. */
