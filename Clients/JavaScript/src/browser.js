@@ -29,6 +29,9 @@ class DatabaseFolder {
   }
 
   static async open(home) {
+    if (!navigator.locks) {
+      throw new UbiquityError('storage', 'a page has locks only with https, or on localhost');
+    }
     const request = indexedDB.open(`ubiquity ${home}`, 1);
     request.onupgradeneeded = () => request.result.createObjectStore('rows');
     try {

@@ -313,8 +313,9 @@ export class Store extends EventTarget {
 
   /** Which devices have the store's changes, or those of one key. */
   async delivery(key = undefined) {
-    const { saved } = this.engine.receipts;
-    const answer = await this.ask(['devices'], { query: { key, saved: saved ?? undefined } });
+    // The server takes the last word, so only the leader says what is saved.
+    const saved = (this.isLeader ? this.engine.receipts.saved : null) ?? undefined;
+    const answer = await this.ask(['devices'], { query: { key, saved } });
     const waits = this.status.pendingKeys.some((one) => key === undefined || one === key);
     const devices = checkedList(answer, 'deliveries').map(({ device, ...more }) => ({
       ...this.device.described(device), hasStore: more.hasStore === true,
