@@ -18,7 +18,9 @@ struct HistoryCheckerTests {
         Record(
             key: key, content: .value(Mark(number: number, batch: 0).value(padding: 0)),
             stamp: Stamp(
-                HybridTimestamp(milliseconds: Int64(number)), DeviceID(rawValue: 1)))
+                HybridTimestamp(milliseconds: Int64(number)),
+                // What loses comes from another device.
+                DeviceID(rawValue: number == 0 ? 2 : 1)))
     }
 
     private func moment(_ revision: Int64) -> RecordVersion.Moment {

@@ -143,11 +143,17 @@ package struct ServerRequest: Sendable {
         do { _ = try await request.send(to: receiver) } catch { throw receiver.failure ?? error }
     }
 
-    /// Sends the request.
+    /// Sends the request, and once more if the server had closed a connection that was kept from an
+    /// earlier request before it had all of this one.
     /// - Returns: The answer's body, unless the receiver reads it in pieces.
     /// - Throws: ``LinkFailure``.
     @discardableResult
     func send(to receiver: AnswerReceiver) async throws(LinkFailure) -> ByteBuffer {
+        do { return try await result(begin(receiver)) } catch {
+            guard error as? ChannelError == .ioOnClosedChannel, !receiver.hasBegun else {
+                throw await failure(of: error)
+            }
+        }
         do { return try await result(begin(receiver)) } catch { throw await failure(of: error) }
     }
 
