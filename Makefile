@@ -9,7 +9,7 @@ PLIST ?=
 DATABASE ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo example test test-javascript test-api test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
+.PHONY: help setup build demo example test test-javascript test-api test-web page test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark nightly clean
 
 help:
@@ -22,6 +22,8 @@ help:
 	@echo "make test BUSY=1           all tests, beside programs that keep all cores busy"
 	@echo "make test-javascript       the tests of the JavaScript client, which are part of make test"
 	@echo "make test-api              the OpenAPI file against a running server, with schemathesis"
+	@echo "make test-web              the page for people in Chromium: TEST=name tries those of that name"
+	@echo "make page                  puts the files of Web/ into the server, after a change"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
 	@echo "make simulate SEEDS=1...9  the same for these seeds"
@@ -30,7 +32,7 @@ help:
 	@echo "make torture DATABASE=postgresql  the same with three nodes on PostgreSQL and a standby"
 	@echo "make fuzz                  fuzzes all parsers of foreign bytes: FUZZ_SECONDS=60 per entry, ENTRY=all"
 	@echo "make fuzz-corpus           adds the new inputs that make fuzz found to the corpus"
-	@echo "make lint                  checks the format, which make format corrects, and scripts/layers"
+	@echo "make lint                  checks the format, which make format corrects, scripts/layers, and make page"
 	@echo "make docs                  the libraries' documentation, into .build/docs"
 	@echo "make benchmark             measures beside etcd, Redis and NATS, and writes docs/BENCHMARKS.md"
 	@echo "make benchmark QUICK=1     the same in three minutes, printed only"
@@ -86,6 +88,16 @@ test-javascript: build
 test-api: setup
 	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product ubiquity
 	@scripts/test-api "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
+
+# Chromium and its driver come from Debian, selenium from PyPI into .build.
+TEST ?=
+
+test-web: setup
+	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product ubiquity
+	@scripts/test-web "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity" $(TEST)
+
+page:
+	@scripts/embed-page
 
 # A build folder of its own, for every file is compiled anew. The first report ends the run.
 test-tsan:
@@ -153,6 +165,7 @@ FORMATTED := Package.swift Examples Snippets Sources Tests Fuzz/Entries Fuzz/Pro
 lint:
 	@scripts/setup python3
 	@scripts/layers
+	@scripts/embed-page --check
 	$(SWIFT) format lint --strict --recursive $(FORMATTED)
 
 format:

@@ -51,7 +51,8 @@ package struct AccessRule: Hashable, Sendable {
             if rights.isConfined { throw .confined }
         case .makeOwnCode(let stores), .approveSignIn(let stores):
             guard stores?.allSatisfy(rights.reaches) ?? true else { throw .confined }
-        case .readHealth, .readConfig, .signIn, .requestSignIn, .listAccounts, .createAccount,
+        case .readHealth, .readPage, .readConfig, .signIn, .requestSignIn,
+            .listAccounts, .createAccount,
             .renameAccount, .readLimitsOfAccount, .limitAccount, .eraseAccount, .exportAccount,
             .readSignInRequest, .denySignIn,
             .makeCode, .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount,
@@ -111,6 +112,8 @@ package enum ServerOperation: Hashable, Sendable {
     // MARK: Anybody's
 
     case readHealth
+    /// The files of the page for people.
+    case readPage
     case readConfig
     case signIn
     case requestSignIn
@@ -170,7 +173,7 @@ package enum ServerOperation: Hashable, Sendable {
 
     package var owner: Owner {
         switch self {
-        case .readHealth, .readConfig, .signIn, .requestSignIn: .anybody
+        case .readHealth, .readPage, .readConfig, .signIn, .requestSignIn: .anybody
         case .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
             .eraseAccount,
             .exportAccount, .makeCode,

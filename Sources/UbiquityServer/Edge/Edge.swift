@@ -109,16 +109,20 @@ final class Edge: Sendable {
     }
 
     /// Adds headers that keep caches and browsers from using an answer, if one of them could have
-    /// sent the request. Caches do not store the answer to a POST by default, and browsers do not
+    /// sent the request, and the answer does not say itself how to use it. Caches do not store the answer to a POST by default, and browsers do not
     /// have a credential. So the frequent requests of devices get shorter answers.
     /// - Parameter request: Nil if the request was not read far enough to be known.
     func addHeaders(to fields: inout HTTPFields, for request: HTTPRequestHead? = nil) {
         let hasCredential = request?.headers.contains(name: "authorization") ?? false
-        if request?.method != .POST || !hasCredential { fields[.cacheControl] = "no-store" }
+        if fields[.cacheControl] == nil, request?.method != .POST || !hasCredential {
+            fields[.cacheControl] = "no-store"
+        }
         if let request, !pages.isEmpty { allowPages(to: &fields, for: request) }
         guard !hasCredential else { return }
         fields[.xContentTypeOptions] = "nosniff"
-        fields[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
+        if fields[.contentSecurityPolicy] == nil {
+            fields[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
+        }
         fields[.referrerPolicy] = "no-referrer"
         if tls != nil { fields[.strictTransportSecurity] = "max-age=31536000" }
     }

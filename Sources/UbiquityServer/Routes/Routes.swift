@@ -7,7 +7,7 @@ internal import NIOHTTP1
 internal import NIOHTTPTypesHTTP1
 internal import UbiquityCore
 
-/// The addresses of the protocol and their handlers.
+/// All addresses of the server, and their handlers.
 struct Routes: Sendable {
     var gate: Gate
     let accounts: AccountRoutes
@@ -19,6 +19,8 @@ struct Routes: Sendable {
     let stream: StreamRoute
     var exports: ExportRoutes
     let health: HealthRoutes
+    /// Nil where the page is not served.
+    var page: PageRoutes?
     /// Nil for any rate.
     var requests: RateLimiter<IPAddress?>?
 
@@ -82,7 +84,7 @@ struct Routes: Sendable {
             Route(.post, "\(Self.storePath)changes", { .pushToStore($0) }, push.commit),
             Route(.get, "\(Self.storePath)history", { .readHistory($0) }, histories.list),
             Route(.get, "\(Self.storePath)snapshot", { .readHistory($0) }, histories.snapshot),
-        ]
+        ] + (page?.all ?? [])
     }
 
     /// Answers requests. The frequent ones, for the content of stores, are answered on the

@@ -21,6 +21,9 @@ package struct ServerSettings: Sendable {
     /// The origins of web pages that may use the server; see ``OriginRule``.
     package var allowedOrigins: [String] = []
 
+    /// Whether people get a page for their data at `/`.
+    package var servesPage = true
+
     /// Nil for plain HTTP.
     package var tls: ServerTLS?
     /// The proxies whose `X-Forwarded-For` is believed.

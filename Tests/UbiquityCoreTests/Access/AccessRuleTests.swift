@@ -37,7 +37,7 @@ struct AccessRuleTests {
     }
 
     private static let anybodys: [ServerOperation] = [
-        .readHealth, .readConfig, .signIn, .requestSignIn,
+        .readHealth, .readPage, .readConfig, .signIn, .requestSignIn,
     ]
     private static let operators: [ServerOperation] = [
         .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
@@ -115,7 +115,7 @@ struct AccessRuleTests {
     /// Fails to compile for an operation that is in no group.
     private static func group(of operation: ServerOperation) -> ServerOperation.Owner {
         switch operation {
-        case .readHealth, .readConfig, .signIn, .requestSignIn: .anybody
+        case .readHealth, .readPage, .readConfig, .signIn, .requestSignIn: .anybody
         case .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
             .eraseAccount, .makeCode,
             .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+@testable internal import UbiquityServer
+
 /// A row of the table of who may ask what: a route, and the status that each caller gets.
 struct AccessRoute: CustomStringConvertible, Sendable {
     let method: String
@@ -29,7 +31,13 @@ struct AccessRoute: CustomStringConvertible, Sendable {
 
     func status(for caller: AccessCaller) -> Int { statuses[caller] ?? 0 }
 
-    static let all = anybodys + pairing + operators + devices
+    static let all = anybodys + page + pairing + operators + devices
+
+    private static let page = PageFile.all.map { file in
+        AccessRoute(
+            "GET", file.path, rest: 200, eve: 200, elsewhere: 200, here: 200, own: 200,
+            operator: 200)
+    }
 
     private static let anybodys = [
         AccessRoute(

@@ -35,7 +35,9 @@ struct OpenAPITests {
             ServerSettings(dataFolder: folder.path), storage: MemoryServerStorage(),
             operatorHash: SecretHash(of: ""),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        return Set(server.routes.all.map(\.path))
+        // The page is not part of the protocol.
+        let page = Set(PageFile.all.map(\.path))
+        return Set(server.routes.all.map(\.path)).subtracting(page)
     }
 
     /// The lines "  /path:" below "paths:", and below each of them "    method:".

@@ -44,6 +44,9 @@ struct ServeCommand: AsyncParsableCommand {
             valueName: "which"))
     var apps = AppAdmission.open
 
+    @Flag(help: "Serve no page for people at /, only the protocol.")
+    var noWeb = false
+
     @Option(help: ArgumentHelp("The log level.", valueName: "level"))
     var logLevel = LogLevel.notice
 
@@ -119,6 +122,7 @@ struct ServeCommand: AsyncParsableCommand {
         settings.host = host
         settings.port = port
         settings.apps = apps
+        settings.servesPage = !noWeb
         limits.apply(to: &settings)
         edge.apply(to: &settings)
         settings.identity = try identity.settings

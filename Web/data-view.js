@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** The keys of a store, which are edited in place, and change while one looks. */
+
+import {
+    announce, bdi, button, dialog, dialogHead, fill, h, icon, iconButton, toast,
+} from './dom.js';
+import { InputError, lineEditor, save, switchFor } from './editor.js';
+import { change, keySheet, when } from './key-sheet.js';
+import { checkedValue, compareText, isObject, isSame } from './client/values.js';
+import { sentenceOf } from './model.js';
+import { signInView } from './sign-in-view.js';
+import { bytes, contentOf, counted, kindName, kindOf, preview, shortKey } from './text.js';
+
+const shownMax = 300;
+const announcedMax = 3;
+
+export function dataView(model, { openStore }) {
+    if (!model.store) {
+        return { title: 'Data', element: h('div.empty', {}, icon('data'), h('h1', {}, 'Nothing here yet'),
+            h('p', {}, 'As soon as an app stores something in your account, you will see it here.'),
+            button('Open a store', openStore)) };
+    }
+    const view = new DataView(model);
+    return { title: model.store.identifier, element: view.element, dispose: () => view.dispose() };
+}
+
+class DataView {
+    constructor(model) {
+        this.model = model;
+        /** @type {Map<string, {element: HTMLElement, isEditing: boolean}>} */
+        this.rows = new Map();
+        this.selected = new Set();
+        this.shown = shownMax;
+        this.listeners = new AbortController();
+        const { signal } = this.listeners;
+        this.status = h('p.status', { role: 'status' });
+        this.banner = h('div.slot');
+        this.usage = h('div.usage');
+        this.list = h('ul.keys', { 'aria-label': 'Keys' });
+        this.foot = h('div.foot');
+        this.tools = h('div.tools');
+        this.search = h('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search keys and values',
+            'aria-keyshortcuts': '/', spellcheck: 'false', oninput: () => this.drawList() });
+        this.element = h('div.view.data', {},
+            h('header.head', {}, h('h1', {}, bdi(model.store.identifier)), this.status), this.usage, this.banner,
+            this.tools, this.list, this.foot);
+        model.addEventListener('change', (event) => this.changed(event), { signal });
+        model.addEventListener('status', () => this.drawStatus(), { signal });
+        model.addEventListener('devices', () => this.drawAllRows(), { signal });
+        document.addEventListener('keydown', (event) => this.pressed(event), { signal });
+        this.drawTools();
+        this.drawStatus();
+        this.drawList();
+    }
+
+    dispose() { this.listeners.abort(); }
+
+    pressed(event) {
+        const isTyping = event.target.closest?.('input, textarea, select, dialog');
+        if (event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
+        const row = event.target.closest?.('li[data-row]');
+        const move = { ArrowDown: 'nextElementSibling', ArrowUp: 'previousElementSibling' }[event.key];
+        if (event.key === '/') this.search.focus();
+        else if (row && move) row[move]?.querySelector('.key').focus();
+        else if (row && event.key === 'Delete') this.remove([row.key]);
+        else return;
+        event.preventDefault();
+    }
+
+    // What is around the list
+
+    drawStatus() {
+        const { status, store } = this.model;
+        if (!status || store !== this.model.store) return;
+        const waiting = status.pendingKeys.length;
+        const changes = counted(waiting, 'change');
+        const [kind, text] = status.diskError ? ['bad', 'This browser cannot save']
+            : status.connection === 'unauthorized' || status.connection === 'signedOut' ? ['bad', 'Signed out']
+                : status.connection === 'connected' || status.connection === 'polling'
+                    ? waiting ? ['busy', `Sending ${changes}`] : ['good', 'Up to date']
+                    : status.connection === 'connecting' && !status.lastError ? ['busy', 'Connecting']
+                        : ['away', waiting ? `Offline, ${waiting === 1 ? '1 change waits' : `${changes} wait`}` : 'Offline'];
+        if (this.status.textContent !== text) fill(this.status, text);
+        this.status.className = `status ${kind}`;
+        this.drawUsage(status);
+        this.drawBanners(status, kind);
+        if (!this.rows.size) this.drawList();
+    }
+
+    drawUsage({ usage, limits }) {
+        const bar = (label, used, max, text) => h('div', {}, h('span', {}, text),
+            h('meter', { 'aria-label': label, min: 0, max, value: Math.min(used, max), high: max * 0.9, optimum: 0 }));
+        const text = JSON.stringify([usage, limits.storeBytesMax, limits.keysMax]);
+        if (this.usageText === text) return;
+        this.usageText = text;
+        fill(this.usage, bar('Keys', usage.keys, limits.keysMax, `${counted(usage.keys, 'key')} of ${limits.keysMax.toLocaleString('en')}`),
+            bar('Bytes', usage.bytes, limits.storeBytesMax, `${bytes(usage.bytes)} of ${bytes(limits.storeBytesMax)}`));
+    }
+
+    drawBanners(status, kind) {
+        const refused = this.model.store.refusedWrites();
+        const text = JSON.stringify([kind, status.diskError, refused.length, status.connection]);
+        if (this.bannerText === text) return;
+        this.bannerText = text;
+        fill(this.banner,
+            kind === 'away' && h('div.note', {}, h('p', {}, h('strong', {}, 'You are offline. '),
+                'You can go on: changes are kept in this browser, and sent when the server can be reached.')),
+            status.connection === 'unauthorized' && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser was signed out. '),
+                status.lastError ? sentenceOf(status.lastError) : '', ' What you see is from before.'),
+            button('Sign in again', () => this.signInAgain(), { kind: 'main' })),
+            status.diskError && h('div.note.bad', {}, h('p', {}, `This browser cannot save: ${status.diskError}.`)),
+            refused.length > 0 && h('div.note.bad', {}, h('details', {},
+                h('summary', {}, `The server refused ${counted(refused.length, 'change')}`),
+                h('ul', {}, refused.slice(-20).map(({ key, reason, date }) => h('li', {}, h('strong', {}, bdi(shortKey(key))),
+                    ': ', sentenceOf(reason), ' ', when(date))))),
+            button('Dismiss', () => {
+                this.model.store.forgetRefusedWrites();
+                this.drawStatus();
+            })));
+    }
+
+    signInAgain() {
+        const { id } = this.model.account;
+        return dialog('box', 'Sign in again', (close) => signInView(this.model, { onSignedIn: () => {
+            // Of another account, everything here is different.
+            if (this.model.account.id !== id) location.replace('/');
+            close();
+            this.drawStatus();
+        } }));
+    }
+
+    drawTools() {
+        const count = this.selected.size;
+        if (count) {
+            fill(this.tools, h('strong', { role: 'status' }, `${count} selected`), h('span.space'),
+                button('Clear', () => this.select([])), button('Remove', () => this.remove([...this.selected]), { symbol: 'remove', kind: 'danger' }));
+            return;
+        }
+        const more = h('details.menu', {}, h('summary.button', {}, 'More'), h('div', {},
+            button('Export as JSON', () => { more.open = false; this.export(); }, { symbol: 'file', kind: 'quiet' }),
+            button('Import a file', () => { more.open = false; this.import(); }, { symbol: 'add', kind: 'quiet' })));
+        more.addEventListener('focusout', ({ relatedTarget }) => { if (!more.contains(relatedTarget)) more.open = false; });
+        more.addEventListener('keydown', ({ key }) => { if (key === 'Escape') more.open = false; });
+        fill(this.tools, h('div.search', {}, icon('search'), this.search),
+            button('Add a key', () => keySheet(this.model, null), { symbol: 'add', kind: 'main' }),
+            h('a.button', { href: `#/back/${encodeURIComponent(this.model.store.identifier)}` }, icon('history'), h('span', {}, 'Go back in time')),
+            more);
+    }
+
+    select(keys) {
+        this.selected = new Set(keys);
+        for (const [key, row] of this.rows) row.element.querySelector('input[type=checkbox]').checked = this.selected.has(key);
+        this.drawTools();
+    }
+
+    // The list
+
+    changed({ keys, reason }) {
+        for (const key of keys) this.drawRow(key);
+        for (const key of keys) if (!this.model.value(key)) this.selected.delete(key);
+        this.drawList();
+        this.drawStatus();
+        if (reason !== 'serverChange') return;
+        for (const key of keys) this.flash(key);
+        if (keys.length > announcedMax) announce(`${keys.length} keys changed on another device.`);
+        else if (keys.length) announce(keys.map((key) => this.news(key)).join(' '));
+    }
+
+    news(key) {
+        const author = this.model.value(key) && this.model.author(key);
+        return author ? `${shortKey(key)} was changed by ${this.model.deviceName(author.device)}.` : `${shortKey(key)} was removed.`;
+    }
+
+    flash(key) {
+        const row = this.rows.get(key)?.element;
+        if (!row) return;
+        row.classList.remove('fresh');
+        // So that the animation begins anew.
+        row.getBoundingClientRect();
+        row.classList.add('fresh');
+        row.addEventListener('animationend', () => row.classList.remove('fresh'), { once: true });
+    }
+
+    drawList() {
+        const sought = this.search.value.toLowerCase();
+        // A row in which somebody types stays, even if its key is removed meanwhile.
+        const edited = [...this.rows].filter(([key, row]) => row.isEditing && !this.model.value(key)).map(([key]) => key);
+        const all = [...this.model.keys(), ...edited].sort(compareText);
+        const contains = (text) => text.toLowerCase().includes(sought);
+        const found = all.filter((key) => {
+            const wire = this.model.value(key);
+            return !sought || !wire || contains(key) || contains(preview(wire, 1_000));
+        });
+        const keys = found.slice(0, this.shown);
+        for (const [key, row] of this.rows) {
+            if (!this.model.value(key) && !row.isEditing) {
+                row.element.remove();
+                this.rows.delete(key);
+            }
+        }
+        // Moves only what is not in its place, so that nothing flickers or loses the focus.
+        let next = this.list.firstChild;
+        for (const key of keys) {
+            const row = (this.rows.get(key) ?? this.drawRow(key)).element;
+            if (row === next) next = next.nextSibling;
+            else this.list.insertBefore(row, next);
+        }
+        while (next) {
+            const after = next.nextSibling;
+            next.remove();
+            next = after;
+        }
+        fill(this.foot,
+            !all.length && !this.model.status.isInitialSyncComplete && h('p.quiet', {}, 'Loading…'),
+            !all.length && this.model.status.isInitialSyncComplete && h('div.empty', {}, icon('data'), h('h2', {}, 'This store is empty'), h('p', {}, 'Add the first key, or let an app do it.')),
+            all.length > 0 && !found.length && h('p.quiet', {}, 'No key or value contains this text.'),
+            found.length > keys.length && button(`Show more: ${counted(found.length - keys.length, 'key')}`, () => {
+                this.shown += shownMax;
+                this.drawList();
+            }));
+    }
+
+    drawAllRows() { for (const key of this.rows.keys()) this.drawRow(key); }
+
+    /** Makes or updates a row, unless somebody is typing in it. */
+    drawRow(key) {
+        const wire = this.model.value(key);
+        let row = this.rows.get(key);
+        if (!wire || row?.isEditing) return row;
+        if (!row) {
+            row = { element: h('li', { 'data-row': '' }), isEditing: false };
+            row.element.key = key;
+            this.rows.set(key, row);
+        }
+        const focused = row.element.contains(document.activeElement) ? document.activeElement.dataset.part : null;
+        const author = this.model.author(key);
+        const check = h('input', { type: 'checkbox', 'data-part': 'check', 'aria-label': `Select ${shortKey(key)}`, onchange: () => {
+            if (check.checked) this.selected.add(key);
+            else this.selected.delete(key);
+            this.drawTools();
+        } });
+        check.checked = this.selected.has(key);
+        fill(row.element, h('label.check', {}, check),
+            h('button.key', { type: 'button', 'data-part': 'key', title: 'All about this key', onclick: () => keySheet(this.model, key) }, bdi(shortKey(key))),
+            this.valueCell(key, wire, row),
+            h('span.kind', {}, kindName(wire)),
+            h('span.when', {}, author && [bdi(this.model.deviceName(author.device)), ' · ', when(author.date)]),
+            iconButton('open', `Details of ${shortKey(key)}`, () => keySheet(this.model, key), { class: 'symbol more', tabindex: -1, 'aria-hidden': 'true' }));
+        if (focused) row.element.querySelector(`[data-part="${focused}"]`)?.focus();
+        return row;
+    }
+
+    valueCell(key, wire, row) {
+        if (kindOf(wire) === 'boolean') {
+            const control = switchFor(contentOf(wire), shortKey(key), (isOn) => this.write(key, { boolean: isOn }));
+            control.dataset.part = 'value';
+            return h('div.value', {}, control);
+        }
+        const text = preview(wire);
+        return h('div.value', {}, h('button.edit', { type: 'button', 'data-part': 'value', 'aria-label': `Edit ${shortKey(key)}: ${text}`,
+            onclick: () => this.edit(key, row) }, text === '' ? h('i', {}, 'empty') : h('bdi', {}, text)));
+    }
+
+    write(key, wire) {
+        const failed = change(this.model, new Map([[key, wire]]), `“${shortKey(key)}” saved.`);
+        if (failed) {
+            toast(failed);
+            this.drawRow(key);
+        }
+    }
+
+    /** Edits in the row; what does not fit there, in the sheet. */
+    edit(key, row) {
+        const wire = this.model.value(key);
+        const editor = wire && lineEditor(wire);
+        if (!editor) return keySheet(this.model, key);
+        const { element } = editor;
+        element.setAttribute('aria-label', `Value of ${shortKey(key)}`);
+        row.isEditing = true;
+        const end = (isKept, keepsFocus) => {
+            if (!row.isEditing) return;
+            let value = wire;
+            try {
+                if (isKept) value = editor.read();
+            } catch (error) {
+                if (!(error instanceof InputError)) throw error;
+                element.setCustomValidity(error.message);
+                if (keepsFocus) {
+                    element.reportValidity();
+                    return;
+                }
+                toast(error.message);
+            }
+            row.isEditing = false;
+            if (isSame(value, wire)) this.drawRow(key);
+            else this.write(key, value);
+            if (!this.model.value(key)) this.drawList();
+            if (keepsFocus) row.element.querySelector('[data-part=value]')?.focus();
+        };
+        element.addEventListener('input', () => element.setCustomValidity(''));
+        element.addEventListener('keydown', (event) => {
+            if (event.key !== 'Enter' && event.key !== 'Escape') return;
+            event.preventDefault();
+            event.stopPropagation();
+            end(event.key === 'Enter', true);
+        });
+        element.addEventListener('blur', () => end(true, false));
+        row.element.querySelector('.value').replaceChildren(element);
+        element.focus();
+        element.select?.();
+        return undefined;
+    }
+
+    remove(keys) {
+        const existing = keys.filter((key) => this.model.value(key));
+        if (!existing.length) return;
+        const name = existing.length === 1 ? `“${shortKey(existing[0])}”` : counted(existing.length, 'key');
+        const index = [...this.list.children].findIndex((row) => row.key === existing[0]);
+        const failed = change(this.model, new Map(existing.map((key) => [key, null])), `${name} removed.`);
+        if (failed) {
+            toast(failed);
+            return;
+        }
+        this.select([]);
+        const { children } = this.list;
+        (children[Math.min(index, children.length - 1)]?.querySelector('.key') ?? this.search).focus();
+    }
+
+    // Files
+
+    /** The form of `ubiquity export --json`. */
+    export() {
+        const entries = this.model.keys().map((key) => `${JSON.stringify(key)}: ${JSON.stringify(this.model.value(key))}`);
+        save(`{\n${entries.join(',\n')}\n}\n`, `${this.model.store.identifier}.json`, 'application/json');
+    }
+
+    import() {
+        const chooser = h('input', { type: 'file', accept: '.json,application/json', hidden: true, onchange: async () => {
+            const file = chooser.files[0];
+            chooser.remove();
+            if (!file) return;
+            try {
+                await this.previewImport(file.name, readExport(await file.text()));
+            } catch (error) { toast(`${file.name} cannot be imported. ${sentenceOf(error)}`); }
+        } });
+        document.body.append(chooser);
+        chooser.click();
+    }
+
+    previewImport(name, values) {
+        const changes = [...values].filter(([key, wire]) => !isSame(wire, this.model.value(key)));
+        const same = values.size - changes.length;
+        return dialog('box', 'Import', (close) => {
+            const problem = h('p.problem', { role: 'alert' });
+            return [dialogHead(`Import ${name}`, close),
+                h('p', {}, `${counted(changes.length, 'key')} will change. `, same > 0 && `${counted(same, 'key')} in the file ${same === 1 ? 'is' : 'are'} equal already.`),
+                h('ul.changes', {}, changes.slice(0, 200).map(([key, wire]) => changeItem(key, this.model.value(key), wire))),
+                changes.length > 200 && h('p.hint', {}, `And ${counted(changes.length - 200, 'more key', 'more keys')}.`), problem,
+                h('footer', {}, button('Cancel', close), changes.length > 0 && button('Import', () => {
+                    const failed = change(this.model, new Map(changes), `${counted(changes.length, 'key')} imported.`);
+                    if (failed) problem.textContent = failed;
+                    else close();
+                }, { kind: 'main' }))];
+        });
+    }
+}
+
+/** What becomes of a key: its value now, and then. */
+export const changeItem = (key, now, then, ...controls) => h('li', {}, controls, h('strong', {}, bdi(shortKey(key))),
+    h('span', {}, now ? h('del', {}, bdi(preview(now, 80))) : h('i', {}, 'absent'), ' → ',
+        then ? h('ins', {}, bdi(preview(then, 80))) : h('i', {}, 'removed')));
+
+/** @returns {Map<string, any>} @throws {Error} */
+function readExport(text) {
+    const json = JSON.parse(text);
+    if (!isObject(json)) throw new Error('It is not an export of a store');
+    return new Map(Object.entries(json).map(([key, value]) => {
+        try {
+            return [key, checkedValue(value)];
+        } catch (error) { throw new Error(`The value of ${shortKey(key)} is not one: ${error.message}`); }
+    }));
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** The devices of the account: how they are, and how others come and go. */
+
+import { bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, toast } from './dom.js';
+import { when } from './key-sheet.js';
+import { sentenceOf } from './model.js';
+import { qrPicture } from './qr.js';
+import { codeInput } from './sign-in-view.js';
+import { counted, cut, duration, time, visible } from './text.js';
+
+/** A clock that is less wrong than this is right. */
+const clockMilliseconds = 2_000;
+const refreshMilliseconds = 15_000;
+
+export function devicesView(model) {
+    const list = h('ul.devices', { 'aria-label': 'Devices' });
+    const problem = h('div.slot', { role: 'status' });
+    let isOver = false;
+    let drawn = '';
+    const draw = async () => {
+        if (list.contains(document.activeElement) && document.activeElement.matches('input')) return;
+        try {
+            const devices = await model.devices();
+            if (isOver) return;
+            fill(problem);
+            const text = JSON.stringify(devices);
+            if (text === drawn) return;
+            drawn = text;
+            devices.sort((a, b) => Number(b.isThisDevice) - Number(a.isThisDevice) || Number(b.lastSeen) - Number(a.lastSeen));
+            fill(list, devices.map((device) => deviceCard(model, device, draw)));
+        } catch (error) {
+            if (!isOver) fill(problem, h('p.note.bad', {}, sentenceOf(error)));
+        }
+    };
+    const timer = setInterval(draw, refreshMilliseconds);
+    draw();
+    return {
+        title: 'Devices',
+        element: h('div.view', {}, h('header.head', {}, h('h1', {}, 'Devices'), h('span.space'),
+            button('Add a device', () => addDialog(model).then(draw), { symbol: 'add', kind: 'main' })),
+        h('p.lead', {}, 'Each device has its own access to your account, which you can end here.'), problem, list),
+        dispose: () => {
+            isOver = true;
+            clearInterval(timer);
+        },
+    };
+}
+
+/** A browser tells its own kind in place of a version. */
+const versionOf = ({ version }) => (!version ? 'unknown' : version.startsWith('Mozilla') ? 'web page' : visible(cut(version, 60)));
+
+function deviceCard(model, device, refresh) {
+    const name = visible(cut(device.name, 100)) || 'A device without a name';
+    const isWrong = device.clockAheadMilliseconds !== null && Math.abs(device.clockAheadMilliseconds) >= clockMilliseconds;
+    const ahead = device.clockAheadMilliseconds;
+    const facts = [
+        ['Last seen', device.lastSeen ? when(device.lastSeen) : 'never'],
+        ['Signed in', device.signedIn ? when(device.signedIn) : 'unknown'],
+        device.expires && ['Until', time(device.expires)],
+        ['Clock', ahead === null ? 'not known yet' : isWrong ? `${duration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}` : 'right'],
+        ['Version', versionOf(device)],
+        device.stores?.length && ['Only for', device.stores.join(', ')],
+    ].filter(Boolean);
+    const badge = device.behind === null ? ['', 'Nothing stored yet'] : device.behind === 0 ? ['good', 'Up to date']
+        : ['away', `${counted(device.behind, 'change')} behind`];
+    const title = h('h2', {}, bdi(name));
+    const rename = () => {
+        const input = h('input', { value: device.name, maxlength: 100, required: true, 'aria-label': `New name of ${name}` });
+        const form = h('form.line.rename', { onsubmit: async (event) => {
+            event.preventDefault();
+            try {
+                await model.device.renameDevice(device.id, input.value.trim());
+                form.replaceWith(title);
+                model.refreshNames();
+                refresh();
+            } catch (error) { toast(sentenceOf(error)); }
+        } }, input, h('button.button.small', {}, 'Save'), button('Cancel', () => form.replaceWith(title), { kind: 'small' }));
+        form.addEventListener('keydown', ({ key }) => { if (key === 'Escape') form.replaceWith(title); });
+        title.replaceWith(form);
+        input.select();
+    };
+    const signOut = async () => {
+        if (device.isThisDevice) return signOutDialog(model);
+        const isSure = await confirm(`Sign out ${name}?`, 'It can neither read nor write your data from then on. '
+            + 'What is on its disk already stays there.', 'Sign out');
+        if (!isSure) return undefined;
+        try {
+            await model.device.signOutDevice(device.id);
+            toast(`${name} is signed out.`);
+            refresh();
+        } catch (error) { toast(sentenceOf(error)); }
+        return undefined;
+    };
+    return h('li.card', {}, h('div.line', {}, icon('device'), title, device.isThisDevice && h('span.badge', {}, 'This browser'),
+        h(`span.status.${badge[0] || 'none'}`, {}, badge[1])),
+    h('dl', {}, facts.map(([term, text]) => h('div', {}, h('dt', {}, term), h(`dd${term === 'Clock' && isWrong ? '.bad' : ''}`, {}, text)))),
+    h('div.line', {}, button('Rename', rename, { symbol: 'rename', kind: 'small', 'aria-label': `Rename ${name}` }),
+        button('Sign out', signOut, { symbol: 'out', kind: 'small', 'aria-label': `Sign out ${name}` })));
+}
+
+/** A code for a new device, or the approval of one that shows a code. */
+const addDialog = (model) => dialog('box', 'Add a device', (close) => {
+    const place = h('div.stack', {}, h('p.quiet', {}, 'Asking the server…'));
+    const show = async () => {
+        try {
+            const { code, link, server, expires } = await model.device.pair();
+            fill(place, qrPicture(link), h('p.code.shown', { 'aria-label': 'Code' }, code),
+                h('p.hint', {}, 'Scan this with the other device, or open ', h('strong', {}, server), ' there and enter the code, or type'),
+                h('p.command', {}, h('code', {}, `ubiquity sign-in --server ${server} --code ${code}`)),
+                h('p.hint', {}, `For one device${expires ? `, until ${time(expires)}` : ''}.`));
+        } catch (error) { fill(place, h('p.note.bad', {}, sentenceOf(error))); }
+    };
+    show();
+    const input = codeInput(8);
+    input.autofocus = true;
+    return [dialogHead('Add a device', close), place,
+        h('form.waits', { onsubmit: (event) => {
+            event.preventDefault();
+            close();
+            approveDialog(model, input.value);
+        } }, field('Does the device show a code of eight characters?', input), h('button.button', {}, 'Continue'))];
+});
+
+/** Asks whether a device that waits may come in. */
+export const approveDialog = (model, code) => dialog('box', 'Approve a device', (close) => {
+    const place = h('div.stack', { 'aria-live': 'polite' }, h('p.quiet', {}, 'Asking the server…'));
+    const act = async (action, done) => {
+        try {
+            await action();
+            close();
+            toast(done);
+        } catch (error) { fill(place, h('p.note.bad', {}, sentenceOf(error))); }
+    };
+    const ask = async () => {
+        try {
+            const waiting = await model.device.waitingDevice(code);
+            const name = visible(cut(waiting.name, 100));
+            fill(place, h('p', {}, h('strong', {}, bdi(name)), ' at ', bdi(waiting.address || 'an unknown address'), ' wants to sign in to your account.'),
+                h('p', {}, 'Approve it only if you hold that device in your hands: it could then read and change ',
+                    waiting.stores.length ? `these stores: ${waiting.stores.join(', ')}.` : 'all of your data.'),
+                h('footer', {}, button('Deny', () => act(() => model.device.deny(waiting), `${name} was denied.`), { kind: 'danger' }),
+                    button('Approve', () => act(() => model.device.approve(waiting), `${name} may sign in.`), { kind: 'main' })));
+            place.querySelector('footer button:last-child').focus();
+        } catch (error) { fill(place, h('p.note.bad', {}, sentenceOf(error))); }
+    };
+    ask();
+    return [dialogHead('Approve a device', close), place];
+});
+
+/** Signing out removes what this browser keeps; unsent changes are lost with it. */
+export async function signOutDialog(model) {
+    const waiting = model.status?.pendingKeys.length ?? 0;
+    const lost = waiting ? ` ${counted(waiting, 'change')} that could not be sent yet will be lost.` : '';
+    const isSure = await confirm('Sign out of this browser?', 'Everything that this page keeps in this browser is removed. '
+        + `Your data stays on the server and on your other devices.${lost}`, 'Sign out');
+    if (!isSure) return;
+    await model.signOut();
+    location.replace('/');
+}

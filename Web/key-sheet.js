@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** All about one key: its value with all that can be edited, and what it was. */
+
+import { bdi, button, dialog, dialogHead, field, fill, h, toast } from './dom.js';
+import { anyEditor, emptyValue, InputError } from './editor.js';
+import { sentenceOf } from './model.js';
+import { isSame, toWire } from './client/values.js';
+import { ago, kindName, preview, shortKey, time } from './text.js';
+
+const versionsMax = 100;
+
+/** A time as it was, relative to now, with the exact one at hand. */
+export const when = (date) => h('time', Number.isNaN(date.getTime()) ? {} : { datetime: date.toISOString(), title: time(date) }, ago(date));
+
+/** Writes, and offers to take it back. Returns a sentence if it failed. */
+export function change(model, values, done) {
+    let before;
+    try {
+        before = model.write(values);
+    } catch (error) { return sentenceOf(error); }
+    toast(done, { name: 'Undo', act: () => {
+        const problem = sentenceIfFailed(() => model.write(before));
+        if (problem) toast(problem);
+    } });
+    return null;
+}
+
+const sentenceIfFailed = (act) => {
+    try {
+        act();
+        return null;
+    } catch (error) { return sentenceOf(error); }
+};
+
+/** @param {string | null} key Null to add one. */
+export function keySheet(model, key) {
+    let isUnsaved = () => false;
+    return dialog('sheet', key === null ? 'Add a key' : shortKey(key), (close, element) => {
+        const parts = keyParts(model, key, element, () => {
+            isUnsaved = () => false;
+            close();
+        });
+        isUnsaved = parts.isUnsaved;
+        return parts.build(close);
+    }, () => isUnsaved());
+}
+
+/** @param {() => void} done Closes the sheet, with everything saved. */
+function keyParts(model, key, element, done) {
+    const isNew = key === null;
+    let wire = isNew ? emptyValue('string') : model.value(key);
+    const name = h('input', { required: true, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', dir: 'auto' });
+    const place = h('div');
+    const author = h('p.author');
+    const problem = h('p.problem', { role: 'alert' });
+    const notice = h('div.slot', { role: 'status' });
+    const timeline = h('ol.timeline');
+    let editor = null;
+    const edit = () => {
+        editor = anyEditor(wire ?? emptyValue('string'));
+        fill(place, editor.element);
+        fill(notice);
+        problem.textContent = '';
+    };
+    const read = () => {
+        try {
+            return editor.read();
+        } catch (error) {
+            if (!(error instanceof InputError)) throw error;
+            problem.textContent = error.message;
+            return null;
+        }
+    };
+    const isDirty = () => {
+        try {
+            return !isSame(editor.read(), wire ?? emptyValue('string'));
+        } catch { return true; }
+    };
+    const describe = () => {
+        const last = wire && model.author(key);
+        fill(author, wire ? [kindName(wire), ' · ', last && [bdi(model.deviceName(last.device)), ', ', when(last.date)]] : 'Removed');
+    };
+    const save = (event) => {
+        event.preventDefault();
+        problem.textContent = '';
+        const value = read();
+        if (!value) return;
+        const target = isNew ? name.value : key;
+        if (isNew && model.value(target)) {
+            problem.textContent = 'This key exists already. Close this, and edit it in the list.';
+            return;
+        }
+        if (!isNew && wire && isSame(value, wire)) {
+            done();
+            return;
+        }
+        const failed = change(model, new Map([[target, value]]), `“${shortKey(target)}” ${isNew ? 'added' : 'saved'}.`);
+        if (failed) problem.textContent = failed;
+        else done();
+    };
+    const remove = () => {
+        const failed = change(model, new Map([[key, null]]), `“${shortKey(key)}” removed.`);
+        if (failed) problem.textContent = failed;
+        else done();
+    };
+    let asked = 0;
+    const drawHistory = async () => {
+        asked += 1;
+        const mine = asked;
+        if (!timeline.firstChild) fill(timeline, h('li.quiet', {}, 'Loading…'));
+        try {
+            const versions = await model.store.history(key, { limit: versionsMax });
+            if (mine !== asked) return;
+            const items = [waitingItem(model, key), versionItems(model, key, versions)].flat().filter(Boolean);
+            fill(timeline, items.length ? items : h('li.quiet', {}, 'Nothing is known yet.'));
+        } catch (error) { if (mine === asked) fill(timeline, waitingItem(model, key), h('li.quiet', {}, sentenceOf(error))); }
+    };
+    const changed = ({ keys }) => {
+        if (isNew || !keys.includes(key)) return;
+        const dirty = isDirty();
+        wire = model.value(key);
+        describe();
+        drawHistory();
+        if (!dirty) edit();
+        else {
+            const last = model.author(key);
+            fill(notice, h('div.note', {}, h('p', {}, wire ? [bdi(model.deviceName(last?.device)), ' changed this meanwhile to ',
+                h('bdi.preview', {}, preview(wire, 80)), '. If you save, your value replaces it.'] : 'This key was removed meanwhile.'),
+            button('Take over the new value', edit)));
+        }
+    };
+    let wasWaiting = false;
+    const arrived = () => {
+        const isWaiting = model.status?.pendingKeys.includes(key) ?? false;
+        if (wasWaiting && !isWaiting) drawHistory();
+        wasWaiting = isWaiting;
+    };
+    const listeners = new AbortController();
+    model.addEventListener('change', changed, { signal: listeners.signal });
+    if (!isNew) model.addEventListener('status', arrived, { signal: listeners.signal });
+    element.addEventListener('close', () => listeners.abort());
+
+    edit();
+    if (!isNew) {
+        describe();
+        drawHistory();
+    }
+    queueMicrotask(() => (isNew ? name : place.querySelector('textarea, input, .switch'))?.focus());
+    const build = (close) => [
+        dialogHead(isNew ? 'Add a key' : bdi(shortKey(key)), close),
+        !isNew && author,
+        h('form', { onsubmit: save }, isNew && field('Key', name),
+            h('h3', {}, 'Value'), notice, place, problem,
+            h('footer', {}, !isNew && button('Remove', remove, { symbol: 'remove', kind: 'danger' }), h('span.space'),
+                h('button.button.main', {}, isNew ? 'Add' : 'Save'))),
+        !isNew && [h('h3', {}, 'History'), timeline],
+    ];
+    return { build, isUnsaved: () => isDirty() || (isNew && name.value !== '') };
+}
+
+/** What the server does not have yet. */
+function waitingItem(model, key) {
+    if (!model.status?.pendingKeys.includes(key)) return null;
+    const wire = model.value(key);
+    return h('li.waiting', {}, h('div.what', {}, 'this browser ', wire ? ['set it to ', h('bdi.preview', {}, preview(wire, 120))] : 'removed it'),
+        h('div.line', {}, h('span.hint', {}, 'Waits to be sent')));
+}
+
+const outcomes = { current: 'Now', replaced: 'Replaced', lost: 'Lost to a later change' };
+
+function versionItems(model, key, versions) {
+    const wires = versions.map(({ value }) => (value === undefined ? null : toWire(value)));
+    const restore = (wire, done) => {
+        const failed = change(model, new Map([[key, wire]]), done);
+        if (failed) toast(failed);
+    };
+    return versions.map((version, i) => {
+        const isRemoval = wires[i] === null;
+        const before = versions.findIndex((one, j) => j > i && one.outcome !== 'lost');
+        const isCurrent = version.outcome === 'current';
+        const canUndo = isCurrent && before >= 0;
+        const isOther = !isCurrent && !isSame(wires[i], model.value(key));
+        return h(`li.${version.outcome}`, {},
+            h('div.what', {}, h('bdi', {}, model.deviceName(version.device)), isRemoval ? ' removed it'
+                : [' set it to ', h('bdi.preview', {}, preview(wires[i], 120))]),
+            h('div.line', {}, h('span.hint', {}, outcomes[version.outcome], ' · ', when(version.date)),
+                canUndo && button('Undo', () => restore(wires[before], 'Undone.'), { symbol: 'undo', kind: 'small' }),
+                isOther && !isRemoval && button('Restore', () => restore(wires[i], 'Restored.'), { kind: 'small' })));
+    });
+}

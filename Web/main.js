@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** The page: which view is shown, and what is around it. */
+
+import { backView } from './back-view.js';
+import { dataView } from './data-view.js';
+import { approveDialog, devicesView, signOutDialog } from './devices-view.js';
+import { bdi, button, dialog, dialogHead, field, fill, h, icon, mark, toast } from './dom.js';
+import { Model, sentenceOf } from './model.js';
+import { signInView } from './sign-in-view.js';
+import { ago } from './text.js';
+
+const app = document.getElementById('app');
+const identifierPattern = /^[A-Za-z0-9][A-Za-z0-9._\-]{0,254}$/;
+
+/** A code that came with a link: after the number sign, which browsers send to nobody. */
+function takeCode() {
+    if (location.hash.startsWith('#/') || location.hash.length < 2) return null;
+    const code = location.hash.slice(1).replace(/-/g, '').toUpperCase();
+    history.replaceState(null, '', location.pathname);
+    if (/^[0-9A-Z]{12}$/.test(code)) return { kind: 'sign-in', code };
+    return /^[0-9A-Z]{8}$/.test(code) ? { kind: 'approval', code } : null;
+}
+
+const plain = (title, text) => fill(app, h('main.plain', {}, mark(), h('h1', {}, title), h('p', {}, text)));
+
+async function start() {
+    const code = takeCode();
+    if (!window.isSecureContext || !navigator.locks || !window.indexedDB) {
+        plain('This page needs HTTPS', 'Over plain HTTP, a browser keeps nothing safe. Open the page by an address '
+            + 'that begins with https, or on the server’s own machine by http://127.0.0.1.');
+        return;
+    }
+    let model;
+    try {
+        model = await Model.open();
+    } catch (error) {
+        plain('This browser keeps no data', `${sentenceOf(error)} The page needs IndexedDB, which private windows may not have.`);
+        return;
+    }
+    setInterval(() => {
+        for (const element of document.querySelectorAll('time')) element.textContent = ago(new Date(element.dateTime));
+    }, 30_000);
+    if (model.account) await showShell(model, code);
+    else showSignIn(model, code);
+}
+
+function showSignIn(model, code) {
+    document.title = 'Sign in – Ubiquity';
+    const waiting = code?.kind === 'approval' ? code : null;
+    fill(app, signInView(model, {
+        code: code?.kind === 'sign-in' ? code.code : '',
+        note: waiting && 'A device waits for your approval. Sign in here first, and then approve it.',
+        onSignedIn: () => showShell(model, waiting),
+    }));
+}
+
+/** The signed-in page: navigation beside the view. */
+async function showShell(model, code) {
+    const main = h('main', { id: 'main', tabindex: -1 });
+    const stores = h('ul.stores');
+    const choice = h('select', { 'aria-label': 'Store', onchange: () => { location.hash = `#/data/${choice.value}`; } });
+    const links = [['data', 'Data', 'data'], ['devices', 'Devices', 'device']].map(([id, name, symbol]) =>
+        h('a.tab', { href: `#/${id}`, 'data-view': id }, icon(symbol), h('span', {}, name)));
+    fill(app, h('div.shell', {},
+        h('button.button.skip', { type: 'button', onclick: () => main.focus() }, 'Skip to the content'),
+        h('nav.side', { 'aria-label': 'Main' },
+            h('div.brand', {}, mark(), h('strong', {}, 'Ubiquity'), choice),
+            h('h2', {}, 'Stores'), stores,
+            button('Open another store', () => askForStore(model), { symbol: 'add', kind: 'quiet' }),
+            h('div.tabs', {}, links),
+            h('footer', {}, h('div.who', {}, h('strong', {}, bdi(model.account.name)), h('span', {}, bdi(model.account.deviceName))),
+                button('Sign out', () => signOutDialog(model), { symbol: 'out', kind: 'quiet' }))),
+        main));
+
+    const drawStores = () => {
+        const { stores: names } = model.notes;
+        const current = model.store?.identifier ?? null;
+        const isShown = !location.hash.startsWith('#/devices');
+        fill(stores, names.map((name) => h('li', {}, h('a', { href: `#/data/${encodeURIComponent(name)}`,
+            'aria-current': isShown && name === current ? 'page' : null, title: name }, name))));
+        fill(choice, names.map((name) => h('option', { value: name }, name)));
+        choice.value = current;
+        choice.hidden = !names.length;
+    };
+
+    let dispose = () => {};
+    const show = async () => {
+        const [, view = 'data', encoded = ''] = location.hash.split('/');
+        let store = model.notes.store ?? model.notes.stores[0] ?? null;
+        try { store = decodeURIComponent(encoded) || store; } catch { /* A broken link shows the usual store. */ }
+        if (store && identifierPattern.test(store) && store !== model.store?.identifier) {
+            try {
+                await model.openStore(store);
+            } catch (error) { toast(sentenceOf(error)); }
+        }
+        dispose();
+        const known = { data: dataView, back: backView, devices: devicesView };
+        const made = (Object.hasOwn(known, view) ? known[view] : dataView)(model, { openStore: () => askForStore(model) });
+        dispose = made.dispose ?? (() => {});
+        for (const link of links) {
+            const isCurrent = link.dataset.view === (view === 'devices' ? 'devices' : 'data');
+            if (isCurrent) link.setAttribute('aria-current', 'page');
+            else link.removeAttribute('aria-current');
+        }
+        document.title = `${made.title} – Ubiquity`;
+        drawStores();
+        fill(main, made.element);
+        window.scrollTo(0, 0);
+    };
+
+    model.addEventListener('stores', drawStores);
+    model.addEventListener('change', () => {
+        // Another tab has signed out.
+        if (!model.account) location.reload();
+    });
+    window.addEventListener('hashchange', () => {
+        const code = takeCode();
+        if (code) useCode(model, code);
+        else show();
+    });
+    await show();
+    const refresh = async () => {
+        const before = model.notes.stores.length;
+        await model.refreshNames();
+        if (!model.store && model.notes.stores.length > before) await show();
+    };
+    await refresh();
+    let wasConnected = false;
+    model.addEventListener('status', () => {
+        const isConnected = model.status?.connection === 'connected';
+        if (isConnected && !wasConnected) refresh();
+        wasConnected = isConnected;
+    });
+    if (code) useCode(model, code);
+}
+
+function useCode(model, { kind, code }) {
+    if (kind === 'approval') approveDialog(model, code);
+    else {
+        toast(`This browser is signed in as ${model.account.name} already. The code was not used: `
+            + 'it still works on another device.');
+    }
+}
+
+/** A store comes into existence with its first value. */
+const askForStore = () => dialog('box', 'Open a store', (close) => {
+    const name = h('input', { autofocus: true, required: true, pattern: identifierPattern.source, maxlength: 255, spellcheck: 'false',
+        autocapitalize: 'off', autocomplete: 'off', placeholder: 'TEAMID.com.example.app' });
+    return h('form', { onsubmit: (event) => {
+        event.preventDefault();
+        close();
+        location.hash = `#/data/${encodeURIComponent(name.value)}`;
+    } }, dialogHead('Open a store', close),
+    field('Identifier', name, 'As the app names it: letters, digits, dots, hyphens and underscores. A store '
+        + 'that does not exist yet begins with its first value.'),
+    h('footer', {}, button('Cancel', close), h('button.button.main', {}, 'Open')));
+});
+
+start();

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * What the page knows: this browser as a device of an account, the store that is open, and the names
+ * of stores and devices. All of the page's use of the client beyond its public functions is here.
+ */
+
+import { openDevice, UbiquityError } from './client/browser.js';
+import { compareText, fromWire } from './client/values.js';
+import { deviceOf, milliseconds, noDevice } from './client/records.js';
+
+const notesKey = 'ubiquity page';
+/** Stores whose deliveries are asked for. */
+const deliveriesMax = 50;
+
+/** What the page keeps for itself: the names of an account that it shows while there is no server. */
+function readNotes(account) {
+    const none = { account, stores: [], devices: [], store: null };
+    try {
+        const kept = JSON.parse(localStorage.getItem(notesKey) ?? '{}');
+        return kept.account === account ? { ...none, ...kept } : none;
+    } catch { return none; }
+}
+
+const systems = [[/Android/, 'Android'], [/iPhone/, 'iPhone'], [/iPad/, 'iPad'], [/Windows/, 'Windows'],
+    [/Mac OS X/, 'Mac'], [/CrOS/, 'Chromebook'], [/Linux/, 'Linux']];
+const browsers = [[/Edg\//, 'Edge'], [/OPR\//, 'Opera'], [/Firefox\//, 'Firefox'], [/Chrome\//, 'Chrome'],
+    [/Safari\//, 'Safari']];
+
+/** Such as "Firefox on Linux". */
+export function browserName(agent = navigator.userAgent) {
+    const find = (list, other) => list.find(([pattern]) => pattern.test(agent))?.[1] ?? other;
+    return `${find(browsers, 'Browser')} on ${find(systems, 'a device')}`;
+}
+
+export class Model extends EventTarget {
+    static async open() {
+        const model = new Model();
+        model.device = await openDevice({ home: 'page' });
+        model.notes = readNotes(model.account?.id);
+        model.store = null;
+        return model;
+    }
+
+    get account() { return this.device.account; }
+
+    /** @private */
+    note(changes) {
+        Object.assign(this.notes, changes);
+        try {
+            localStorage.setItem(notesKey, JSON.stringify(this.notes));
+        } catch { /* Without these names, the page is only less helpful offline. */ }
+    }
+
+    tell(name) { this.dispatchEvent(new Event(name)); }
+
+    // Stores
+
+    /** Asks for the account's stores and devices; both stay as they were if the server is away. */
+    async refreshNames() {
+        const stores = this.ask(['stores']).then(({ stores = [] }) => {
+            const names = stores.map(({ identifier }) => identifier);
+            const own = this.notes.store && !names.includes(this.notes.store) ? [this.notes.store] : [];
+            this.note({ stores: [...names, ...own].sort() });
+            this.tell('stores');
+        });
+        const devices = this.device.devices().then((devices) => {
+            this.note({ devices: devices.map(({ id, name }) => [id, name]) });
+            this.tell('devices');
+        });
+        await Promise.allSettled([stores, devices]);
+    }
+
+    async openStore(identifier) {
+        if (this.store?.identifier === identifier) return;
+        const old = this.store;
+        this.store = null;
+        await old?.close();
+        const store = await this.device.openStore(identifier);
+        this.store = store;
+        const stores = [...new Set([...this.notes.stores, identifier])].sort();
+        this.note({ store: identifier, stores });
+        store.addEventListener('status', () => this.tell('status'));
+        store.addEventListener('change', (event) => {
+            this.dispatchEvent(Object.assign(new Event('change'), { keys: event.keys, reason: event.reason }));
+        });
+        this.tell('stores');
+        this.tell('store');
+    }
+
+    get status() { return this.store?.status ?? null; }
+    keys() { return this.store ? [...this.store.engine.entries.values().keys()].sort(compareText) : []; }
+
+    /** The value of a key in the protocol's form, which tells all types apart; null for none. */
+    value(key) { return this.store?.engine.value(key) ?? null; }
+
+    /**
+     * Writes several keys as one transaction; null removes. A key that merges is changed by the
+     * difference. Returns the values from before.
+     * @param {Map<string, any>} values
+     */
+    write(values) {
+        const before = new Map([...values.keys()].map((key) => [key, this.value(key)]));
+        this.store.revert(new Map([...values].map(([key, wire]) => [key, wire ? fromWire(wire) : null])));
+        this.dispatchEvent(Object.assign(new Event('change'), { keys: [...values.keys()], reason: 'localChange' }));
+        return before;
+    }
+
+    /** Who wrote a key last, and when; null if the key is gone. */
+    author(key) {
+        const { all, parts } = this.store.engine.entries;
+        const rows = [key, ...parts.get(key) ?? []].map((id) => all.get(id))
+            .map((entry) => entry?.pending?.record ?? entry?.confirmed).filter(Boolean);
+        const stamp = rows.map((row) => row.stamp).sort().at(-1);
+        return stamp ? { device: deviceOf(stamp), date: new Date(milliseconds(stamp)) } : null;
+    }
+
+    /** The name of a device, for people. */
+    deviceName(id) {
+        if (id === this.account?.deviceID) return 'this browser';
+        // Written before a sign-in, or by the server's bookkeeping.
+        if (id === noDevice) return 'this account';
+        return new Map(this.notes.devices).get(id) ?? 'a former device';
+    }
+
+    // Devices
+
+    /** @private */
+    ask(segments, options = {}) { return this.device.ask(segments, options); }
+
+    /** All devices, each with how far it is behind. */
+    async devices() {
+        const [devices, { stores = [] }] = await Promise.all([this.device.devices(), this.ask(['stores'])]);
+        this.note({ devices: devices.map(({ id, name }) => [id, name]) });
+        const behind = new Map();
+        await Promise.all(stores.slice(0, deliveriesMax).map(async ({ identifier }) => {
+            const { deliveries = [] } = await this.ask(['stores', identifier, 'devices']);
+            for (const { device, behind: count, hasStore } of deliveries) {
+                if (hasStore) behind.set(device.id, (behind.get(device.id) ?? 0) + Number(count ?? 0));
+            }
+        }));
+        return devices.map((device) => ({ ...device, behind: behind.get(device.id) ?? null }));
+    }
+
+    // Signing in and out
+
+    async signIn(code, deviceName) {
+        await this.device.signIn({ ...here(), code, deviceName });
+        this.notes = readNotes(this.account.id);
+    }
+
+    /** Asks for an approval; `approved` resolves when the browser is signed in. */
+    async requestSignIn(deviceName) {
+        const { userCode, link, account } = await this.device.requestSignIn({ ...here(), deviceName });
+        return { userCode, link, approved: async (signal) => {
+            await account({ signal });
+            this.notes = readNotes(this.account.id);
+        } };
+    }
+
+    /** Signs out, and removes all that the page keeps in this browser. */
+    async signOut() {
+        const { store } = this;
+        this.store = null;
+        await store?.close();
+        await this.device.signOut({ wipes: true });
+        // Of accounts that were signed in before, too.
+        await this.device.folder.removeAll('');
+        localStorage.removeItem(notesKey);
+        await this.device.close();
+        await new Promise((resolve) => {
+            const request = indexedDB.deleteDatabase('ubiquity page');
+            // Another tab may have it open. Its rows are gone already.
+            request.onsuccess = request.onerror = request.onblocked = () => resolve(undefined);
+        });
+    }
+}
+
+/** The page's own server. Over plain HTTP, it came that way already. */
+const here = () => ({ server: location.origin, allowsPlainHTTP: location.protocol === 'http:' });
+
+/** A failure as a sentence for people. */
+export function sentenceOf(error) {
+    const text = String(error?.message ?? error);
+    const isAway = error instanceof UbiquityError && ['unreachable', 'timedOut'].includes(error.code);
+    if (isAway) return 'The server does not answer. Try again when it can be reached.';
+    return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Signing in: with a code, or by the approval of another device. */
+
+import { button, field, fill, h, mark } from './dom.js';
+import { browserName, sentenceOf } from './model.js';
+import { qrPicture } from './qr.js';
+
+/** A sign-in code as it is shown, in groups of four. */
+const grouped = (text) => (text.toUpperCase().replace(/[^0-9A-Z]/g, '').slice(0, 12).match(/.{1,4}/g) ?? []).join('-');
+
+export function codeInput(length, value = '') {
+    const input = h('input.code', { required: true, autocomplete: 'one-time-code', autocapitalize: 'characters',
+        spellcheck: 'false', maxlength: length + length / 4 - 1, value: grouped(value),
+        placeholder: Array(length / 4).fill('XXXX').join('-') });
+    input.addEventListener('input', () => {
+        // Only at the end: in the middle, the cursor would jump.
+        if (input.selectionStart === input.value.length) input.value = grouped(input.value);
+    });
+    return input;
+}
+
+/** @param {{code: string, note: string | null, onSignedIn: () => void}} options */
+export function signInView(model, { code = '', note = null, onSignedIn }) {
+    const problem = h('p.problem', { role: 'alert' });
+    const input = codeInput(12, code);
+    const name = h('input', { required: true, maxlength: 100, value: browserName() });
+    const submit = h('button.button.main', {}, 'Sign in');
+    const card = h('section.card', { 'aria-labelledby': 'title' });
+
+    const draw = () => fill(card,
+        h('form', { onsubmit: async (event) => {
+            event.preventDefault();
+            submit.disabled = true;
+            problem.textContent = '';
+            try {
+                await model.signIn(input.value, name.value.trim());
+                onSignedIn();
+            } catch (error) {
+                problem.textContent = sentenceOf(error);
+                input.select();
+            }
+            submit.disabled = false;
+        } },
+        field('Code', input, 'From “ubiquity pair” or the devices page on a device of yours, or from the server operator.'),
+        field('Name of this browser', name), problem, submit),
+        h('p.or', {}, 'or'),
+        button('Approve on another device', ask, { kind: 'wide' }));
+
+    const ask = async () => {
+        problem.textContent = '';
+        fill(card, h('p.hint', { role: 'status' }, 'Asking the server…'));
+        const controller = new AbortController();
+        const cancel = () => {
+            controller.abort();
+            draw();
+        };
+        try {
+            const request = await model.requestSignIn(name.value.trim() || browserName());
+            fill(card, h('p', {}, 'On a device that is signed in, type'),
+                h('p.command', {}, h('code', {}, `ubiquity approve ${request.userCode}`)),
+                h('p.hint', {}, 'or enter the code under Devices, Add a device; or scan this with a phone that is signed in.'),
+                qrPicture(request.link), h('p.code.shown', { 'aria-label': 'Code' }, request.userCode),
+                h('p.waiting', { role: 'status' }, 'Waiting for the approval'), button('Cancel', cancel, { kind: 'wide' }));
+            await request.approved(controller.signal);
+            onSignedIn();
+        } catch (error) {
+            if (controller.signal.aborted) return;
+            draw();
+            problem.textContent = sentenceOf(error);
+        }
+    };
+
+    draw();
+    queueMicrotask(() => (code ? submit : input).focus());
+    return h('main.sign-in', {}, h('div.hero', {}, mark(), h('h1', { id: 'title' }, 'Sign in to Ubiquity'),
+        h('p', {}, 'Your settings and other small data, on all of your devices.')),
+    note && h('p.note', {}, note), card,
+    h('details', {}, h('summary', {}, 'I have no account yet'), h('p', {}, 'Whoever runs this server creates one there:'),
+        h('p.command', {}, h('code', {}, 'ubiquity account create NAME')), h('p', {}, 'This prints the code to enter above.')));
+}
