@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Takes the pictures of the page in docs/pictures: `scripts/test-web PROGRAM --pictures`."""
+
+import json
+import plistlib
+import tempfile
+import unittest
+
+from selenium.webdriver.common.keys import Keys
+
+from stage import STORE, Device, PageTest, picture
+
+
+class Pictures(PageTest):
+    def test_pictures(self):
+        self.name = "ann"
+        laptop = Device(self.folder, self.server, self.server.code("ann"), "Ann’s laptop")
+        phone = Device(self.folder, self.server, json.loads(laptop("pair", "--json"))["code"], "Ann’s phone")
+        for key, *value in [
+            ("theme", "light"), ("theme", "dark"), ("font-size", "--integer", "15"), ("line-spacing", "--real", "1.4"),
+            ("signature", "Warm regards, Ann"), ("spell-checking", "--bool", "true"), ("sync-drafts", "--bool", "false"),
+            ("last-backup", "--date", "2026-11-21T10:00:00Z"), ("avatar", "--data", "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQ"),
+            ("welcome-shown", "--bool", "true"), ("sort-order", "newest first"),
+        ]:
+            laptop("set", key, *value)
+        phone("sync")
+        phone("set", "theme", "sepia")
+        with tempfile.NamedTemporaryFile(dir=self.folder) as file:
+            plistlib.dump({"open": ["Ideas.md", "Groceries.md", "Trip to Lisbon.md"], "pinned": 2, "sidebar": True}, file)
+            file.flush()
+            phone("set", "windows", "--plist", "@" + file.name)
+        laptop("sync")
+        browser = self.signed_in().store()
+        browser.shows("theme", "sepia")
+        laptop("set", "theme", "dark")
+        browser.shows("theme", "dark")
+        browser.wait(lambda: not browser.all(".fresh"), "the highlight ends")
+
+        def take(name, width=1280, height=900, dark=False):
+            browser.window(width, height, dark)
+            # Until nothing moves any more.
+            browser.wait(lambda: browser.run(
+                "return document.getAnimations().every((one) => one.playState !== 'running')"), "movements")
+            browser.driver.save_screenshot(picture(f"page-{name}.png"))
+
+        take("data")
+        take("phone", 390, 844)
+        browser.window(1280, 900)
+        browser.sheet("theme")
+        browser.find(".timeline .replaced")
+        take("history", dark=True)
+        take("history-phone", 390, 844, True)
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        browser.window(1280, 900)
+        browser.run("location.hash = '#/devices'")
+        browser.find(".devices h2", "Ann’s phone")
+        take("devices")
+
+
+if __name__ == "__main__":
+    unittest.main()

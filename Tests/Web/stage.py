@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A server, devices of the command line, and browsers, all of which end with the test."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+import urllib.request
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+PROGRAM = os.environ["UBIQUITY_PROGRAM"]
+STORE = "TEAMID.com.example.notes"
+# Only against hanging: nothing fails because a machine is slow.
+DEADLINE = int(os.environ.get("WEB_DEADLINE", 300))
+
+
+class Server:
+    """A server of its own, which can be killed and started again at its address."""
+
+    def __init__(self, folder, *options):
+        self.data = os.path.join(folder, "data")
+        self.options = options
+        self.port = 0
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [PROGRAM, "serve", "--data", self.data, "--port", str(self.port), "--json", "--end-with-input",
+             "--log-level", "error", "--request-burst", "1000000", *self.options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        ready = json.loads(self.process.stdout.readline())
+        self.url, self.port = ready["url"], ready["port"]
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.close()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def get(self, path, **headers):
+        request = urllib.request.Request(self.url + path, headers=headers)
+        try:
+            return urllib.request.urlopen(request, timeout=DEADLINE)
+        except urllib.error.HTTPError as answer:
+            return answer
+
+    def post(self, path, body, credential=None):
+        """The message of the answer, or its problem."""
+        headers = {"Content-Type": "application/json"}
+        if credential:
+            headers["Authorization"] = f"Bearer {credential}"
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
+        try:
+            answer = urllib.request.urlopen(request, timeout=DEADLINE)
+        except urllib.error.HTTPError as problem:
+            answer = problem
+        return json.loads(answer.read() or "{}")
+
+    def code(self, account, new=True, *options):
+        words = ["create" if new else "code", account, "--data", self.data, "--json", *options]
+        return json.loads(run("account", *words))["code"]
+
+
+def run(*words, home=None, check=True, input=None):
+    environment = {"PATH": os.environ["PATH"], "HOME": tempfile.gettempdir()}
+    if home:
+        environment |= {"UBIQUITY_HOME": home, "UBIQUITY_KVSTORE_IDENTIFIER": STORE}
+        words = (*words, "--home", home)
+    result = subprocess.run([PROGRAM, *words], env=environment, input=input, capture_output=True, text=True,
+                            timeout=DEADLINE)
+    if check and result.returncode:
+        raise AssertionError(f"ubiquity {' '.join(words)}: {result.stderr}")
+    return result.stdout.strip()
+
+
+class Device:
+    """A device of the command line."""
+
+    def __init__(self, folder, server, code, name="laptop"):
+        self.home = tempfile.mkdtemp(dir=folder)
+        run("sign-in", "--server", server.url, "--code", code, "--device-name", name, home=self.home)
+
+    def __call__(self, *words, **options):
+        return run(*words, home=self.home, **options)
+
+    def value(self, key):
+        """The value of a key, after a round trip, in the protocol's form; None for none."""
+        self("sync", check=False)
+        text = self("get", key, "--json", check=False)
+        return json.loads(text) if text else None
+
+
+class Browser:
+    """A browser with a profile of its own."""
+
+    def __init__(self, downloads=None):
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium")
+        for word in ["headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu",
+                     "hide-scrollbars", "window-size=1280,900", "lang=en-GB"]:
+            options.add_argument(f"--{word}")
+        if downloads:
+            options.add_experimental_option("prefs", {"download.default_directory": downloads})
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        self.window(1280, 900)
+
+    def window(self, width, height, dark=False):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+
+    def open(self, url):
+        self.driver.get(url)
+        return self
+
+    def all(self, selector, text=None):
+        found = self.driver.find_elements(By.CSS_SELECTOR, selector)
+        return [one for one in found if text is None or text == one.text.strip()
+                or text == one.get_attribute("aria-label")]
+
+    def wait(self, condition, what):
+        """Waits for a state, whatever the page redraws meanwhile."""
+        return WebDriverWait(self.driver, DEADLINE, 0.05, [StaleElementReferenceException]).until(
+            lambda _: condition(), f"{what}\n{self.text}")
+
+    def find(self, selector, text=None):
+        return self.wait(lambda: next(iter(self.all(selector, text)), None), f"{selector} {text or ''}")
+
+    def gone(self, selector, text=None):
+        self.wait(lambda: not self.all(selector, text), f"{selector} is still there")
+
+    def says(self, text, selector="body"):
+        self.wait(lambda: any(text in one.text for one in self.all(selector)), f"{selector} does not say: {text}")
+
+    def click(self, selector, text=None):
+        def act():
+            element = next(iter(self.all(selector, text)), None)
+            if not element or not element.is_displayed() or not element.is_enabled():
+                return False
+            element.click()
+            return True
+        self.wait(act, f"{selector} {text or ''} cannot be clicked")
+
+    def type(self, selector, *keys):
+        element = self.find(selector)
+        element.send_keys(Keys.CONTROL, "a")
+        element.send_keys(*keys)
+
+    def press(self, *keys):
+        self.driver.switch_to.active_element.send_keys(*keys)
+
+    @property
+    def text(self):
+        return self.driver.find_element(By.TAG_NAME, "body").text[:4_000]
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def row(self, key):
+        """The row of a key in the list; None if it is not there."""
+        return next((one for one in self.all(".keys > li")
+                     if one.find_element(By.CSS_SELECTOR, ".key").text == key), None)
+
+    def value(self, key):
+        """What the list shows for a key; None without one."""
+        with contextlib.suppress(StaleElementReferenceException):
+            row = self.row(key)
+            if row is None:
+                return None
+            switch = row.find_elements(By.CSS_SELECTOR, ".switch")
+            if switch:
+                return switch[0].get_attribute("aria-checked") == "true"
+            return row.find_element(By.CSS_SELECTOR, ".value").text
+        return None
+
+    def shows(self, key, value):
+        self.wait(lambda: self.value(key) == value, f"{key} is not {value}")
+
+    def in_row(self, key, selector):
+        return self.wait(lambda: (row := self.row(key)) and row.find_element(By.CSS_SELECTOR, selector), key)
+
+    def sheet(self, key):
+        self.in_row(key, ".key").click()
+        return self.find("dialog.sheet")
+
+    def sign_in(self, server, code):
+        self.open(f"{server.url}/#{code}")
+        self.click("form .button.main", "Sign in")
+        self.find(".shell")
+        return self
+
+    def store(self, name=STORE):
+        """Opens a store, and waits until it is there."""
+        self.run("location.hash = '#/data/' + arguments[0]", name)
+        self.find(".head h1", name)
+        self.says("Up to date", ".head .status")
+        return self
+
+    def complaints(self):
+        """What the browser's console says, besides requests that a killed server did not answer."""
+        return [entry["message"] for entry in self.driver.get_log("browser")
+                if "net::ERR_" not in entry["message"] and "the server responded with a status of" not in entry["message"]]
+
+
+class PageTest(unittest.TestCase):
+    """With one server for the tests of a class."""
+
+    options = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="ubiquity-web-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
+        cls.server = Server(cls.folder, *cls.options)
+        cls.addClassCleanup(lambda: cls.server.close())
+        cls.accounts = 0
+
+    def account(self):
+        """A device of a new account, and the account's name."""
+        type(self).accounts += 1
+        self.name = f"person{self.accounts}"
+        return Device(self.folder, self.server, self.server.code(self.name))
+
+    def browser(self, **options):
+        browser = Browser(**options)
+        self.addCleanup(browser.driver.quit)
+        self.addCleanup(lambda: self.assertEqual(browser.complaints(), []))
+        return browser
+
+    def signed_in(self, **options):
+        return self.browser(**options).sign_in(self.server, self.server.code(self.name, False))
+
+    def stage(self, *values):
+        """A device with values, and a browser that shows them."""
+        device = self.account()
+        for key, *value in values or [("theme", "dark")]:
+            device("set", key, *value)
+        browser = self.signed_in().store()
+        return device, browser
+
+
+def picture(name):
+    return str(pathlib.Path(__file__).resolve().parent.parent.parent / "docs/pictures" / name)

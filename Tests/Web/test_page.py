@@ -1,0 +1,541 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The page for people in a browser, by clicks and keys, beside the command line."""
+
+import json
+import pathlib
+import plistlib
+import re
+import tempfile
+import unittest
+
+from selenium.webdriver.common.keys import Keys
+
+from stage import STORE, Device, PageTest, Server, run
+
+
+class Files(PageTest):
+    def test_the_files_come_with_a_strict_policy_and_are_not_sent_twice(self):
+        page = self.server.get("/")
+        text = page.read().decode()
+        paths = re.findall(r'(?:href|src)="(/[^"]+)"', text)
+        self.assertIn("/app/main.js", paths)
+        self.assertNotRegex(text, r"https?:|style=|<script>|\son[a-z]+=")
+        for path in ["/", *paths]:
+            with self.subTest(path):
+                answer = self.server.get(path)
+                headers = answer.headers
+                self.assertEqual(answer.status, 200)
+                policy = headers["Content-Security-Policy"]
+                for rule in ["default-src 'none'", "script-src 'self'", "form-action 'none'", "base-uri 'none'",
+                             "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"]:
+                    self.assertIn(rule, policy)
+                self.assertNotIn("unsafe", policy)
+                self.assertEqual(headers["Referrer-Policy"], "no-referrer")
+                self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+                self.assertEqual(headers["Cross-Origin-Opener-Policy"], "same-origin")
+                self.assertEqual(headers["Cache-Control"], "no-cache")
+                again = self.server.get(path, **{"If-None-Match": f'"other", {headers["ETag"]}'})
+                self.assertEqual((again.status, again.read()), (304, b""))
+                self.assertEqual(self.server.get(path, **{"If-None-Match": '"other"'}).status, 200)
+        self.assertEqual(self.server.get("/app/nothing.js").status, 404)
+
+    def test_a_server_can_do_without_the_page(self):
+        server = Server(tempfile.mkdtemp(dir=self.folder), "--no-web")
+        self.addCleanup(server.close)
+        self.assertEqual([server.get(path).status for path in ["/", "/app/main.js", "/v1/config"]], [404, 404, 200])
+
+
+class SigningIn(PageTest):
+    def test_a_wrong_code_is_explained_and_a_right_one_signs_in(self):
+        device = self.account()
+        device("set", "theme", "dark")
+        browser = self.browser().open(self.server.url)
+        browser.type("input.code", "2222", "22222222", Keys.ENTER)
+        browser.says("The code is wrong, has already been used, or has expired.", ".problem")
+        # Without hyphens, in lower case, and by keys alone.
+        code = self.server.code(self.name, False).replace("-", "").lower()
+        browser.type("input.code", code, Keys.TAB)
+        self.assertEqual(browser.find("input.code").get_attribute("value"), "-".join(re.findall("....", code.upper())))
+        browser.press(Keys.CONTROL, "a")
+        browser.press("kitchen", Keys.ENTER)
+        browser.shows("theme", "dark")
+        self.assertIn("kitchen", device("device", "list"))
+
+    def test_a_link_signs_in_and_leaves_no_code_in_the_address_bar(self):
+        device = self.account()
+        link = json.loads(device("pair", "--json"))["link"]
+        browser = self.browser().open(link)
+        browser.click("form .button.main", "Sign in")
+        browser.find(".shell")
+        self.assertEqual(browser.driver.current_url, self.server.url + "/")
+        # A second link is not used up by somebody who is signed in.
+        code = json.loads(device("pair", "--json"))["code"]
+        browser.run("location.hash = arguments[0]", code)
+        browser.says("The code was not used", "#toasts")
+        self.assertEqual(browser.driver.current_url, self.server.url + "/")
+        Device(self.folder, self.server, code, "second")
+
+    def test_another_device_approves_the_browser(self):
+        device = self.account()
+        device("set", "theme", "dark")
+        browser = self.browser().open(self.server.url)
+        browser.click(".button", "Approve on another device")
+        code = browser.find(".code.shown").text
+        browser.find("svg.qr")
+        browser.says(f"ubiquity approve {code}")
+        device("approve", code, "--yes")
+        browser.shows("theme", "dark")
+
+    def test_a_denied_browser_may_try_again(self):
+        device = self.account()
+        browser = self.browser().open(self.server.url)
+        browser.click(".button", "Approve on another device")
+        device("approve", browser.find(".code.shown").text, "--deny")
+        browser.find(".problem:not(:empty)")
+        browser.find("input.code")
+
+    def test_signing_out_leaves_nothing_in_the_browser(self):
+        device, browser = self.stage()
+        self.assertIn("Chrome on", device("device", "list"))
+        tab = browser.driver.current_window_handle
+        browser.driver.switch_to.new_window("tab")
+        browser.open(self.server.url).shows("theme", "dark")
+        browser.driver.switch_to.window(tab)
+        browser.click(".side footer .button", "Sign out")
+        browser.click("dialog .button", "Sign out")
+        browser.find("input.code")
+        self.assertNotIn("Chrome on", device("device", "list"))
+        # The other tab follows.
+        browser.driver.switch_to.window(next(one for one in browser.driver.window_handles if one != tab))
+        browser.find("input.code")
+        self.assertEqual(browser.run("return JSON.stringify(localStorage)"), "{}")
+        self.assertEqual(browser.run("return document.cookie"), "")
+        left = browser.driver.execute_async_script("""
+            const [done] = arguments;
+            indexedDB.databases().then(async (all) => {
+                let rows = [];
+                for (const { name } of all) {
+                    const open = indexedDB.open(name);
+                    await new Promise((resolve) => { open.onsuccess = open.onerror = resolve; });
+                    const store = open.result.transaction('rows').objectStore('rows').getAll();
+                    await new Promise((resolve) => { store.onsuccess = resolve; });
+                    rows = rows.concat(store.result);
+                    open.result.close();
+                }
+                done(JSON.stringify(rows));
+            });""")
+        for secret in ["ubd_", "dark", self.name]:
+            self.assertNotIn(secret, left)
+
+
+class Data(PageTest):
+    def test_changes_of_other_devices_appear_at_once_and_edits_reach_them(self):
+        device, browser = self.stage(("theme", "dark"), ("volume", "--integer", "5"))
+        device("set", "volume", "--integer", "6")
+        browser.shows("volume", "6")
+        browser.says("volume was changed by laptop.", "#announcer")
+        self.assertEqual(browser.value("theme"), "dark")
+        device("set", "new", "here")
+        browser.shows("new", "here")
+        device("remove", "new")
+        browser.wait(lambda: browser.row("new") is None, "new is still there")
+        # In place: by the keyboard alone.
+        browser.in_row("volume", ".key").send_keys(Keys.TAB)
+        browser.press(Keys.ENTER)
+        browser.press("seven", Keys.ENTER)
+        self.assertFalse(browser.run("return document.activeElement.checkValidity()"))
+        browser.press(Keys.CONTROL, "a")
+        browser.press("7", Keys.ENTER)
+        browser.shows("volume", "7")
+        browser.says("Up to date", ".head .status")
+        self.assertEqual(device.value("volume"), {"integer": "7"})
+        # Escape leaves it as it is.
+        browser.press(Keys.ENTER)
+        browser.press("8", Keys.ESCAPE)
+        browser.shows("volume", "7")
+
+    def test_two_browsers_and_two_tabs_see_the_same(self):
+        device, one = self.stage(("on", "--bool", "true"))
+        other = self.signed_in().store()
+        one.in_row("on", ".switch").click()
+        other.shows("on", False)
+        one.driver.switch_to.new_window("tab")
+        one.open(self.server.url).shows("on", False)
+        # A tab that has not the connection.
+        one.in_row("on", ".switch").click()
+        other.shows("on", True)
+        self.assertEqual(device.value("on"), {"boolean": True})
+        other.in_row("on", ".switch").click()
+        one.shows("on", False)
+
+    def test_every_type_has_its_control(self):
+        device, browser = self.stage()
+
+        def add(key, kind, *keys):
+            browser.click(".tools .button", "Add a key")
+            browser.type("dialog form > .field input", key)
+            browser.run("""const choice = document.querySelector('dialog select');
+                choice.value = arguments[0]; choice.dispatchEvent(new Event('change'));""", kind)
+            if keys:
+                browser.type("dialog .control input, dialog .control textarea", *keys)
+            browser.click("dialog footer .button", "Add")
+            browser.gone("dialog")
+
+        add("text", "string", "two\nlines ", "é")
+        add("big", "integer", "18446744073709551615")
+        add("half", "real", "0.5")
+        add("bytes", "data", "00 ff 10")
+        browser.click(".tools .button", "Add a key")
+        browser.type("dialog form > .field input", "yes")
+        browser.run("""const choice = document.querySelector('dialog select');
+            choice.value = 'boolean'; choice.dispatchEvent(new Event('change'));""")
+        browser.click("dialog .control .switch")
+        browser.click("dialog footer .button", "Add")
+        browser.gone("dialog")
+        browser.says("Up to date", ".head .status")
+        self.assertEqual(device.value("text"), {"string": "two\nlines é"})
+        self.assertEqual(device.value("big"), {"unsigned": "18446744073709551615"})
+        self.assertEqual(device.value("half"), {"real": 0.5})
+        self.assertEqual(device.value("bytes"), {"data": "AP8Q"})
+        self.assertEqual(device.value("yes"), {"boolean": True})
+
+        # What nobody touches stays exactly as it was.
+        for key, *value in [("cr", "a\r\nb"), ("when", "--date", "2026-11-21T10:00:00.25Z"), ("one", "--real", "1")]:
+            device("set", key, *value)
+            browser.wait(lambda: browser.row(key), key)
+            was = device.value(key)
+            browser.sheet(key)
+            browser.click("dialog footer .button", "Save")
+            browser.gone("dialog")
+            self.assertEqual(device.value(key), was)
+        browser.sheet("when")
+        browser.run("""const input = document.querySelector('dialog input');
+            input.value = '2026-11-22T10:00'; input.dispatchEvent(new Event('input'));""")
+        browser.click("dialog footer .button", "Save")
+        browser.gone("dialog")
+        browser.wait(lambda: "22 Nov 2026" in (browser.value("when") or ""), "the date")
+
+    def test_a_nested_value_is_edited_as_a_tree(self):
+        device = self.account()
+        with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".plist") as file:
+            plistlib.dump({"files": ["a", "b"], "open": True}, file)
+            file.flush()
+            device("set", "recent", "--plist", "@" + file.name)
+        browser = self.signed_in().store()
+        browser.sheet("recent")
+        browser.click("dialog .tree .toggle", "List: [“a”, “b”]")
+        browser.click("dialog .tree .tree .toggle", "Text: b")
+        browser.type("dialog .tree .tree textarea", "B")
+        browser.click("dialog .tree .tree .symbol", "Remove")
+        browser.click("dialog .button", "Add an entry")
+        browser.press("size", Keys.TAB)
+        self.assertEqual(len(browser.all("dialog .tree .name")), 3)
+        browser.click("dialog footer .button", "Save")
+        browser.gone("dialog")
+        browser.says("Up to date", ".head .status")
+        self.assertEqual(device.value("recent"), {"dictionary": {"entries": [
+            {"key": "files", "value": {"array": {"values": [{"string": "B"}]}}},
+            {"key": "open", "value": {"boolean": True}}, {"key": "size", "value": {"string": ""}}]}})
+
+    def test_keys_are_found_removed_together_and_brought_back(self):
+        device, browser = self.stage(*[(f"key {number}", f"value {number % 3}") for number in range(9)])
+        browser.press("/")
+        browser.press("value 1")
+        browser.wait(lambda: len(browser.all(".keys > li")) == 3, "three keys")
+        browser.type(".search input", Keys.DELETE)
+        browser.wait(lambda: len(browser.all(".keys > li")) == 9, "nine keys")
+        for key in ["key 2", "key 4"]:
+            browser.in_row(key, "input").click()
+        browser.click(".tools .button", "Remove")
+        browser.wait(lambda: len(browser.all(".keys > li")) == 7, "seven keys")
+        browser.says("Up to date", ".head .status")
+        self.assertIsNone(device.value("key 2"))
+        browser.click(".toast button", "Undo")
+        browser.shows("key 2", "value 2")
+        # By keys: down to the next one, and away with it.
+        browser.in_row("key 0", ".key").send_keys(Keys.ARROW_DOWN)
+        browser.press(Keys.DELETE)
+        browser.wait(lambda: browser.row("key 1") is None, "key 1 is still there")
+        browser.says("Up to date", ".head .status")
+        self.assertIsNone(device.value("key 1"))
+        self.assertEqual(device.value("key 4"), {"string": "value 1"})
+
+    def test_what_somebody_else_changes_under_an_open_editor_is_said(self):
+        device, browser = self.stage()
+        browser.sheet("theme")
+        browser.type("dialog textarea", "mine")
+        device("set", "theme", "theirs")
+        browser.says("laptop changed this meanwhile to theirs.", "dialog .note")
+        browser.click("dialog .button", "Take over the new value")
+        self.assertEqual(browser.find("dialog textarea").get_attribute("value"), "theirs")
+        # What nobody has touched follows by itself.
+        device("set", "theme", "later")
+        browser.wait(lambda: browser.find("dialog textarea").get_attribute("value") == "later", "the new value")
+
+    def test_what_is_too_large_is_refused_with_a_sentence(self):
+        device, browser = self.stage()
+        browser.click(".tools .button", "Add a key")
+        browser.type("dialog form > .field input", "k" * 65)
+        browser.click("dialog footer .button", "Add")
+        browser.find("dialog .problem:not(:empty)")
+        # What was typed does not vanish by a slip of the finger.
+        browser.press(Keys.ESCAPE)
+        browser.click("dialog.box .button", "Cancel")
+        browser.press(Keys.ESCAPE)
+        browser.click("dialog.box .button", "Discard")
+        browser.gone("dialog")
+        run("account", "limits", self.name, "--keys", "2", "--data", self.server.data)
+        browser.says("of 2", ".usage")
+        for key in ["second", "third"]:
+            browser.click(".tools .button", "Add a key")
+            browser.type("dialog form > .field input", key)
+            browser.click("dialog footer .button", "Add")
+        browser.find("dialog .problem:not(:empty)")
+        self.assertIsNone(device.value("third"))
+
+    def test_an_export_can_be_imported_after_a_look_at_it(self):
+        device = self.account()
+        device("set", "theme", "dark")
+        device("set", "volume", "--integer", "5")
+        downloads = tempfile.mkdtemp(dir=self.folder)
+        browser = self.signed_in(downloads=downloads).store()
+        browser.click(".menu summary")
+        browser.click(".menu .button", "Export as JSON")
+        path = pathlib.Path(downloads) / f"{STORE}.json"
+        browser.wait(path.exists, "the file")
+        values = json.loads(path.read_text())
+        self.assertEqual(values, json.loads(device("export", "--json")))
+        values |= {"theme": {"string": "light"}, "more": {"real": 1}, "__proto__": {"string": "odd"}}
+        path.write_text(json.dumps(values))
+        browser.click(".menu summary")
+        browser.click(".menu .button", "Import a file")
+        browser.find("body > input[type=file]").send_keys(str(path))
+        browser.says("3 keys will change. 1 key in the file is equal already.", "dialog")
+        browser.says("dark → light", "dialog .changes")
+        browser.click("dialog .button", "Import")
+        browser.shows("theme", "light")
+        browser.says("Up to date", ".head .status")
+        self.assertEqual(device.value("more"), {"real": 1})
+        self.assertEqual(device.value("__proto__"), {"string": "odd"})
+        path.write_text('{"theme": 5}')
+        browser.click(".menu summary")
+        browser.click(".menu .button", "Import a file")
+        browser.find("body > input[type=file]").send_keys(str(path))
+        browser.says("cannot be imported", "#toasts")
+
+    def test_hostile_values_are_shown_as_text(self):
+        device = self.account()
+        script = "<script>window.pwned = 1</script>"
+        image = '"><img src=x onerror="window.pwned = 2">'
+        for key, value in [(script, script), (image, image), ("__proto__", "own"), ("constructor", "own"),
+                           ("direction", "abc\u202etxt.exe"), ("control", "a\x1b[31mb\x07c"),
+                           ("arabic", "مرحبا"), ("javascript:pwned=3", "javascript:window.pwned=3")]:
+            device("set", key, value)
+        plist = pathlib.Path(self.folder) / "value.plist"
+        deep = "x"
+        for _ in range(200):
+            deep = [deep]
+        plist.write_bytes(plistlib.dumps({"__proto__": {"pwned": 4}, script: deep, "toString": [image]},
+                                         fmt=plistlib.FMT_BINARY))
+        device("set", "nested", "--plist", f"@{plist}")
+        long = pathlib.Path(self.folder) / "long.plist"
+        long.write_bytes(plistlib.dumps("<b>long</b> " * 80_000))
+        device("set", "long", "--plist", f"@{long}")
+        device("device", "rename", json.loads(device("device", "list", "--json"))[0]["id"], image)
+        browser = self.signed_in().store()
+        browser.shows(script, script)
+        browser.shows(image, image)
+        browser.shows("__proto__", "own")
+        browser.shows("direction", "abc‹202E›txt.exe")
+        browser.shows("control", "a‹001B›[31mb‹0007›c")
+        browser.shows("arabic", "مرحبا")
+        self.assertLess(len(browser.value("long")), 200)
+        browser.sheet("long")
+        browser.says("The first 2,000 characters of 960,000.", "dialog")
+        self.assertLess(browser.run("return document.documentElement.outerHTML.length"), 100_000)
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        browser.sheet("nested")
+        while toggles := browser.all("dialog .toggle[aria-expanded=false]"):
+            browser.run("for (const one of arguments[0]) one.click()", toggles)
+            if len(browser.all("dialog .toggle")) > 60:
+                break
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        browser.run("location.hash = '#/devices'")
+        browser.find(".devices h2", image)
+        self.assertEqual(browser.run("return [window.pwned, ({}).pwned, document.images.length, "
+                                     "document.querySelectorAll('b, dialog script').length]"), [None, None, 0, 0])
+
+    def test_a_store_that_does_not_exist_begins_with_its_first_key(self):
+        self.account()
+        browser = self.signed_in()
+        browser.says("Nothing here yet")
+        browser.click("main .button", "Open a store")
+        browser.press("new.store", Keys.ENTER)
+        browser.says("This store is empty")
+        browser.click(".tools .button", "Add a key")
+        browser.press("first", Keys.ENTER)
+        browser.shows("first", "empty")
+        browser.says("Up to date", ".head .status")
+        browser.driver.refresh()
+        browser.shows("first", "empty")
+
+
+class Trouble(PageTest):
+    def test_the_page_works_while_the_server_is_away(self):
+        device, browser = self.stage()
+        self.server.kill()
+        browser.says("Offline", ".head .status")
+        browser.says("You are offline.", ".note")
+        browser.in_row("theme", ".edit").click()
+        browser.press(Keys.CONTROL, "a")
+        browser.press("written offline", Keys.ENTER)
+        browser.shows("theme", "written offline")
+        browser.says("Offline, 1 change waits", ".head .status")
+        browser.sheet("theme")
+        browser.says("Waits to be sent", ".timeline")
+        browser.says("The server does not answer.", ".timeline")
+        browser.press(Keys.ESCAPE)
+        self.server.start()
+        browser.says("Up to date", ".head .status")
+        browser.gone(".note")
+        self.assertEqual(device.value("theme"), {"string": "written offline"})
+        device("set", "theme", "and live again")
+        browser.shows("theme", "and live again")
+
+    def test_a_browser_that_was_signed_out_says_so_and_may_return(self):
+        device, browser = self.stage()
+        own = next(one["id"] for one in json.loads(device("device", "list", "--json")) if "Chrome" in one["name"])
+        device("device", "revoke", own, "--yes")
+        browser.says("This browser was signed out.", ".note")
+        browser.shows("theme", "dark")
+        device("set", "theme", "while away")
+        browser.click(".note .button", "Sign in again")
+        browser.type("dialog input.code", self.server.code(self.name, False), Keys.ENTER)
+        browser.gone("dialog")
+        browser.shows("theme", "while away")
+        browser.says("Up to date", ".head .status")
+
+
+    def test_what_the_server_refuses_is_said_and_taken_back(self):
+        device, browser = self.stage()
+        self.server.kill()
+        browser.says("Offline", ".head .status")
+        browser.click(".tools .button", "Add a key")
+        browser.type("dialog form > .field input", "second", Keys.ENTER)
+        browser.says("Offline, 1 change waits", ".head .status")
+        run("account", "limits", self.name, "--keys", "1", "--data", self.server.data)
+        self.server.start()
+        browser.says("The server refused 1 change", ".note")
+        browser.wait(lambda: browser.row("second") is None, "second is still there")
+        browser.click(".note summary")
+        browser.says("second", ".note li")
+        browser.click(".note .button", "Dismiss")
+        browser.gone(".note")
+        self.assertIsNone(device.value("second"))
+
+    def test_a_credential_that_expires_is_said_to_have_expired(self):
+        device = self.account()
+        device("set", "theme", "dark")
+        browser = self.browser().open(self.server.url)
+        browser.click(".button", "Approve on another device")
+        code = browser.find(".code.shown").text
+        operator = pathlib.Path(self.server.data, "operator-credential").read_text().strip()
+        self.server.post(f"/v1/sign-in-requests/{code}/approval",
+                         {"account": self.name, "credentialSeconds": "10"}, operator)
+        browser.shows("theme", "dark")
+        browser.says("This browser was signed out.", ".note")
+        browser.says("expired", ".note")
+
+
+class GoingBack(PageTest):
+    def test_a_key_has_a_history_and_goes_back(self):
+        device, browser = self.stage(("theme", "first"), ("theme", "second"))
+        browser.sheet("theme")
+        browser.says("laptop set it to second", ".timeline .current")
+        browser.says("laptop set it to first", ".timeline .replaced")
+        browser.click(".timeline .button", "Undo")
+        browser.says("this browser set it to first", ".timeline .current")
+        browser.wait(lambda: len(browser.all(".timeline li")) == 3, "three versions")
+        self.assertEqual(device.value("theme"), {"string": "first"})
+        browser.click(".timeline .button", "Restore")
+        browser.says("this browser set it to second", ".timeline .current")
+        self.assertEqual(device.value("theme"), {"string": "second"})
+        device("remove", "theme")
+        browser.says("laptop removed it", ".timeline .current")
+        browser.click(".timeline .button", "Undo")
+        browser.says("this browser set it to second", ".timeline .current")
+        self.assertEqual(device.value("theme"), {"string": "second"})
+
+    def test_the_store_goes_back_after_a_look_at_what_differs(self):
+        device, browser = self.stage(("theme", "dark"), ("volume", "--integer", "5"))
+        before = browser.run("return Date.now()")
+        # The picture of a moment has whole seconds.
+        browser.wait(lambda: browser.run("return Date.now()") > before + 2_000, "two seconds")
+        device("set", "theme", "light")
+        device("remove", "volume")
+        device("set", "more", "x")
+        browser.shows("more", "x")
+        browser.click(".tools .button", "Go back in time")
+        browser.run("""const input = document.querySelector('.moment input');
+            const date = new Date(arguments[0] + 1000);
+            input.value = new Date(date - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);""", before)
+        browser.click(".moment .button", "Show")
+        browser.says("3 keys differ", "main")
+        for text in ["light → dark", "absent → 5", "x → removed"]:
+            browser.says(text, ".changes")
+        browser.click("input[aria-label='Set back more']")
+        browser.click("main .button.main", "Set back 2 keys")
+        browser.says("2 keys set back.", "#toasts")
+        browser.says("1 key differs", "main")
+        self.assertEqual(device.value("theme"), {"string": "dark"})
+        self.assertEqual(device.value("volume"), {"integer": "5"})
+        self.assertEqual(device.value("more"), {"string": "x"})
+
+
+class Devices(PageTest):
+    def test_devices_are_listed_renamed_and_signed_out(self):
+        device, browser = self.stage()
+        browser.run("location.hash = '#/devices'")
+        browser.find(".devices h2", "laptop")
+        browser.says("Up to date", ".devices")
+        browser.says("This browser", ".devices")
+        browser.click(".devices .button", "Rename laptop")
+        browser.press("old one", Keys.ENTER)
+        browser.find(".devices h2", "old one")
+        self.assertIn("old one", device("device", "list"))
+        browser.click(".devices .button", "Sign out old one")
+        browser.click("dialog .button", "Sign out")
+        browser.gone(".devices h2", "old one")
+        self.assertIn("Sign in again", device("status"))
+
+    def test_a_code_from_the_page_signs_in_another_device(self):
+        _, browser = self.stage()
+        browser.run("location.hash = '#/devices'")
+        browser.click(".head .button", "Add a device")
+        code = browser.find("dialog .code.shown").text
+        browser.find("dialog svg.qr")
+        other = Device(self.folder, self.server, code, "phone")
+        self.assertEqual(other.value("theme"), {"string": "dark"})
+        browser.press(Keys.ESCAPE)
+        browser.find(".devices h2", "phone")
+
+    def test_the_page_approves_and_denies_devices_that_wait(self):
+        _, browser = self.stage()
+        browser.run("location.hash = '#/devices'")
+        for choice in ["Approve", "Deny"]:
+            request = self.server.post("/v1/sign-in-requests", {"deviceName": "tv"})
+            browser.click(".head .button", "Add a device")
+            browser.type("dialog .waits input", request["userCode"], Keys.ENTER)
+            browser.says("tv at", "dialog")
+            browser.click("dialog .button", choice)
+            browser.gone("dialog")
+            answer = self.server.post("/v1/sign-in", {"request": request["request"], "deviceName": "tv"})
+            self.assertEqual(answer.get("accountName", answer.get("code")),
+                             self.name if choice == "Approve" else "sign-in-denied")
+
+
+if __name__ == "__main__":
+    unittest.main()
