@@ -126,7 +126,7 @@ export class Model extends EventTarget {
     // Devices
 
     /** @private */
-    ask(segments, options = {}) { return this.device.ask(segments, options); }
+    async ask(segments, options = {}) { return this.device.ask(segments, options); }
 
     /** All devices, each with how far it is behind. */
     async devices() {

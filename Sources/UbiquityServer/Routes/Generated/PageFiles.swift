@@ -4758,7 +4758,7 @@ if (id === this.account?.deviceID) return 'this browser';
 if (id === noDevice) return 'this account';
 return new Map(this.notes.devices).get(id) ?? 'a former device';
 }
-ask(segments, options = {}) { return this.device.ask(segments, options); }
+async ask(segments, options = {}) { return this.device.ask(segments, options); }
 async devices() {
 const [devices, { stores = [] }] = await Promise.all([this.device.devices(), this.ask(['stores'])]);
 this.note({ devices: devices.map(({ id, name }) => [id, name]) });
