@@ -132,6 +132,22 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `what is set on a new device stands against what the account had`() async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await stage.succeed(
+                    "set", "theme", "light", "--home", laptop, "--store", "TEAM.app")
+                let phone = try await server.newHome("phone")
+                try await stage.succeed(
+                    "set", "theme", "dark", "--home", phone, "--store", "TEAM.app")
+                let seen = try await stage.succeed(
+                    "get", "theme", "--home", laptop, "--store", "TEAM.app")
+                #expect(seen == "dark\n")
+            }
+        }
+
         @Test func `the operator approves for an account`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)

@@ -84,6 +84,8 @@ struct OpenStore {
     }
 
     private func save(_ write: () throws -> Void) async throws -> WriteOutcome {
+        // Before the first download, the account's value would replace what is written here.
+        if !store.engineStatus.hasCompletedFirstSync { await catchUp() }
         try write()
         guard store.synchronize() else {
             let reason = store.engineStatus.diskFailure ?? "the disk failed"
