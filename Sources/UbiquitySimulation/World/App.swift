@@ -132,7 +132,7 @@ final class App {
                 key: key,
                 value: padding.map { Mark(number: number, batch: batch).value(padding: $0) },
                 time: world.now, over: Mark(process.engine[key])?.number ?? deletions[key],
-                isUnkept: world.scenario.unkeptKeys(of: process.number).contains(key))
+                isUnkept: process.unkeptKeys.contains(key))
         }
         var changes: [Key: Content] = [:]
         for write in writes { changes[write.key] = write.value.map(Content.value) ?? .deleted }

@@ -34,6 +34,8 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     var isChanged = true
     /// The notice about to be posted to the app.
     var posting: Notice?
+    /// The keys that it excludes from histories.
+    let unkeptKeys: Set<Key>
     /// The work that arrived while the process was stopped; nil while it runs.
     private var missed: (work: [() -> Void], since: Int64)?
 
@@ -46,8 +48,8 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         var settings = SyncEngine.Settings()
         settings.firstSync = world.scenario.firstSync
         settings.key = world.scenario.limits.key
-        settings.unkept = Set(
-            world.scenario.unkeptKeys(of: number).map(\.name))
+        unkeptKeys = world.scenario.unkeptKeys(of: number)
+        settings.unkept = Set(unkeptKeys.map(\.name))
         driver = Driver(
             content: disk.changes(after: -1), device: device.state, settings: settings,
             seed: world.chance.number(), at: device.reading)
@@ -65,6 +67,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     /// is stopped at first.
     init(copying original: VirtualProcess, on device: SimulatedDevice) {
         number = original.world.newProcessNumber()
+        unkeptKeys = original.unkeptKeys
         self.device = device
         store = original.store
         world = original.world
