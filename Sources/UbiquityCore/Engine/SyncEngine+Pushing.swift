@@ -147,8 +147,8 @@ private struct OutgoingTransaction {
     private var writes: [Record] = []
     private var had: [Key: Stamp] = [:]
     private(set) var bytes = 0
-    /// The smallest timestamp of its writes, and of the writes they replaced that may have been
-    /// sent.
+    /// The smallest timestamp of its final writes, and of the writes they replaced that may have
+    /// been sent.
     private(set) var oldest = HybridTimestamp(rawValue: .max)
     private(set) var newest = HybridTimestamp.zero
     private var first: Key?
@@ -159,7 +159,7 @@ private struct OutgoingTransaction {
         writes.append(record)
         if isUnkept { unkept.insert(record.key) }
         bytes += record.pushBytes
-        oldest = min(oldest, record.stamp.timestamp)
+        if write.provisional == nil { oldest = min(oldest, record.stamp.timestamp) }
         newest = max(newest, record.stamp.timestamp)
         first = first.map { min($0, record.key) } ?? record.key
         guard let replaced = write.had else { return }
@@ -216,7 +216,9 @@ extension SyncEngine {
         write.isUnkept || settings.excludes(write.record.key)
     }
 
-    /// The transactions that are on disk with their final stamps.
+    /// The transactions that are on disk with their final stamps, and not later than one that is
+    /// not: a server that has decided about a later write of this device may take an earlier one for
+    /// one that was deleted and forgotten since.
     private func outgoing() -> some Collection<OutgoingTransaction> {
         var outgoing: [UInt64: OutgoingTransaction] = [:]
         var held: Set<UInt64> = []
@@ -228,7 +230,10 @@ extension SyncEngine {
                 held.insert(pending.transaction)
             }
         }
-        for transaction in held { outgoing[transaction] = nil }
-        return outgoing.values
+        var bound = HybridTimestamp(rawValue: .max)
+        for transaction in held {
+            bound = min(bound, outgoing.removeValue(forKey: transaction)?.oldest ?? bound)
+        }
+        return outgoing.values.filter { $0.newest < bound }
     }
 }
