@@ -151,7 +151,7 @@ struct RefusalTests {
             let image = ["Accept": "image/png"]
             #expect(try await status("GET", Self.path, image) == "406 not-acceptable")
             #expect(try await status("GET", "/v1/nothing") == "404 not-found")
-            #expect(try await status("GET", "/") == "404 not-found")
+            #expect(try await status("GET", "/nothing") == "404 not-found")
             #expect(try await status("PUT", Self.path) == "405 method-not-allowed")
             #expect(try await status("GET", "/v1/stores/.x/changes") == "400 malformed")
             #expect(try await status("GET", Self.path + "?since=x") == "400 malformed")
