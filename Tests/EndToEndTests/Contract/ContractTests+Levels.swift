@@ -37,7 +37,7 @@ extension EndToEndTests.ContractTests {
             try await server.stop()
             // B's write must be the later one, also by clocks that were measured on a busy machine: the
             // measurement is off by up to half a round trip.
-            try await Task.sleep(for: .seconds(10))
+            try await Task.sleep(for: .seconds(30))
             let b = try Device(home: homeB) { $0.firstSync = firstSync }
             defer { b.close() }
             let observerB = Observer(b.store)
