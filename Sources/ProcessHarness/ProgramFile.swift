@@ -9,7 +9,8 @@ package struct ProgramFile: Sendable {
 
     package init(_ name: String) { (self.name, knownPath) = (name, nil) }
 
-    init(path: String?) {
+    /// A program that the build does not make.
+    package init(path: String?) {
         (name, knownPath) = (path ?? "this program", path)
     }
 

@@ -37,16 +37,18 @@ package struct DeviceHome: Hashable, Sendable {
 
     /// The path of a store's file, which depends on the existing files: see ``StoreFileName``.
     package func storePath(for identifier: String, folder: String) -> String {
-        let folder = storesPath + "/" + folder
+        let folder = storesFolder(folder)
         return folder + "/" + StoreFileName.name(of: identifier, among: Self.names(in: folder))
     }
 
     /// The files of a folder's stores, sorted by name.
     package func storePaths(in folder: String) -> [String] {
-        let folder = storesPath + "/" + folder
+        let folder = storesFolder(folder)
         return Self.names(in: folder).filter { StoreFileName.identifier(of: $0) != nil }.sorted()
             .map { folder + "/" + $0 }
     }
+
+    package func storesFolder(_ folder: String) -> String { storesPath + "/" + folder }
 
     /// - Returns: The state of a device that never signed in if there is no file.
     /// - Throws: ``HomeError``.

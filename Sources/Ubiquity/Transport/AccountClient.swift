@@ -70,6 +70,21 @@ package enum AccountClient {
         try await ServerRequest(.delete, ["devices", device], of: account).done()
     }
 
+    /// The stores of the account on the server that this device may use.
+    package static func stores(
+        _ account: SignedInAccount
+    ) async throws(LinkFailure) -> [(identifier: String, usage: Usage)] {
+        var request = try ServerRequest(.get, ["stores"], of: account)
+        request.bounds = .list
+        return try await request.answer(WireStoreList.self, .list) { list in
+            list.stores.map { store in
+                let usage = Usage(
+                    bytes: Int(clamping: store.bytes), keys: Int(clamping: store.keys))
+                return (store.identifier, usage)
+            }
+        }
+    }
+
     /// Removes the account, with all devices and stores, from the server.
     package static func erase(_ account: SignedInAccount) async throws(LinkFailure) {
         try await ServerRequest(.delete, ["account"], of: account).done()
