@@ -12,7 +12,11 @@ struct Program: AsyncParsableCommand {
         discussion: """
             Commands that read or write values need a store: give its identifier with --store, or \
             in the environment variable UBIQUITY_KVSTORE_IDENTIFIER. With --json, a command \
-            prints only JSON on standard output, one document on one line.
+            prints only JSON on standard output, one document on one line. What a terminal would \
+            obey is escaped on a terminal, and never in a pipe or file.
+
+            `read`, `write` and `delete` are understood as by macOS's `defaults`, with the store \
+            as the domain.
 
             Errors are one sentence on standard error, with a status from sysexits.h: 64 wrong \
             usage, 65 unusable input, 66 no such file, 69 server unreachable, 73 or 74 a file \
@@ -25,6 +29,7 @@ struct Program: AsyncParsableCommand {
                 subcommands: [
                     SetCommand.self, GetCommand.self, RemoveCommand.self, ListCommand.self,
                     WatchCommand.self, ImportCommand.self, ExportCommand.self,
+                    StoresCommand.self, StoreCommand.self,
                 ]),
             CommandGroup(
                 name: "History",
@@ -72,10 +77,20 @@ struct Program: AsyncParsableCommand {
         #endif
     }
 
-    /// - Throws: The argument parser's errors.
+    /// - Throws: The argument parser's errors, and ``Failure`` for a word that it does not know.
     static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
-        let command = try parseAsRoot(arguments)
-        try RepeatedOptions.check(arguments)
+        // A shell asks for completions in a language of its own.
+        if arguments.first?.hasPrefix("---") ?? false { return try parseAsRoot(arguments) }
+        let arguments = try DefaultsWords.translated(arguments)
+        let isHelp = arguments.first == "help"
+        let named = NamedCommand(isHelp ? Array(arguments.dropFirst()) : arguments, of: Self.self)
+        try named.check()
+        let line = isHelp ? arguments : LineForm.arranged(arguments, for: named)
+        let command: any ParsableCommand
+        do { command = try parseAsRoot(line) } catch {
+            throw named.failure(for: error, in: arguments) ?? error
+        }
+        try RepeatedOptions.check(line)
         return command
     }
 
@@ -97,7 +112,13 @@ struct Program: AsyncParsableCommand {
     private static func line(of message: String) -> String {
         let prefix = "Error: "
         let rest = message.hasPrefix(prefix) ? message.dropFirst(prefix.count) : message[...]
-        let sentence = rest.prefix { !$0.isNewline }
+        var sentence = rest.prefix { !$0.isNewline }
+        // More than five choices are in lines of their own.
+        let choices = rest.matches(of: /\n +- (?<choice>.+)/).map { String($0.choice) }
+        if sentence.hasSuffix(" one of the following:"), let last = choices.last {
+            let others = choices.dropLast().joined(separator: ", ")
+            sentence = sentence.dropLast("the following:".count) + "\(others) or \(last)"
+        }
         guard let match = message.firstMatch(of: /See '(?<command>.+ --help)'/) else {
             return String(sentence)
         }

@@ -121,7 +121,13 @@ extension EndToEndTests {
                 }
                 for arguments in [
                     ["list"], ["list", "--json"], ["export", "--binary"], ["export", "--json"],
-                    ["get", "text", "--json"],
+                    ["get", "text", "--json"], ["get", "text", "--exact"], ["list", "--exact"],
+                    ["list", "--prefix", "a"], ["list", "--prefix", Self.evil],
+                    ["history", "text"], ["get", Self.evil], [Self.evil], ["get", "a", Self.evil],
+                    ["get", "--" + Self.evil], ["get", "a", "--timeout", Self.evil],
+                    ["set", "a", "--integer", Self.evil],
+                    ["set", "a", "--array", "--" + Self.evil],
+                    ["watch", "--initial", "--count", Self.evil], ["help", Self.evil],
                 ] {
                     expectSafe(try await PseudoTerminal.run(arguments + options, on: stage))
                 }

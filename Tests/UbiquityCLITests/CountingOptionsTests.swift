@@ -24,9 +24,12 @@ struct CountingOptionsTests {
         }
     }
 
-    private static let values: Set = ["--store", "--home", "--local", "--timeout", "--json"]
+    private static let values: Set = [
+        "--store", "--home", "--local", "--timeout", "--json", "--exact",
+    ]
     private static let types: Set = [
         "--string", "--integer", "--real", "--bool", "--data", "--date", "--plist",
+        "--array", "--dict",
     ]
     private static let server = ["--server", "https://prod.example"]
     private static let credential = server + ["--operator-credential", "file"]
@@ -90,18 +93,26 @@ struct CountingOptionsTests {
         Mode(words: ["set", "k", "v"], counts: values),
         Mode(words: ["set", "k"], counts: types),
         Mode(words: ["get", "k"], counts: values.union(["--raw"])),
-        Mode(words: ["get", "k", "--raw"], counts: values.subtracting(["--json"])),
-        Mode(words: ["remove", "k"], counts: values),
-        Mode(words: ["list"], counts: values),
-        Mode(words: ["list", "--local"], counts: ["--store", "--home", "--json"]),
-        Mode(words: ["watch"], counts: values.union(["--count", "--until"])),
-        Mode(words: ["import", "f"], counts: values.union(["--skip-invalid", "--dry-run"])),
+        Mode(words: ["get", "k", "--raw"], counts: values.subtracting(["--json", "--exact"])),
+        Mode(words: ["remove", "k"], counts: values.subtracting(["--exact"])),
+        Mode(words: ["list"], counts: values.union(["--prefix"])),
+        Mode(
+            words: ["list", "--local"],
+            counts: ["--store", "--home", "--json", "--exact", "--prefix"]),
+        Mode(words: ["watch"], counts: values.union(["--count", "--until", "--initial"])),
+        Mode(
+            words: ["import", "f"],
+            counts: values.union(["--skip-invalid", "--dry-run"]).subtracting(["--exact"])),
         Mode(words: ["export"], counts: values.union(["--binary"])),
-        Mode(words: ["export", "--binary"], counts: values.subtracting(["--json"])),
-        Mode(words: ["export", "f", "--binary"], counts: values),
+        Mode(words: ["export", "--binary"], counts: values.subtracting(["--json", "--exact"])),
+        Mode(words: ["export", "f", "--binary"], counts: values.subtracting(["--exact"])),
+        Mode(words: ["stores"], counts: ["--home", "--local", "--timeout", "--json"]),
+        Mode(
+            words: ["store", "delete", "TEAM.app"],
+            counts: ["--home", "--local", "--timeout", "--json", "--yes"]),
     ]
 
-    private static let asking: Set = ["--store", "--home", "--timeout", "--json"]
+    private static let asking: Set = ["--store", "--home", "--timeout", "--json", "--exact"]
 
     private static let historyModes = [
         Mode(words: ["history"], counts: asking.union(["--limit"])),
@@ -142,7 +153,7 @@ struct CountingOptionsTests {
         Mode(words: ["sign-out"], counts: ["--home", "--timeout", "--wipe", "--json"]),
         Mode(words: ["sync"], counts: ["--store", "--home", "--timeout", "--until", "--json"]),
         Mode(words: ["devices"], counts: ["--store", "--home", "--timeout", "--json"]),
-        Mode(words: ["status"], counts: values),
+        Mode(words: ["status"], counts: values.subtracting(["--exact"])),
         Mode(
             words: ["doctor"],
             counts: ["--data", "--database", "--local", "--store", "--home", "--json"]),
@@ -283,14 +294,19 @@ struct CountingOptionsTests {
     /// Whether each of these options is valid alone, but not together with the other.
     private static func clash(_ names: Set<String>, in command: String?) -> Bool {
         // A value has one type.
-        if names == ["--local", "--timeout"] || names.isSubset(of: types) { return true }
+        if names == ["--local", "--timeout"] || names == ["--json", "--exact"]
+            || names.isSubset(of: types)
+        {
+            return true
+        }
         if names == ["--key-bytes-max", "--key-utf16-max"] { return true }
         // A server has one place for its data, and a copy has two.
         if names == ["--data", "--database"] { return command != "database" }
         return switch command {
         case "rewind": names == ["--dry-run", "--yes"]
-        case "get": names == ["--raw", "--json"]
-        case "export": names == ["--binary", "--json"]
+        case "get": names.contains("--raw") && !names.isDisjoint(with: ["--json", "--exact"])
+        case "export":
+            names.contains("--binary") && !names.isDisjoint(with: ["--json", "--exact"])
         case "doctor":
             !names.isDisjoint(with: ["--data", "--database"]) && !names.contains("--json")
         case "device": names == ["--account", "--home"]

@@ -11,9 +11,28 @@ import UbiquityCore
 struct OutputFormTests {
     @Test func `the types of numbers stay apart in JSON`() {
         let values: [PropertyListValue] = [.integer(1), .real(1), .boolean(true), .date(1)]
-        let texts = values.map { JSON.value($0).text }
+        let texts = values.map { JSON.value($0).text(isExact: true) }
         #expect(Set(texts).count == 4)
         #expect(texts[0] == #"{"integer":"1"}"#)
+    }
+
+    /// A promise to scripts: docs/COMMAND-LINE.md.
+    @Test(
+        arguments: [
+            (.string("a\"\n"), #""a\"\n""#), (.boolean(true), "true"), (.integer(-5), "-5"),
+            (.integer(.min), "-9223372036854775808"), (.unsigned(.max), "18446744073709551615"),
+            (.real(1), "1.0"), (.real(0.1), "0.1"), (.real(1e300), "1e+300"),
+            (.real(.nan), #""NaN""#), (.real(-.infinity), #""-Infinity""#),
+            (.date(816_948_000.25), #""2026-11-21T10:00:00.25Z""#),
+            (.data([0x68, 0x69]), #""aGk=""#),
+            (.array([.integer(1), .string("b")]), #"[1,"b"]"#),
+            (.dictionary(["b": .boolean(false), "a": .array([])]), #"{"a":[],"b":false}"#),
+        ] as [(PropertyListValue, String)])
+    func `JSON has numbers, ISO dates, base64, plain arrays and objects`(
+        _ value: PropertyListValue, _ text: String
+    ) {
+        #expect(JSON.value(value).text == text)
+        #expect(JSON.object([("v", .value(value))]).text == "{\"v\":\(text)}")
     }
 
     @Test func `a JSON string holds no control character as it is`() {
@@ -96,6 +115,16 @@ struct OutputFormTests {
 }
 
 struct WatchTests {
+    @Test func `a watch of some keys says nothing of others`() throws {
+        let (a, b) = (try Key("a"), try Key("b"))
+        var watch = Watch(
+            known: [a: .integer(1), b: .integer(1)], keys: [a], count: nil, until: nil)
+        #expect(watch.initial.map(\.key) == [a])
+        #expect(watch.initial.map(\.text) == ["a = 1"])
+        let event = UbiquityChange(origin: .elsewhere, keys: ["a", "b"])
+        #expect(watch.changes(event, in: [a: .integer(2), b: .integer(2)]).map(\.key) == [a])
+    }
+
     @Test func `what was shown already is not shown again, except a refusal`() throws {
         let key = try Key("a")
         var watch = Watch(known: [key: .integer(1)], count: nil, until: nil)

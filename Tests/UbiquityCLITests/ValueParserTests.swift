@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import Foundation
 import Testing
 import UbiquityCore
 
@@ -44,6 +45,55 @@ struct ValueParserTests {
     @Test func `a number may begin with a minus`() throws {
         let options = try ValueOptions.parse(["--integer", "-5"])
         #expect(try options.parsed() == .integer(-5))
+    }
+
+    @Test func `a text is read from a file, without its last line end`() throws {
+        let file = NSTemporaryDirectory() + "ubiquity-text-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        func text(_ bytes: [UInt8]) throws -> PropertyListValue {
+            try Data(bytes).write(to: URL(fileURLWithPath: file))
+            return try ValueParser.text("@" + file)
+        }
+        #expect(try text(Array("a\nb\n\n".utf8)) == .string("a\nb\n"))
+        #expect(try text(Array("a".utf8)) == .string("a"))
+        #expect(try text([]) == .string(""))
+        #expect(try ValueParser.word("@" + file) == .string("@" + file))
+        let failure = #expect(throws: Failure.self) { try text([0xFF]) }
+        #expect(failure?.sentence.contains("is not text in UTF-8; use --data @FILE") ?? false)
+    }
+
+    @Test func `a text of more than the bound is refused`() throws {
+        let failure = #expect(throws: Failure.self) { try ValueParser.text("@/dev/zero") }
+        #expect(failure?.status == .badInput)
+    }
+}
+
+struct ElementListTests {
+    @Test func `an element is a string, or of the type before it`() throws {
+        let words = ["a", "--integer", "-5", "-6", "--bool", "yes", "--string", "--b", "@c"]
+        #expect(
+            try ElementList.array(words)
+                == .array([
+                    .string("a"), .integer(-5), .string("-6"), .boolean(true), .string("--b"),
+                    .string("@c"),
+                ]))
+        #expect(try ElementList.array([ElementList.noElements]) == .array([]))
+    }
+
+    @Test func `a dictionary has keys and values in turn`() throws {
+        #expect(
+            try ElementList.dictionary(["name", "Ann", "age", "--integer", "5"])
+                == .dictionary(["name": .string("Ann"), "age": .integer(5)]))
+        #expect(try ElementList.dictionary([ElementList.noElements]) == .dictionary([:]))
+    }
+
+    @Test(arguments: [
+        ["a"], ["a", "b", "c"], ["a", "--integer"], ["a", "1", "a", "2"], ["--x", "1"],
+        ["a", "-int"],
+    ])
+    func `a dictionary that is none is refused`(_ words: [String]) {
+        let failure = #expect(throws: Failure.self) { try ElementList.dictionary(words) }
+        #expect(failure?.status == .usage)
     }
 }
 

@@ -102,7 +102,7 @@ class Device:
     def value(self, key):
         """The value of a key, after a round trip, in the protocol's form; None for none."""
         self("sync", check=False)
-        text = self("get", key, "--json", check=False)
+        text = self("get", key, "--exact", check=False)
         return json.loads(text) if text else None
 
 

@@ -305,7 +305,7 @@ class Data(PageTest):
         path = pathlib.Path(downloads) / f"{STORE}.json"
         browser.wait(path.exists, "the file")
         values = json.loads(path.read_text())
-        self.assertEqual(values, json.loads(device("export", "--json")))
+        self.assertEqual(values, json.loads(device("export", "--exact")))
         values |= {"theme": {"string": "light"}, "more": {"real": 1}, "__proto__": {"string": "odd"}}
         path.write_text(json.dumps(values))
         browser.click(".menu summary")

@@ -10,7 +10,7 @@ struct ConnectionOptions: ParsableArguments {
             "A PEM file with the only certificates to trust for this server: its issuer's, or its "
                 + "own if it is self-signed.",
             discussion: "Default: the certificates that the system trusts.", valueName: "file"),
-        transform: notEmpty)
+        completion: .file(), transform: notEmpty)
     var certificate: String?
 
     @Flag(help: "Allow plain HTTP to another machine. Anybody on the network can read it.")

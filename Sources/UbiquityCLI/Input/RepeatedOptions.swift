@@ -45,6 +45,8 @@ enum RepeatedOptions {
     ]
     /// Options whose value may begin with dashes.
     static let raw: Set<String> = ["--string", "--integer", "--real"]
+    /// Options that take the rest of the line.
+    static let remaining: Set<String> = ["--array", "--dict"]
     static let longNames = ["-o": "--output"]
 
     /// - Parameter arguments: A command line that was parsed without an error.
@@ -54,7 +56,8 @@ enum RepeatedOptions {
         }
         var seen: Set<String> = []
         var isValue = false
-        for argument in arguments.prefix(while: { $0 != "--" }) {
+        for argument in arguments {
+            if !isValue, argument == "--" || remaining.contains(argument) { break }
             defer { isValue = !isValue && raw.contains(argument) }
             guard !isValue, argument.hasPrefix("-") else { continue }
             let written = String(argument.prefix { $0 != "=" })

@@ -10,7 +10,7 @@ struct HomeOptions: ParsableArguments {
         help: ArgumentHelp(
             "The folder of this device's sign-in and values.",
             discussion: "Default: UBIQUITY_HOME, or the system's folder for application data.",
-            valueName: "folder"), transform: notEmpty)
+            valueName: "folder"), completion: .directory, transform: notEmpty)
     var home: String?
 
     var given: [String] { UbiquityCLI.given(("--home", home != nil)) }
@@ -24,7 +24,7 @@ struct StoreOptions: ParsableArguments {
         help: ArgumentHelp(
             "The store, such as TEAMID.com.example.app.",
             discussion: "Default: UBIQUITY_KVSTORE_IDENTIFIER.", valueName: "identifier"),
-        transform: notEmpty)
+        completion: Completions.stores, transform: notEmpty)
     var store: String?
 
     @OptionGroup var home: HomeOptions
@@ -104,4 +104,20 @@ extension SyncOptions {
 struct JSONOption: ParsableArguments {
     @Flag(name: .customLong("json"), help: "Print JSON, one document on one line.")
     var isOn = false
+}
+
+/// The form in which a command prints values to programs.
+struct ValueJSONOption: ParsableArguments {
+    @OptionGroup var plain: JSONOption
+
+    @Flag(help: "Print JSON that keeps all types apart: {\"integer\":\"1\"}, {\"real\":1}.")
+    var exact = false
+
+    var isOn: Bool { plain.isOn || exact }
+
+    func validate() throws {
+        if plain.isOn, exact { throw ValidationError("Give --json or --exact, not both.") }
+    }
+
+    func print(_ json: JSON) { Output.print(json, isExact: exact) }
 }

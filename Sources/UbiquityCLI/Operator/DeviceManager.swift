@@ -74,7 +74,7 @@ struct DeviceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "For server operators: the account. Default: the account this device is signed in to.",
-            valueName: "name"), transform: notEmpty)
+            valueName: "name"), completion: Completions.accounts, transform: notEmpty)
     var account: String?
 
     @OptionGroup(title: "For server operators") var operation: OperatorOptions

@@ -22,7 +22,7 @@ struct OperatorOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The file with the operator's credential, for a server elsewhere.",
-            valueName: "file"), transform: notEmpty)
+            valueName: "file"), completion: .file(), transform: notEmpty)
     var operatorCredential: String?
 
     @OptionGroup(title: "Connection") var connection: ConnectionOptions

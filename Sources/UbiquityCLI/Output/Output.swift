@@ -13,7 +13,9 @@ enum Output {
     static func print(_ text: TerminalText) { send(Array((text.string + "\n").utf8)) }
 
     /// JSON text has no control characters.
-    static func print(_ json: JSON) { send(Array((json.text + "\n").utf8)) }
+    static func print(_ json: JSON, isExact: Bool = false) {
+        send(Array((json.text(isExact: isExact) + "\n").utf8))
+    }
 
     /// Writes bytes unchanged, except to a terminal, where they become lines of text.
     static func write(_ bytes: [UInt8]) {

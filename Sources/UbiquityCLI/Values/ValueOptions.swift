@@ -6,10 +6,15 @@ import UbiquityCore
 
 /// The value to set and its type: a plain word is a string, other types have an option each.
 struct ValueOptions: ParsableArguments {
-    @Argument(help: "A string. Each of the other types has an option.")
+    @Argument(
+        help: "A string; - reads it from standard input. Each of the other types has an option.")
     var value: String?
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("A string.", valueName: "text"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "A string; @FILE reads it from a file, @- from standard input.", valueName: "text"),
+        completion: .file())
     var string: String?
 
     @Option(
@@ -29,7 +34,8 @@ struct ValueOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Bytes: @FILE, @- for standard input, or base64 text.", valueName: "bytes"))
+            "Bytes: @FILE, @- for standard input, or base64 text.", valueName: "bytes"),
+        completion: .file())
     var data: String?
 
     @Option(
@@ -40,10 +46,29 @@ struct ValueOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A whole property list: @FILE; @- for standard input.", valueName: "file"))
+            "A whole property list: @FILE; @- for standard input.", valueName: "file"),
+        completion: .file())
     var plist: String?
 
+    @Option(
+        parsing: .remaining,
+        help: ArgumentHelp(
+            "An array of strings; --integer, --real, --bool, --data and --date give the next "
+                + "element another type.",
+            valueName: "element"))
+    var array: [String] = []
+
+    @Option(
+        parsing: .remaining,
+        help: ArgumentHelp(
+            "A dictionary: keys and values in turn, with types like an array's.",
+            valueName: "key value"))
+    var dict: [String] = []
+
     func validate() throws {
+        if array.contains("--dict") || dict.contains("--array") {
+            throw ValidationError("Give one value, not several: --array and --dict.")
+        }
         switch given.count {
         case 1: return
         case 0:
@@ -58,20 +83,23 @@ struct ValueOptions: ParsableArguments {
     /// - Throws: ``Failure`` that says why the text is not a value of the type.
     func parsed() throws -> PropertyListValue {
         guard let given = given.first else { throw Failure(.usage, "there is no value") }
-        return try given.parse(given.text)
+        return try given.parse()
     }
 
-    private typealias Given = (
-        name: String, text: String, parse: (String) throws -> PropertyListValue
-    )
+    private typealias Given = (name: String, parse: () throws -> PropertyListValue)
 
     private var given: [Given] {
-        let options: [(String, String?, (String) throws -> PropertyListValue)] = [
-            ("VALUE", value, { .string($0) }), ("--string", string, { .string($0) }),
-            ("--integer", integer, ValueParser.integer), ("--real", real, ValueParser.real),
-            ("--bool", bool, ValueParser.boolean), ("--data", data, ValueParser.data),
-            ("--date", date, ValueParser.date), ("--plist", plist, ValueParser.propertyList),
+        let texts = [
+            ("--string", string), ("--integer", integer), ("--real", real), ("--bool", bool),
+            ("--data", data), ("--date", date), ("--plist", plist),
         ]
-        return options.compactMap { name, text, parse in text.map { (name, $0, parse) } }
+        var given: [Given] = value.map { word in [("VALUE", { try ValueParser.word(word) })] } ?? []
+        for case (let name, let text?) in texts {
+            guard let parse = ElementList.types[name] else { continue }
+            given.append((name, { try parse(text) }))
+        }
+        if !array.isEmpty { given.append(("--array", { try ElementList.array(array) })) }
+        if !dict.isEmpty { given.append(("--dict", { try ElementList.dictionary(dict) })) }
+        return given
     }
 }

@@ -6,6 +6,25 @@ import UbiquityCore
 
 /// Parses typed values of each type.
 enum ValueParser {
+    /// A plain word of the command line: a dash stands for the standard input.
+    static func word(_ word: String) throws(Failure) -> PropertyListValue {
+        word == "-" ? try text("@-") : .string(word)
+    }
+
+    /// A string, or that of a file without its last line end, which `get` prints again.
+    static func text(_ text: String) throws(Failure) -> PropertyListValue {
+        guard text.hasPrefix("@") else { return .string(text) }
+        let path = String(text.dropFirst())
+        var bytes = try InputFile.read(path)
+        if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+        guard let string = String(validating: bytes, as: UTF8.self) else {
+            throw Failure(
+                .badInput,
+                "\(InputFile.name(path)) is not text in UTF-8; use --data @FILE for bytes")
+        }
+        return .string(string)
+    }
+
     static func integer(_ text: String) throws(Failure) -> PropertyListValue {
         if let integer = Int64(text) { return .integer(integer) }
         if let unsigned = UInt64(text) { return PropertyListValue(unsigned: unsigned) }

@@ -6,15 +6,20 @@ import UbiquityCore
 /// Keeps track of what a watch has shown, to find the changes that are new.
 struct Watch {
     private(set) var known: [Key: PropertyListValue]
+    private let keys: Set<Key>
     private var remaining: Int?
     private let last: String?
     private(set) var isOver = false
 
     /// - Parameters:
+    ///   - keys: The keys to watch; all if there are none.
     ///   - count: The number of changes after which the watch ends; nil for no limit.
     ///   - last: The key whose change ends the watch.
-    init(known: [Key: PropertyListValue], count: Int?, until last: String?) {
+    init(
+        known: [Key: PropertyListValue], keys: Set<Key> = [], count: Int?, until last: String?
+    ) {
         self.known = known
+        self.keys = keys
         remaining = count
         self.last = last
     }
@@ -23,8 +28,17 @@ struct Watch {
         var key: Key
         /// Nil if the key was removed.
         var value: PropertyListValue?
-        var origin: UbiquityChange.Origin
+        /// Nil if it is no change, but what was there at the beginning.
+        var origin: UbiquityChange.Origin?
     }
+
+    /// The values that are known, by key.
+    var initial: [Change] {
+        known.filter { isWatched($0.key) }.sorted { $0.key < $1.key }
+            .map { Change(key: $0.key, value: $0.value, origin: nil) }
+    }
+
+    private func isWatched(_ key: Key) -> Bool { keys.isEmpty || keys.contains(key) }
 
     /// The changed keys whose value differs from what was last shown. A refusal is always shown,
     /// because its news is that nothing changed.
@@ -32,7 +46,7 @@ struct Watch {
         _ news: UbiquityChange, in values: [Key: PropertyListValue]
     ) -> [Change] {
         var changes: [Change] = []
-        for key in news.keys.compactMap({ try? Key($0) }).sorted() where !isOver {
+        for key in news.keys.compactMap({ try? Key($0) }).sorted() where !isOver && isWatched(key) {
             guard known[key] != values[key] || news.origin == .quotaViolation else { continue }
             known[key] = values[key]
             changes.append(Change(key: key, value: values[key], origin: news.origin))
@@ -54,7 +68,8 @@ extension Watch.Change {
     var text: TerminalText {
         let key = TerminalText(JSON.escaped(key.string))
         let change = value.map { "= \($0.line(Self.valueCharactersMax))" } ?? "removed"
-        let note: TerminalText = origin == .elsewhere ? "" : "  (\(origin.phrase))"
+        let phrase = origin == .elsewhere ? nil : origin?.phrase
+        let note: TerminalText = phrase.map { "  (\($0))" } ?? ""
         return "\(Output.styled(key, .bold)) \(change)\(Output.styled(note, .dim))"
     }
 }

@@ -34,6 +34,7 @@ struct DeviceCommand: AsyncParsableCommand {
             let (devices, own) = try await options.withManager { manager in
                 (try await manager.devices(), manager.ownDevice)
             }
+            if own != nil { SeenNames.remember(devices: devices.map(\.name), in: options.home) }
             if json.isOn {
                 return Output.print(.array(devices.map { JSON.device($0, own: own) }))
             }
@@ -58,7 +59,9 @@ struct DeviceCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Rename a device.", discussion: "JSON: like an item of the list.")
 
-        @Argument(help: "The device's ID or name.", transform: notEmpty) var device: String
+        @Argument(
+            help: "The device's ID or name.", completion: Completions.devices, transform: notEmpty)
+        var device: String
         @Argument(help: "Its new name.", transform: notEmpty) var name: String
         @OptionGroup var options: DeviceOptions
         @OptionGroup var json: JSONOption
@@ -86,7 +89,9 @@ struct DeviceCommand: AsyncParsableCommand {
                 JSON: {"id"}; with --others, a list of the devices' IDs.
                 """)
 
-        @Argument(help: "The device's ID or name.", transform: notEmpty) var device: String?
+        @Argument(
+            help: "The device's ID or name.", completion: Completions.devices, transform: notEmpty)
+        var device: String?
         @Flag(help: "All devices of the account but this one.") var others = false
         @Flag(help: "Yes, sign them out.") var yes = false
         @OptionGroup var options: DeviceOptions

@@ -19,7 +19,9 @@ struct DevicesCommand: AsyncParsableCommand {
             device has not said.
             """)
 
-    @Argument(help: "Only whether they have this key's value.", transform: notEmpty)
+    @Argument(
+        help: "Only whether they have this key's value.", completion: Completions.keys,
+        transform: notEmpty)
     var key: String?
 
     @OptionGroup(title: "Store") var store: StoreOptions
@@ -33,6 +35,7 @@ struct DevicesCommand: AsyncParsableCommand {
             await open.catchUp()
             return try await open.store.delivery(of: key)
         }
+        SeenNames.remember(devices: delivery.devices.map(\.name), in: store.home)
         if json.isOn { return Output.print(.array(delivery.devices.map(JSON.delivery))) }
         let rows = delivery.devices.map { device in
             [

@@ -23,7 +23,7 @@ struct SyncCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Wait until this device has everything, too: its name or ID.", valueName: "device"),
-        transform: notEmpty)
+        completion: Completions.devices, transform: notEmpty)
     var until: String?
 
     @OptionGroup var time: TimeoutOption

@@ -19,7 +19,7 @@ struct BlameCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup var time: TimeoutOption
-    @OptionGroup var json: JSONOption
+    @OptionGroup var json: ValueJSONOption
 
     private static let valueColumns = 30
 
@@ -31,7 +31,7 @@ struct BlameCommand: AsyncParsableCommand {
             return (try await open.newestVersions(), try await open.devices())
         }
         if json.isOn {
-            return Output.print(.array(rows.map { Self.json($0.now, $0.before, devices) }))
+            return json.print(.array(rows.map { Self.json($0.now, $0.before, devices) }))
         }
         if rows.isEmpty { return Output.note("The store is empty.") }
         let list = VersionList(versions: [], devices: devices)

@@ -25,7 +25,7 @@ struct DiffCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup var time: TimeoutOption
-    @OptionGroup var json: JSONOption
+    @OptionGroup var json: ValueJSONOption
 
     func run() async throws {
         try PastTime().check(since)
@@ -43,7 +43,7 @@ struct DiffCommand: AsyncParsableCommand {
             )
         }
         if json.isOn {
-            return Output.print(
+            return json.print(
                 .object([
                     ("since", .string(Phrase.isoTime(milliseconds))),
                     ("changes", .array(changes.map(\.json))),

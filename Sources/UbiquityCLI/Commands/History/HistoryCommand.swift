@@ -22,7 +22,7 @@ struct HistoryCommand: AsyncParsableCommand {
             of waiting, current, replaced, lost and refused; what is not known is null.
             """)
 
-    @Argument(help: "The key. Default: all keys.")
+    @Argument(help: "The key. Default: all keys.", completion: Completions.keys)
     var key: String?
 
     @Option(help: ArgumentHelp("The number of versions.", valueName: "number"))
@@ -30,7 +30,7 @@ struct HistoryCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup(title: "Server") var sync: SyncOptions
-    @OptionGroup var json: JSONOption
+    @OptionGroup var json: ValueJSONOption
 
     func validate() throws {
         guard (1...100_000).contains(limit) else {
@@ -50,7 +50,7 @@ struct HistoryCommand: AsyncParsableCommand {
                 versions: try await open.versions(newest: limit),
                 devices: try await open.devices(), hasKeys: true)
         }
-        if json.isOn { return Output.print(list.json) }
+        if json.isOn { return json.print(list.json) }
         if list.versions.isEmpty {
             return Output.note(
                 key.map { "Nothing is known of the key \"\($0)\"." } ?? "The history is empty.")

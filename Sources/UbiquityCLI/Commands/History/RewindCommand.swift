@@ -31,7 +31,7 @@ struct RewindCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .upToNextOption, help: ArgumentHelp("Only these keys.", valueName: "key"),
-        transform: notEmpty)
+        completion: Completions.keys, transform: notEmpty)
     var keys: [String] = []
 
     @Flag(help: "Say what would change, and change nothing.")
@@ -42,7 +42,7 @@ struct RewindCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup var time: TimeoutOption
-    @OptionGroup var json: JSONOption
+    @OptionGroup var json: ValueJSONOption
 
     func validate() throws {
         if dryRun { try refuse(given(("--yes", yes)), "with --dry-run, which changes nothing.") }
@@ -116,6 +116,6 @@ struct RewindCommand: AsyncParsableCommand {
             ("changes", .array(changes.map(\.json))),
             ("forgotten", .array(forgotten.map { .string($0.string) })),
         ]
-        Output.print(.object(fields + outcome.fields))
+        json.print(.object(fields + outcome.fields))
     }
 }

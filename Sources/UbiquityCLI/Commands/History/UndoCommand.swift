@@ -24,7 +24,7 @@ struct UndoCommand: AsyncParsableCommand {
             JSON: {"key", "before", "after", "sent", "notSentBecause"}.
             """)
 
-    @Argument(help: "The key.")
+    @Argument(help: "The key.", completion: Completions.keys)
     var key: String
 
     @Option(
@@ -39,7 +39,7 @@ struct UndoCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup var time: TimeoutOption
-    @OptionGroup var json: JSONOption
+    @OptionGroup var json: ValueJSONOption
 
     private static let versionsMax = 1_000
 
@@ -65,7 +65,7 @@ struct UndoCommand: AsyncParsableCommand {
     private func report(_ change: ValueChange, _ outcome: WriteOutcome) {
         if let note = outcome.note { Output.note(TerminalText(note)) }
         if json.isOn {
-            return Output.print(
+            return json.print(
                 .object(
                     [
                         ("key", .string(key)), ("before", change.before.map(JSON.value) ?? .null),

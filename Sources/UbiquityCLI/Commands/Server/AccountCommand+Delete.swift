@@ -22,7 +22,9 @@ extension AccountCommand {
                 JSON: {"account"}.
                 """)
 
-        @Argument(help: "The account's name.", transform: notEmpty) var name: String?
+        @Argument(
+            help: "The account's name.", completion: Completions.accounts, transform: notEmpty)
+        var name: String?
         @Flag(help: "Yes, delete it.") var yes = false
         @Flag(help: "Remove the account's values from this device too.") var wipe = false
         @OptionGroup var operation: OperatorOptions

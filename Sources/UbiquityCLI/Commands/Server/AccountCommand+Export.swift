@@ -30,7 +30,7 @@ extension AccountCommand {
 
         @Argument(
             help: "The account's name. Default: the account that this device is signed in to.",
-            transform: notEmpty)
+            completion: Completions.accounts, transform: notEmpty)
         var name: String?
 
         @Option(

@@ -15,7 +15,9 @@ extension AccountCommand {
                 "history-versions", "history-bytes"}}, without those that are the server's.
                 """)
 
-        @Argument(help: "The account's name.", transform: notEmpty) var name: String
+        @Argument(
+            help: "The account's name.", completion: Completions.accounts, transform: notEmpty)
+        var name: String
 
         @Option(
             help: ArgumentHelp(

@@ -50,12 +50,14 @@ struct AccountCommand: AsyncParsableCommand {
                 JSON: {"account", "code", "expires", "signIn"}.
                 """)
 
-        @Argument(help: "The account's name.", transform: notEmpty) var name: String
+        @Argument(
+            help: "The account's name.", completion: Completions.accounts, transform: notEmpty)
+        var name: String
 
         @Option(
             help: ArgumentHelp(
                 "A store that the device may access; may be given several times. Default: all.",
-                valueName: "identifier"), transform: notEmpty)
+                valueName: "identifier"), completion: Completions.stores, transform: notEmpty)
         var store: [String] = []
 
         @Option(
@@ -106,6 +108,7 @@ struct AccountCommand: AsyncParsableCommand {
 
         func run() async throws {
             let accounts = try await operation.withClient { try await $0.accounts() }
+            SeenNames.remember(accounts: accounts.map(\.name))
             if json.isOn { return Output.print(.array(accounts.map(JSON.account))) }
             if accounts.isEmpty { return Output.note("There are no accounts yet.") }
             let rows = accounts.map { account in
@@ -128,7 +131,9 @@ struct AccountCommand: AsyncParsableCommand {
                 JSON: {"account"}.
                 """)
 
-        @Argument(help: "The account's name.", transform: notEmpty) var name: String
+        @Argument(
+            help: "The account's name.", completion: Completions.accounts, transform: notEmpty)
+        var name: String
         @Argument(help: "Its new name.", transform: notEmpty) var newName: String
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption

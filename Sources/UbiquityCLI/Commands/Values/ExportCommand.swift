@@ -20,7 +20,9 @@ struct ExportCommand: AsyncParsableCommand {
             --json` prints them.
             """)
 
-    @Argument(help: "The file to write. Default: standard output.", transform: notEmpty)
+    @Argument(
+        help: "The file to write. Default: standard output.", completion: .file(),
+        transform: notEmpty)
     var file: String?
 
     @Flag(help: "Use the binary form instead of XML.")
@@ -28,11 +30,14 @@ struct ExportCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup(title: "Server") var sync: SyncOptions
-    @OptionGroup var json: JSONOption
+    @OptionGroup var json: ValueJSONOption
 
     func validate() throws {
+        if file != nil {
+            try refuse(given(("--exact", json.exact)), "with a file, which is a property list.")
+        }
         if file == nil, binary, json.isOn {
-            throw ValidationError("Without a file, --binary and --json cannot be used together.")
+            throw ValidationError("Without a file, --binary cannot be used with --json or --exact.")
         }
     }
 
@@ -41,7 +46,7 @@ struct ExportCommand: AsyncParsableCommand {
             await open.refresh()
             return open.store.values
         }
-        if file == nil, json.isOn { return Output.print(.values(values)) }
+        if file == nil, json.isOn { return json.print(.values(values)) }
         let bytes = binary ? BinaryPropertyList.encode(.entries(values)) : try xml(values)
         guard let file else { return Output.write(bytes) }
         let draft = try AtomicFile(path: file, replaces: true)
@@ -70,7 +75,7 @@ struct ExportCommand: AsyncParsableCommand {
 
     private func report(_ count: Int, _ file: String) {
         guard json.isOn else { return Output.print("Exported \(Phrase.keys(count)) to \(file).") }
-        Output.print(.object([("exported", .integer(count)), ("file", .string(file))]))
+        json.print(.object([("exported", .integer(count)), ("file", .string(file))]))
     }
 }
 

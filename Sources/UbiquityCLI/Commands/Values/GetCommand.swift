@@ -12,12 +12,15 @@ struct GetCommand: AsyncParsableCommand {
             Changes on the server are fetched first; if that is not possible, the device's own \
             value is printed, with a note. A missing key is status 1.
 
-            A string is printed as it is, data in base64, a date in ISO 8601. JSON: the value in the \
-            protocol's form, which keeps the types apart: {"integer":"1"}, {"real":1}, \
-            {"boolean":true}.
+            A string is printed as it is, data in base64, a date in ISO 8601. On a terminal, \
+            control characters are escaped.
+
+            JSON: the value: a number, a string, true, an array, an object; dates in ISO 8601 and \
+            data in base64, as strings. --exact keeps the types apart: {"integer":"1"}, \
+            {"real":1}, {"date":"…"}.
             """)
 
-    @Argument(help: "The key.")
+    @Argument(help: "The key.", completion: Completions.keys)
     var key: String
 
     @Flag(help: "Print only the bytes of data or a string, without a line end.")
@@ -25,10 +28,12 @@ struct GetCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup(title: "Server") var sync: SyncOptions
-    @OptionGroup var json: JSONOption
+    @OptionGroup var json: ValueJSONOption
 
     func validate() throws {
-        if raw, json.isOn { throw ValidationError("--raw and --json cannot be used together.") }
+        if raw, json.isOn {
+            throw ValidationError("--raw cannot be used with --json or --exact.")
+        }
     }
 
     func run() async throws {
@@ -42,7 +47,7 @@ struct GetCommand: AsyncParsableCommand {
     }
 
     private func print(_ value: PropertyListValue) throws {
-        if json.isOn { return Output.print(.value(value)) }
+        if json.isOn { return json.print(.value(value)) }
         if !raw { return Output.write(Array((value.text + "\n").utf8)) }
         switch value {
         case .data(let bytes): Output.write(bytes)

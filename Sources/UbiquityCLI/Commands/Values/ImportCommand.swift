@@ -27,7 +27,8 @@ struct ImportCommand: AsyncParsableCommand {
             """)
 
     @Argument(
-        help: "The property list or archive; - for standard input.", transform: notEmpty)
+        help: "The property list or archive; - for standard input.", completion: .file(),
+        transform: notEmpty)
     var file: String
 
     @Flag(help: "Import the entries that the store can take, and list the others.")

@@ -12,12 +12,17 @@ struct ListCommand: AsyncParsableCommand {
             Changes on the server are fetched first if possible. Long values are shortened; `get` \
             and --json show them in full.
 
-            JSON: one object with all keys in order, and values in the protocol's form.
+            JSON: one object with all keys in order.
             """)
+
+    @Option(
+        help: ArgumentHelp("Only keys that begin with this.", valueName: "text"),
+        completion: Completions.keys, transform: notEmpty)
+    var prefix: String?
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup(title: "Server") var sync: SyncOptions
-    @OptionGroup var json: JSONOption
+    @OptionGroup var json: ValueJSONOption
 
     /// The width of values if the terminal's width is unknown.
     private static let valueColumnsDefault = 60
@@ -26,10 +31,13 @@ struct ListCommand: AsyncParsableCommand {
     func run() async throws {
         let values = try await OpenStore.with(store, sync.policy) { open in
             await open.refresh()
-            return open.store.values
+            return open.store.values.filter { $0.key.string.hasPrefix(prefix ?? "") }
         }
-        if json.isOn { return Output.print(.values(values)) }
-        if values.isEmpty { return Output.note("The store is empty.") }
+        if json.isOn { return json.print(.values(values)) }
+        if values.isEmpty {
+            return Output.note(
+                prefix.map { "No key begins with \"\($0)\"." } ?? "The store is empty.")
+        }
         Output.print(TerminalText(lines: Self.table(of: values, columns: Output.columns)))
     }
 

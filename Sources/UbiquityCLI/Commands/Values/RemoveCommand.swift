@@ -15,7 +15,7 @@ struct RemoveCommand: AsyncParsableCommand {
             JSON: {"removed", "missing", "sent", "notSentBecause"}.
             """)
 
-    @Argument(help: "The keys.")
+    @Argument(help: "The keys.", completion: Completions.keys)
     var keys: [String]
 
     @OptionGroup(title: "Store") var store: StoreOptions

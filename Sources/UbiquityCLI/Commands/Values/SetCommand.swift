@@ -10,23 +10,32 @@ struct SetCommand: AsyncParsableCommand {
         usage: """
             ubiquity set KEY VALUE
             ubiquity set KEY --integer 5
+            ubiquity set KEY --array red green --integer 5
+            ubiquity set KEY --dict name Ann age --integer 5
+            ubiquity set KEY - < FILE
             """,
         discussion: """
             The value is saved on this device first. If it cannot be sent to the server yet, a \
             note says so and the status is 0: it is sent as soon as possible, by any program that \
             uses the store.
 
-            JSON: {"key", "value", "sent", "notSentBecause"}, with the value in the protocol's \
-            form, such as {"integer":"5"}.
+            A string that is read from a file loses its last line end, which `get` prints again. \
+            A file has at most \(InputFile.bytesMax >> 20) MB.
+
+            `ubiquity write STORE KEY -int 5`, as for macOS's `defaults`, is understood too.
+
+            JSON: {"key", "value", "sent", "notSentBecause"}.
             """)
 
-    @Argument(help: "The key: at most 64 bytes of UTF-8, unless the server says otherwise.")
+    @Argument(
+        help: "The key: at most 64 bytes of UTF-8, unless the server says otherwise.",
+        completion: Completions.keys)
     var key: String
 
     @OptionGroup(title: "Value") var value: ValueOptions
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup(title: "Server") var sync: SyncOptions
-    @OptionGroup var json: JSONOption
+    @OptionGroup var json: ValueJSONOption
 
     func run() async throws {
         let (key, value) = (try Key(key), try value.parsed())
@@ -35,7 +44,7 @@ struct SetCommand: AsyncParsableCommand {
         }
         if let note = outcome.note { Output.note(TerminalText(note)) }
         guard json.isOn else { return }
-        Output.print(
+        json.print(
             .object([("key", .string(key.string)), ("value", .value(value))] + outcome.fields))
     }
 }

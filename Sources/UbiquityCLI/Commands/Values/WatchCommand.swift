@@ -15,32 +15,44 @@ struct WatchCommand: AsyncParsableCommand {
             device, or by another program on this one. Ends with status 0 on Ctrl-C and SIGTERM.
 
             JSON: one line for each change, {"key", "value", "reason"}; "value" is null for a \
-            deletion; "reason" is one of server, initial-sync, quota and account.
+            deletion; "reason" is one of server, initial-sync, quota, account, and initial for \
+            the values of --initial.
             """)
+
+    @Argument(help: "The keys. Default: all.", completion: Completions.keys, transform: notEmpty)
+    var keys: [String] = []
+
+    @Flag(help: "Print the values at the beginning too, which --count does not count.")
+    var initial = false
 
     @Option(help: ArgumentHelp("End after this many changes.", valueName: "number"))
     var count: Int?
 
     @Option(
         help: ArgumentHelp("End after a change of this key.", valueName: "key"),
-        transform: notEmpty)
+        completion: Completions.keys, transform: notEmpty)
     var until: String?
 
     @OptionGroup(title: "Store") var store: StoreOptions
     @OptionGroup(title: "Server") var sync: SyncOptions
-    @OptionGroup var json: JSONOption
+    @OptionGroup var json: ValueJSONOption
 
     func validate() throws {
         if let count, count < 1 { throw ValidationError("--count must be at least 1.") }
+        if let until, !keys.isEmpty, !keys.contains(until) {
+            throw ValidationError("--until needs one of the keys that are watched.")
+        }
     }
 
     func run() async throws {
+        let keys = Set(try keys.map(Key.init))
         try await OpenStore.with(store, sync.policy) { open in
             let changes = open.store.changes
             let failure = await connect(open)
             // The result of the first sync is the starting point of the watch, not a change.
-            let watch = Watch(known: open.store.values, count: count, until: until)
-            begin(watch.known.count, failure)
+            let watch = Watch(known: open.store.values, keys: keys, count: count, until: until)
+            begin(keys.isEmpty ? watch.known.count : keys.count, failure)
+            if initial { for change in watch.initial { print(change) } }
             let connection = Task { await reportConnection(of: open.store, failure == nil) }
             defer { connection.cancel() }
             let printing = Task { await print(changes, of: open.store, watch) }
@@ -75,11 +87,11 @@ struct WatchCommand: AsyncParsableCommand {
 
     private func print(_ change: Watch.Change) {
         guard json.isOn else { return Output.print(change.text) }
-        Output.print(
+        json.print(
             .object([
                 ("key", .string(change.key.string)),
                 ("value", change.value.map(JSON.value) ?? .null),
-                ("reason", .string(change.origin.word)),
+                ("reason", .string(change.origin?.word ?? "initial")),
             ]))
     }
 

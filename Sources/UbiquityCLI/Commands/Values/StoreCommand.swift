@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Ubiquity
+import UbiquityCore
+
+struct StoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "store", abstract: "Delete what is in a store.",
+        discussion: "`ubiquity stores` lists the stores.", subcommands: [Delete.self])
+
+    struct Delete: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove all keys of a store, on all devices.",
+            discussion: """
+                Asks, saying how much is lost. It is one change, which goes to all devices \
+                together, and `ubiquity rewind` undoes it as long as the server keeps the history. \
+                The store itself stays in the list, empty.
+
+                A device that is signed in must reach the server, so that nothing is left; with \
+                --local, the keys that this device knows are removed.
+
+                JSON: {"store", "removed", "sent", "notSentBecause"}; "removed" is the number of \
+                keys.
+                """)
+
+        @Argument(
+            help: "The store's identifier.", completion: Completions.stores, transform: notEmpty)
+        var store: String
+
+        @Flag(help: "Do not ask.")
+        var yes = false
+
+        @OptionGroup var home: HomeOptions
+        @OptionGroup(title: "Server") var sync: SyncOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            var options = StoreOptions()
+            (options.store, options.home) = (store, home)
+            try await OpenStore.with(options, sync.policy) { open in
+                if open.account != nil, !sync.local { try await open.exchange() }
+                let keys = open.store.values.keys
+                guard !keys.isEmpty else {
+                    throw Failure(.no, "the store \(store) has no keys")
+                }
+                guard try yes || isConfirmed(open) else {
+                    return Output.note("Nothing was removed.")
+                }
+                let changes = Dictionary(keys.map { ($0, Content.deleted) }) { first, _ in first }
+                report(keys.count, try await open.write(changes))
+            }
+        }
+
+        private func isConfirmed(_ open: OpenStore) throws(Failure) -> Bool {
+            let usage = open.store.engineStatus.usage
+            let place = open.account.map { "all devices of \($0.accountName)" } ?? "this device"
+            let loss =
+                "everything in the store \(store) (\(Phrase.keys(usage.keys)), "
+                + "\(Phrase.bytes(usage.bytes))) from \(place)"
+            guard !json.isOn, Output.isAskable else {
+                throw Failure(.usage, "this removes \(loss); give --yes to confirm")
+            }
+            return try Question.ask("Remove \(loss)?")
+        }
+
+        private func report(_ count: Int, _ outcome: WriteOutcome) {
+            if let note = outcome.note { Output.note(TerminalText(note)) }
+            guard json.isOn else {
+                return Output.print("Removed \(Phrase.keys(count)) of the store \(store).")
+            }
+            Output.print(
+                .object(
+                    [("store", .string(store)), ("removed", .integer(count))] + outcome.fields))
+        }
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+struct StoresCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stores",
+        abstract: "List the stores of your account.",
+        discussion: """
+            Those on the server that this device may use, and those that are only on this device.
+
+            JSON: a list of {"identifier", "keys", "bytes", "isHere"}; "isHere" says whether this \
+            device has a copy; "keys" and "bytes" are null where they cannot be read.
+            """)
+
+    @OptionGroup var home: HomeOptions
+    @OptionGroup(title: "Server") var sync: SyncOptions
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+        let list = try await StoreListing(home.open(), sync.policy)
+        if json.isOn { return Output.print(list.json) }
+        if list.stores.isEmpty { return Output.note("There are no stores yet.") }
+        Output.print(TerminalText(lines: list.table.lines))
+    }
+}
+
+/// The stores of the account, with those that are only here.
+struct StoreListing {
+    struct Store {
+        var identifier: String
+        var usage: Usage?
+        var isHere: Bool
+    }
+
+    /// Sorted by identifier.
+    private(set) var stores: [Store]
+
+    /// Asks the server if it can be reached, and otherwise prints a line with the reason.
+    init(_ home: DeviceHome, _ sync: SyncPolicy) async throws {
+        let state = try home.load()
+        let local = Self.local(home, state)
+        stores = local.values.sorted { $0.identifier < $1.identifier }
+        guard let account = state.signedIn, !sync.isLocal else { return }
+        do {
+            let remote = try await withTimeout(seconds: sync.timeout) {
+                try await AccountClient.stores(account)
+            }
+            let all = remote.map { store in
+                Store(
+                    identifier: store.identifier, usage: store.usage,
+                    isHere: local[store.identifier] != nil)
+            }
+            let known = Set(all.map(\.identifier))
+            stores = (all + stores.filter { !known.contains($0.identifier) })
+                .sorted { $0.identifier < $1.identifier }
+        } catch {
+            Output.note(
+                "Showing the stores on this device; the server's could not be fetched: "
+                    + "\(Failure.sentence(of: error))")
+        }
+    }
+
+    private static func local(_ home: DeviceHome, _ state: DeviceState) -> [String: Store] {
+        let stores = home.storePaths(in: state.folder).map { path in
+            let inspection = try? StoreInspection(path: path)
+            return Store(
+                identifier: StoreFileName.identifier(of: (path as NSString).lastPathComponent)
+                    ?? path, usage: inspection?.usage,
+                isHere: true)
+        }
+        return Dictionary(stores.map { ($0.identifier, $0) }) { first, _ in first }
+    }
+
+    var table: Table {
+        Table(
+            header: ["STORE", "KEYS", "BYTES", "ON THIS DEVICE"],
+            rows: stores.map { store in
+                [
+                    store.identifier, store.usage.map { Phrase.grouped($0.keys) } ?? "-",
+                    store.usage.map { Phrase.grouped($0.bytes) } ?? "-",
+                    store.isHere ? "yes" : "no",
+                ]
+            })
+    }
+
+    var json: JSON {
+        .array(
+            stores.map { store in
+                .object([
+                    ("identifier", .string(store.identifier)),
+                    ("keys", store.usage.map { .integer($0.keys) } ?? .null),
+                    ("bytes", store.usage.map { .integer($0.bytes) } ?? .null),
+                    ("isHere", .boolean(store.isHere)),
+                ])
+            })
+    }
+}
