@@ -35,4 +35,28 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case headerTooLarge = "header-too-large"
     case unavailable
     case storageFull = "storage-full"
+
+    /// The HTTP status of an answer with this code.
+    package var status: Int {
+        switch self {
+        case .malformed: 400
+        case .credentialMissing, .credentialInvalid, .credentialExpired, .codeInvalid,
+            .tokenInvalid, .tokenExpired, .tokenNotTaken:
+            401
+        case .notYours, .appNotRegistered, .signInDenied: 403
+        case .notFound, .historyOff: 404
+        case .methodNotAllowed: 405
+        case .notAcceptable: 406
+        case .requestTooSlow: 408
+        case .accountExists, .clockAhead, .signInPending: 409
+        case .cursorOtherHistory, .cursorCompacted, .historyForgotten: 410
+        case .bodyTooLarge, .tooMany: 413
+        case .unsupportedMediaType: 415
+        case .hostForeign: 421
+        case .tooManyRequests, .tooManyStreams: 429
+        case .headerTooLarge: 431
+        case .unavailable: 503
+        case .storageFull: 507
+        }
+    }
 }

@@ -94,6 +94,79 @@ import UbiquityWire
         }
     }
 
+    @Test func `say what writes and stores count`() throws {
+        for vector in try Vectors("sizes.json").cases("pushes") {
+            let transactions = try #require(vector["transactions"])
+            let body = try JSONSerialization.data(withJSONObject: ["transactions": transactions])
+            let push = try Push(
+                WireFormat.json.decode(WirePush.self, from: [UInt8](body)),
+                author: DeviceID(rawValue: 1))
+            #expect(try push.bytes == vector.integer("bytes"), "\(vector)")
+        }
+        for vector in try Vectors("sizes.json").cases("stores") {
+            var usage = Usage()
+            for record in try records(vector["records"]) {
+                usage.replace(nil, by: record.content.value, of: record.key)
+            }
+            let expected = Usage(
+                bytes: try vector.integer("bytes"), keys: try vector.integer("keys"),
+                parts: try vector.integer("parts"))
+            #expect(usage == expected, "\(vector)")
+        }
+    }
+
+    @Test func `say all codes of problems, with their statuses`() throws {
+        let codes = try Vectors("problems.json").cases("codes")
+        let known = ProblemCode.allCases
+        #expect(try codes.map { try $0.text("code") }.sorted() == known.map(\.rawValue).sorted())
+        for vector in codes {
+            let code = try ProblemCode(rawValue: vector.text("code"))
+            #expect(try code?.status == vector.integer("status"), "\(vector)")
+        }
+    }
+
+    @Test func `say which texts are cursors`() throws {
+        for vector in try Vectors("cursors.json").cases("texts") {
+            #expect(try (Cursor(vector.text("text")) != nil) == vector.boolean("isCursor"))
+        }
+    }
+
+    @Test func `say what a device has after it has received changes`() throws {
+        for vector in try Vectors("cursors.json").cases() {
+            var device = try CursorDevice(
+                agreed: records(vector.vector("before")["agreed"]),
+                waiting: records(vector.vector("before")["waiting"]),
+                cursor: try vector.vector("before")["cursor"] as? String,
+                firstSync: FirstSyncPolicy(rawValue: vector["firstSync"] as? String ?? ""))
+            let first = device.open()
+            var (stream, since) = try #require(first)
+            #expect(try since?.text == vector.vector("before")["cursor"] as? String, "\(vector)")
+            if let gone = (vector["gone"] as? String).flatMap(ProblemCode.init) {
+                let kind = LinkFailure.Kind.cursorGone(isOtherHistory: gone == .cursorOtherHistory)
+                device.handle(.streamEnded(stream, LinkFailure(kind, "gone")))
+                let second = device.open()
+                (stream, since) = try #require(second)
+                #expect(since == nil, "\(vector)")
+            }
+            let changes = try JSONSerialization.data(withJSONObject: vector.vector("changes").json)
+            device.handle(
+                .streamReceived(
+                    stream,
+                    .changes(
+                        try ChangeSet(
+                            WireFormat.json.decode(WireChanges.self, from: [UInt8](changes))))))
+            _ = device.open()
+            let after = try vector.vector("after")
+            #expect(device.agreed == Set(try records(after["agreed"])), "\(vector)")
+            #expect(device.waiting == Set(try records(after["waiting"])), "\(vector)")
+            #expect(try device.cursor?.text == after.text("cursor"), "\(vector)")
+        }
+    }
+
+    private func records(_ list: Any?) throws -> [Record] {
+        try #require(list as? [Any]).map(record)
+    }
+
     private func record(_ json: Any?) throws -> Record {
         let bytes = try JSONSerialization.data(withJSONObject: try #require(json))
         return try Record(WireFormat.json.decode(WireRecord.self, from: [UInt8](bytes)))
@@ -109,6 +182,61 @@ import UbiquityWire
         let bytes = try JSONSerialization.data(withJSONObject: try #require(json))
         return try PropertyListValue(WireFormat.json.decode(WireValue.self, from: [UInt8](bytes)))
     }
+}
+
+/// A device with an engine, of which the disk keeps everything.
+private struct CursorDevice {
+    private var engine: SyncEngine
+    private var disk: [Key: StoredEntry] = [:]
+    private var version: Int64 = 1
+    private(set) var cursor: Cursor?
+
+    private static let now = ClockReading(wall: 1_800_000_000_000, uptime: 1_000, boot: 1)
+
+    init(
+        agreed: [Record], waiting: [Record], cursor: String?, firstSync: FirstSyncPolicy?
+    ) throws {
+        for record in agreed { disk[record.key] = StoredEntry(key: record.key, confirmed: record) }
+        for (number, record) in waiting.enumerated() {
+            disk[record.key, default: StoredEntry(key: record.key)].pending = PendingWrite(
+                record: record, transaction: UInt64(number))
+        }
+        var meta = StoredMeta()
+        meta.account = "ann"
+        meta.cursor = try cursor.map { try #require(Cursor($0)) }
+        meta.hasCompletedFirstSync = cursor != nil
+        var settings = SyncEngine.Settings()
+        settings.firstSync = firstSync ?? .serverWins
+        let content = DiskChanges(version: version, entries: Array(disk.values), meta: meta)
+        engine = SyncEngine(disk: content, settings: settings, seed: 1, at: Self.now)
+        handle(.leading(true))
+        handle(.signedIn(account: "ann", device: DeviceID(rawValue: 1)))
+    }
+
+    mutating func handle(_ event: SyncEngine.Event) { engine.handle(event, at: Self.now) }
+
+    /// Saves, and returns the stream that it opens; nil if it opens none.
+    mutating func open() -> (Int, since: Cursor?)? {
+        while let effect = engine.nextEffect(at: Self.now) {
+            switch effect {
+            case .listen(let stream, let cursor, _): return (stream, cursor)
+            case .save(let batch): save(batch)
+            case .notify: handle(.notified)
+            default: break
+            }
+        }
+        return nil
+    }
+
+    private mutating func save(_ batch: SaveBatch) {
+        for entry in batch.entries { disk[entry.key] = entry }
+        cursor = batch.meta?.cursor ?? cursor
+        version += 1
+        handle(.saved(version: version))
+    }
+
+    var agreed: Set<Record> { Set(disk.values.compactMap(\.confirmed)) }
+    var waiting: Set<Record> { Set(disk.values.compactMap(\.pending?.record)) }
 }
 
 /// A file of Protocol/vectors.

@@ -44,8 +44,8 @@ export function serverAddress(text, allowsPlainHTTP = false) {
   return url.href.replace(/\/+$/, '');
 }
 
-/** @returns {any} The `Failure` that an answer is. */
-function failureOf(status, headers, problem, server) {
+/** @param {{get(name: string): string | null}} headers @returns {any} The `Failure` that an answer is. */
+export function failureOf(status, headers, problem, server) {
   const code = typeof problem?.code === 'string' ? problem.code : undefined;
   const detail = problem?.detail ? sentence(problem.detail) : `${server} answered ${status}`;
   const seconds = Number(headers.get('retry-after') ?? NaN);

@@ -4,9 +4,14 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { DeviceClock } from '../src/clock.js';
+import { Engine } from '../src/engine.js';
 import { Entries } from '../src/entries.js';
-import { checkedRow, counter, idOf, milliseconds, timestamp, wins, wireRow } from '../src/records.js';
-import { fitsKey } from '../src/rules.js';
+import { failureOf } from '../src/http.js';
+import { checkedChanges, checkedCursor } from '../src/messages.js';
+import {
+  checkedRow, counter, idOf, milliseconds, pushBytes, timestamp, wins, wireRow,
+} from '../src/records.js';
+import { Usage, fitsKey } from '../src/rules.js';
 import {
   checkedValue, compareValues, fromWire, isSame, quotaBytes, textBytes, toWire,
 } from '../src/values.js';
@@ -85,5 +90,84 @@ test('the model server decides pushes as the vectors say, and records survive th
     for (const row of server.records.values()) {
       assert.deepEqual(checkedRow(wireRow(row, 'none')), row);
     }
+  }
+});
+
+test('writes and stores count the bytes that the vectors say', () => {
+  const { pushes, stores } = vectors('sizes');
+  for (const { name, transactions, bytes } of pushes) {
+    const rows = transactions.flatMap(({ writes }) => writes)
+      .map((write) => checkedRow({ device: '0000000000000001', ...write }));
+    assert.equal(rows.reduce((sum, row) => sum + pushBytes(row), 0), bytes, name);
+  }
+  for (const { name, records, ...expected } of stores) {
+    const usage = new Usage();
+    for (const row of records.map(checkedRow)) usage.replace(null, row.value, row.part);
+    assert.deepEqual({ ...usage }, { ...expected }, name);
+  }
+});
+
+test('a failed request means what the vectors say', () => {
+  const meanings = {
+    unreachable: 'retry', timedOut: 'smaller', unauthorized: 'sign-in', refused: 'refused',
+    tooLarge: 'too-large', cursorGone: 'cursor-forgotten', otherHistory: 'cursor-other-history',
+    clockAhead: 'clock-ahead', busy: 'wait', tooManyStreams: 'without-stream',
+  };
+  for (const { name, status, headers, body, ...expected } of vectors('problems').cases) {
+    const why = failureOf(status, new Headers(headers), body ?? null, 'the server');
+    assert.equal(meanings[why.kind], expected.means, name);
+    assert.equal(why.server, expected.serverMilliseconds, name);
+    if (expected.waitMilliseconds !== undefined) {
+      assert.equal(why.wait, expected.waitMilliseconds, name);
+    }
+  }
+});
+
+test('a text is a cursor if the vectors say so', () => {
+  for (const { text, isCursor } of vectors('cursors').texts) {
+    if (isCursor) assert.equal(checkedCursor(text), text);
+    else assert.throws(() => checkedCursor(text), text);
+  }
+});
+
+test('a device takes changes, and asks for the whole store, as the vectors say', () => {
+  for (const { name, firstSync, before, gone, changes, after } of vectors('cursors').cases) {
+    const now = { wall: 1_800_000_000_000, uptime: 1_000, boot: 'a' };
+    const rows = new Map([['meta', JSON.stringify({ account: 'ann', cursor: before.cursor,
+      hasCompletedFirstSync: before.cursor !== null })]]);
+    const entry = (row) => JSON.parse(rows.get(`e${idOf(row)}`) ?? '{}');
+    for (const row of before.agreed.map(checkedRow)) {
+      rows.set(`e${idOf(row)}`, JSON.stringify({ confirmed: row, pending: null }));
+    }
+    for (const record of before.waiting.map(checkedRow)) {
+      const pending = { record, transaction: idOf(record), provisional: null, had: null };
+      rows.set(`e${idOf(record)}`, JSON.stringify({ confirmed: null, ...entry(record), pending }));
+    }
+    const engine = new Engine(rows, { seed: '1', settings: { firstSync }, now });
+    engine.handle({ type: 'signedIn', account: 'ann', device: '0000000000000001' }, now);
+    const asked = () => {
+      for (let effect; (effect = engine.nextEffect(now));) {
+        if (effect.type === 'listen') return effect;
+        if (effect.type === 'save') engine.handle({ type: 'saved' }, now);
+      }
+      return assert.fail(`${name}: it opens no stream`);
+    };
+    let { stream, since } = asked();
+    assert.equal(since, before.cursor, name);
+    if (gone) {
+      const failure = failureOf(410, new Headers(), { code: gone }, 'the server');
+      engine.handle({ type: 'streamEnded', stream, failure }, now);
+      ({ stream, since } = asked());
+      assert.equal(since, null, name);
+    }
+    const message = { kind: 'changes', changes: checkedChanges(changes) };
+    engine.handle({ type: 'streamReceived', stream, message }, now);
+    const all = [...engine.entries.all.values()];
+    const known = (list) => list.filter(Boolean).sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
+    const expected = (list) => known(list.map(checkedRow));
+    assert.deepEqual(known(all.map(({ confirmed }) => confirmed)), expected(after.agreed), name);
+    assert.deepEqual(
+      known(all.map(({ pending }) => pending?.record)), expected(after.waiting), name);
+    assert.equal(engine.meta.cursor, after.cursor, name);
   }
 });

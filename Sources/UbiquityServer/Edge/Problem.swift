@@ -44,26 +44,9 @@ struct Problem: Error, Sendable {
     }
 
     var status: HTTPResponse.Status {
-        switch code {
-        case .malformed: .badRequest
-        case .credentialMissing, .credentialInvalid, .credentialExpired, .codeInvalid,
-            .tokenInvalid, .tokenExpired, .tokenNotTaken:
-            .unauthorized
-        case .notYours, .appNotRegistered, .signInDenied: .forbidden
-        case .notFound, .historyOff: .notFound
-        case .methodNotAllowed: .methodNotAllowed
-        case .notAcceptable: .notAcceptable
-        case .requestTooSlow: .requestTimeout
-        case .accountExists, .clockAhead, .signInPending: .conflict
-        case .cursorOtherHistory, .cursorCompacted, .historyForgotten: .gone
-        case .bodyTooLarge, .tooMany: .contentTooLarge
-        case .unsupportedMediaType: .unsupportedMediaType
-        case .hostForeign: .misdirectedRequest
-        case .tooManyRequests, .tooManyStreams: .tooManyRequests
-        case .headerTooLarge: .requestHeaderFieldsTooLarge
-        case .unavailable: .serviceUnavailable
-        case .storageFull: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
-        }
+        code == .storageFull
+            ? HTTPResponse.Status(code: code.status, reasonPhrase: "Insufficient Storage")
+            : HTTPResponse.Status(integerLiteral: code.status)
     }
 }
 

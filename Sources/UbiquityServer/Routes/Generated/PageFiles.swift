@@ -1896,7 +1896,7 @@ throw new UbiquityError('address', `${text} is plain HTTP: anybody on the networ
 }
 return url.href.replace(/\/+$/, '');
 }
-function failureOf(status, headers, problem, server) {
+export function failureOf(status, headers, problem, server) {
 const code = typeof problem?.code === 'string' ? problem.code : undefined;
 const detail = problem?.detail ? sentence(problem.detail) : `${server} answered ${status}`;
 const seconds = Number(headers.get('retry-after') ?? NaN);

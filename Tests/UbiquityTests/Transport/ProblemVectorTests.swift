@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import NIOCore
+import NIOHTTP1
+import Testing
+import Ubiquity
+import UbiquityCore
+
+/// Protocol/vectors/problems.json, which clients in other languages are tested with too.
+@Suite struct `The vectors of problems` {
+    @Test func `say what a failed request means`() throws {
+        let file = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("Protocol/vectors/problems.json")
+        let content = try JSONSerialization.jsonObject(with: Data(contentsOf: file))
+        let cases = try #require((content as? [String: Any])?["cases"] as? [[String: Any]])
+        try #require(!cases.isEmpty)
+        for vector in cases {
+            let headers = try #require(vector["headers"] as? [String: String])
+            let body = try vector["body"].map { try JSONSerialization.data(withJSONObject: $0) }
+            let failure = LinkFailure(
+                status: HTTPResponseStatus(statusCode: try #require(vector["status"] as? Int)),
+                headers: HTTPHeaders(headers.map { ($0.key, $0.value) }),
+                body: ByteBuffer(bytes: body ?? Data()),
+                try ServerAddress("https://ubiquity.example"))
+            let (means, number) = Self.meaning(of: failure.kind)
+            #expect(means == vector["means"] as? String, "\(vector)")
+            let expected = vector["waitMilliseconds"] ?? vector["serverMilliseconds"]
+            #expect(number == expected as? Int64, "\(vector)")
+        }
+    }
+
+    private static func meaning(of kind: LinkFailure.Kind) -> (String, Int64?) {
+        switch kind {
+        case .unreachable: ("retry", nil)
+        case .timedOut: ("smaller", nil)
+        case .unauthorized: ("sign-in", nil)
+        case .refused: ("refused", nil)
+        case .tooLarge: ("too-large", nil)
+        case .cursorGone(isOtherHistory: false): ("cursor-forgotten", nil)
+        case .cursorGone(isOtherHistory: true): ("cursor-other-history", nil)
+        case .clockAhead(let milliseconds): ("clock-ahead", milliseconds)
+        case .busy(let milliseconds): ("wait", milliseconds)
+        case .tooManyStreams(let milliseconds): ("without-stream", milliseconds)
+        }
+    }
+}
