@@ -43,12 +43,14 @@ struct MergingApp {
         let isDeclared = engine.policy(of: key) != nil
         if chance.perMille(isDeclared ? 100 : 500) {
             guard engine[key] != nil else { return nil }
-            return MergeMove(erasing: key, policy, number: number, in: engine, chance)
+            return MergeMove(
+                erasing: key, policy, number: number, in: engine.view(of: key), chance)
         }
         return isDeclared
             ? MergeMove(
-                key, policy, number: number, remembered: remembered[key], in: engine, chance)
-            : MergeMove(plainly: key, policy, number: number, in: engine)
+                key, policy, number: number, remembered: remembered[key],
+                in: engine.view(of: key), chance)
+            : MergeMove(plainly: key, policy, number: number, in: engine.view(of: key))
     }
 }
 

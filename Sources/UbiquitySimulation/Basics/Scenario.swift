@@ -132,12 +132,12 @@ package struct Scenario: Sendable {
         keys = 12
     }
 
-    func delayMax(_ direction: Direction) -> Int64 {
+    package func delayMax(_ direction: Direction) -> Int64 {
         direction == .there ? delayThereMax ?? delayMax : delayMax
     }
 
     /// Whether a device may have to manage without a stream.
-    var polls: Bool { streamsMax < .max || qualities.contains(where: \.isBuffering) }
+    package var polls: Bool { streamsMax < .max || qualities.contains(where: \.isBuffering) }
 
     /// The slowest line in bytes per second; nil if none is slow.
     var slowest: Int? { qualities.compactMap(\.bytesPerSecond).min() }
@@ -151,7 +151,7 @@ package struct Scenario: Sendable {
     /// How much the times of two writes may be out of order even if no clock is set, in
     /// milliseconds. A device takes the middle between sending and receiving for the server's
     /// time, which is wrong by half of the difference between the two latencies.
-    var timeTolerance: Int64 {
+    package var timeTolerance: Int64 {
         let late: Int64 = faults.contains(.slowAnswer) ? 20_000 : 0
         // A commit waits for the one before.
         let slow: Int64 = faults.contains(.serverSlow) ? 4_000 : 0
@@ -175,7 +175,7 @@ package struct Scenario: Sendable {
     /// A write that the server finds in its future gets a new stamp, because nobody has accepted
     /// it. If the server's clock is set back, somebody may have: the server itself, before it was
     /// restored from an older copy.
-    var keepsStamps: Bool {
+    package var keepsStamps: Bool {
         !faults.contains(.serverRestore)
             || faults.isDisjoint(with: [.serverClockJump, .serverClockWeeks])
     }
@@ -186,13 +186,13 @@ package struct Scenario: Sendable {
         process % 3 == 0 ? [] : Set(plainKeys.prefix(unkept))
     }
 
-    var plainKeys: [Key] { (0..<keys).map { Self.key("k\($0)") } }
+    package var plainKeys: [Key] { (0..<keys).map { Self.key("k\($0)") } }
 
-    var groupedKeys: [[Key]] {
+    package var groupedKeys: [[Key]] {
         (0..<groups).map { group in (0..<groupSize).map { Self.key("g\(group).\($0)") } }
     }
 
-    var mergedKeys: [Key: MergePolicy] {
+    package var mergedKeys: [Key: MergePolicy] {
         Dictionary(
             uniqueKeysWithValues: policies.map { (Self.key("p.\($0.rawValue)"), $0) })
     }

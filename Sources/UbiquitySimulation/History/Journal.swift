@@ -11,6 +11,10 @@ package final class Journal {
         package var complaint: String
         /// Milliseconds since the run began.
         package var time: Int64
+
+        package init(checker: String, complaint: String, time: Int64) {
+            (self.checker, self.complaint, self.time) = (checker, complaint, time)
+        }
     }
 
     package private(set) var history = History()
@@ -45,7 +49,7 @@ package final class Journal {
         }
     }
 
-    func count(_ fault: Fault) {
+    package func count(_ fault: Fault) {
         faults[fault, default: 0] += 1
         digest.combine(clock.now)
     }

@@ -172,10 +172,10 @@ package final class VirtualServer {
         for node in nodes { node.start() }
     }
 
-    func makeBackup() { database.makeBackup() }
+    package func makeBackup() { database.makeBackup() }
 
     /// Replaces its storage by an older copy, and leaves it stopped. Nodes that share it go on.
-    func restore() {
+    package func restore() {
         crash()
         database.restore()
     }
@@ -185,7 +185,7 @@ package final class VirtualServer {
         database.restore(backup)
     }
 
-    func overflow() {
+    package func overflow() {
         for stream in nodes.flatMap(\.hub.streams).sorted(by: { $0.id < $1.id })
         where world.chance.coin() {
             stream.send(.resync)
@@ -193,7 +193,7 @@ package final class VirtualServer {
         }
     }
 
-    func compactTombstones() { compactTombstones(by: Self.compaction) }
+    package func compactTombstones() { compactTombstones(by: Self.compaction) }
 
     /// Any node may do this at any time.
     package func compactTombstones(by rule: CompactionRule) {

@@ -12,7 +12,8 @@ extension App {
         case 7..<14 where policy != .register || !process.declaresRule:
             perform(
                 MergeMove(
-                    plainly: key, policy, number: world.newWriteNumber(), in: process.engine),
+                    plainly: key, policy, number: world.newWriteNumber(),
+                    in: process.engine.view(of: key)),
                 process)
         default: merge(key, policy, process)
         }
@@ -36,7 +37,7 @@ extension App {
         var kept: ExternalCount?
         let move = MergeMove(
             key, policy, number: world.newWriteNumber(), remembered: remembered[key],
-            in: process.engine, world.chance
+            in: process.engine.view(of: key), world.chance
         ) { amount in
             // A run that repeats a kept count must be remembered, see decision 0024.
             if world.chance.perMille(300), world.scenario.foldedMax == nil {
@@ -57,7 +58,7 @@ extension App {
         for isClearing in [false, true] {
             let move = MergeMove(
                 field: field, of: key, number: world.newWriteNumber(), isClearing: isClearing,
-                in: process.engine)
+                in: process.engine.view(of: key))
             guard perform(move, process) else { return }
             remembered[key] = process.engine[key]
         }
@@ -67,8 +68,8 @@ extension App {
         guard process.engine[key] != nil else { return }
         perform(
             MergeMove(
-                erasing: key, policy, number: world.newWriteNumber(), in: process.engine,
-                world.chance),
+                erasing: key, policy, number: world.newWriteNumber(),
+                in: process.engine.view(of: key), world.chance),
             process)
     }
 

@@ -4,10 +4,20 @@ package import UbiquityCore
 
 /// An app's change of a key whose writes merge, drawn at random from what the app sees.
 package struct MergeMove {
-    private enum Write {
+    package enum Write {
         /// Like an app that declares no policy for the key.
         case plain(Content)
         case operation(MergeOperation)
+    }
+
+    /// What the app sees of the key: its value, and its records in the store.
+    package struct View {
+        package var value: PropertyListValue?
+        package var records: [Key: PropertyListValue]
+
+        package init(value: PropertyListValue?, records: [Key: PropertyListValue]) {
+            (self.value, self.records) = (value, records)
+        }
     }
 
     private struct Change {
@@ -17,15 +27,15 @@ package struct MergeMove {
 
     package let key: Key
     package let number: Int
-    private var write: Write
-    /// Makes the act from the parts that it changed.
-    private var act: ([Change]) -> AppOperation.Act
+    package private(set) var write: Write
+    /// Makes the act from the parts that it changed; nil if it cannot have changed these.
+    private var act: ([Change]) -> AppOperation.Act?
 
     private static let fields = ["f0", "f1", "f2"]
 
     private init(
         _ key: Key, _ number: Int, _ operation: MergeOperation,
-        _ act: @escaping ([Change]) -> AppOperation.Act
+        _ act: @escaping ([Change]) -> AppOperation.Act?
     ) {
         (self.key, self.number) = (key, number)
         (write, self.act) = (.operation(operation), act)
@@ -39,11 +49,11 @@ package struct MergeMove {
     ///     one.
     package init(
         _ key: Key, _ policy: MergePolicy, number: Int, remembered: PropertyListValue?,
-        in engine: borrowing SyncEngine, _ chance: Chance,
+        in view: View, _ chance: Chance,
         kept: (PropertyListValue) -> ExternalCount? = { _ in nil }
     ) {
         // An app may start from what it saw when it last wrote, as a mirror of preferences does.
-        let known = engine[key]
+        let known = view.value
         let seen = chance.coin() ? known : remembered ?? known
         switch policy {
         case .counter: self = .count(key, number, chance, kept)
@@ -51,12 +61,12 @@ package struct MergeMove {
             let offer = AppOperation.offer(chance.int(1...1_000), number: number)
             self.init(key, number, MergeOperation(policy, from: seen, to: .integer(offer))) {
                 changes in
-                .offer(part: changes.first { $0.after == .integer(offer) }!.part, offer)
+                changes.first { $0.after == .integer(offer) }.map { .offer(part: $0.part, offer) }
             }
         case .array: self = .changeArray(key, number, seen, chance)
         case .dictionary: self = .changeDictionary(key, number, seen, chance)
         case .register:
-            let replaced = engine.records(of: key).values.filter { seen == known || seen == $0 }
+            let replaced = view.records.values.filter { seen == known || seen == $0 }
                 .compactMap { AppOperation.number(in: $0) }.sorted()
             let value = AppOperation.value(number)
             self.init(key, number, MergeOperation(policy, from: seen, to: value)) { _ in
@@ -78,9 +88,7 @@ package struct MergeMove {
         return Self(key, number, operation) { changes in
             let runs = changes.filter { AppOperation.count(in: $0.after) != nil }
             let own = runs.min { $0.part.text.string.utf8.count < $1.part.text.string.utf8.count }
-            guard let own, let times = AppOperation.count(in: own.after)?.times else {
-                preconditionFailure("A counter was counted and did not change.")
-            }
+            guard let own, let times = AppOperation.count(in: own.after)?.times else { return nil }
             return .count(part: own.part, times: times, amount: amount.amount ?? 0)
         }
     }
@@ -122,9 +130,9 @@ package struct MergeMove {
 
     /// Sets a field of a dictionary, or removes it.
     init(
-        field: String, of key: Key, number: Int, isClearing: Bool, in engine: borrowing SyncEngine
+        field: String, of key: Key, number: Int, isClearing: Bool, in view: View
     ) {
-        self = .changeField(field, of: key, number, engine[key], isClearing: isClearing)
+        self = .changeField(field, of: key, number, view.value, isClearing: isClearing)
     }
 
     static func field(_ chance: Chance) -> String { chance.pick(fields) }
@@ -133,11 +141,10 @@ package struct MergeMove {
 
     /// Removes the key.
     package init(
-        erasing key: Key, _ policy: MergePolicy, number: Int, in engine: borrowing SyncEngine,
-        _ chance: Chance
+        erasing key: Key, _ policy: MergePolicy, number: Int, in view: View, _ chance: Chance
     ) {
-        let seen = engine.records(of: key)
-        self.init(key, number, MergeOperation(policy, from: engine[key], to: nil)) { _ in
+        let seen = view.records
+        self.init(key, number, MergeOperation(policy, from: view.value, to: nil)) { _ in
             .erase(seen: seen)
         }
         if !chance.coin() { write = .plain(.deleted) }
@@ -145,9 +152,9 @@ package struct MergeMove {
 
     /// Writes the key like an app that declares no policy for it.
     package init(
-        plainly key: Key, _ policy: MergePolicy, number: Int, in engine: borrowing SyncEngine
+        plainly key: Key, _ policy: MergePolicy, number: Int, in view: View
     ) {
-        let seen = engine.records(of: key)
+        let seen = view.records
         let value = AppOperation.plain(number, policy)
         self.init(key, number, MergeOperation(policy, from: nil, to: value)) { _ in
             .write(seen: seen)
@@ -162,17 +169,25 @@ package struct MergeMove {
     package func perform(
         in engine: inout SyncEngine, at now: ClockReading
     ) throws(LimitViolation) -> AppOperation.Act? {
-        let before = engine.records(of: key)
+        let before = engine.view(of: key).records
         switch write {
         case .plain(let content): try engine.write([key: content], at: now)
         case .operation(let operation):
             try engine.write([:], merging: [key: operation], at: now)
-            guard operation.value != nil else { break }
-            let after = engine.records(of: key)
-            guard after != before else { return nil }
-            return act(changes(from: before, to: after))
         }
-        return act([])
+        let after = engine.view(of: key).records
+        let act = act(from: before, to: after)
+        precondition(act != nil || after == before, "A write under a policy did something else.")
+        return act
+    }
+
+    /// The same, of a write that was made elsewhere, by the key's records before and after it. Also
+    /// nil if it cannot have changed these.
+    package func act(
+        from before: [Key: PropertyListValue], to after: [Key: PropertyListValue]
+    ) -> AppOperation.Act? {
+        guard case .operation(let operation) = write, operation.value != nil else { return act([]) }
+        return after == before ? nil : act(changes(from: before, to: after))
     }
 
     private func changes(
@@ -188,9 +203,8 @@ package struct MergeMove {
 }
 
 extension SyncEngine {
-    /// All records of a key in the store.
-    fileprivate func records(of key: Key) -> [Key: PropertyListValue] {
-        contents.filter { $0.key.whole == key }
+    package func view(of key: Key) -> MergeMove.View {
+        MergeMove.View(value: self[key], records: contents.filter { $0.key.whole == key })
     }
 }
 
