@@ -9,7 +9,7 @@ PLIST ?=
 DATABASE ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo example test test-javascript test-api test-web page test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
+.PHONY: help setup build demo example test test-javascript conformance test-api test-web page test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark nightly clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
 	@echo "make simulate SEEDS=1...9  the same for these seeds"
+	@echo "make conformance           tries to make the library and the JavaScript client lose data: SEEDS=1...200"
 	@echo "make mutations             breaks the engine on purpose, which the simulator must detect"
 	@echo "make torture               real servers and devices under kills and faults: TORTURE_SECONDS=60"
 	@echo "make torture DATABASE=postgresql  the same with three nodes on PostgreSQL and a standby"
@@ -117,6 +118,13 @@ simulate: setup
 	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) -c release --product ubiquity-simulator
 	@"$$($(SWIFT) build $(BUILD_FLAGS) -c release --show-bin-path)/ubiquity-simulator" \
 		$(if $(SEEDS),--seeds $(SEEDS)) --steps $(STEPS)
+
+# The programs that the tests build too.
+conformance: setup
+	@for product in ubiquity-conformance ConformanceClient; do \
+		scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product $$product || exit 1; \
+	done
+	@scripts/conformance "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)" $(or $(SEEDS),1...200)
 
 # Each patch of Mutations/ is built, and the simulator must find fault with it, and none with what
 # the patches break: in SEEDS=1...3000, unless told otherwise. MUTATION=name tries one.

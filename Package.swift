@@ -15,6 +15,7 @@ let package = Package(
         .library(name: "UbiquityTesting", targets: ["UbiquityTesting"]),
         .executable(name: "ubiquity", targets: ["UbiquityCLI"]),
         .executable(name: "ubiquity-simulator", targets: ["UbiquitySimulator"]),
+        .executable(name: "ubiquity-conformance", targets: ["UbiquityConformance"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -112,6 +113,22 @@ let package = Package(
                 "UbiquitySimulation",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
+        // The same server, network and checkers for a client in any language, as a process.
+        .executableTarget(
+            name: "UbiquityConformance",
+            dependencies: [
+                "UbiquityCore", "UbiquitySimulation", "UbiquityWire",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
+        // The client library as such a process.
+        .executableTarget(
+            name: "ConformanceClient",
+            dependencies: [
+                "Ubiquity", "UbiquityCore", "UbiquitySimulation", "UbiquityWire",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            path: "Tests/Conformance"),
         // A cloud in an app's tests: the library's own store on the simulator's devices and server.
         .target(
             name: "UbiquityTesting",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// `FROM...TO`, both inclusive.
-package struct SeedRange {
+package struct SeedRange: CustomStringConvertible {
     package var from: UInt64
     package var to: UInt64
 
@@ -13,4 +13,6 @@ package struct SeedRange {
         guard argument.contains("..."), parts.count == 2, parts[0] <= parts[1] else { return nil }
         self.init(parts[0], parts[1])
     }
+
+    package var description: String { "\(from)...\(to)" }
 }

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+import UbiquitySimulation
+
+/// A process of the client on one device. Tells it what happens, does what it answers, and reports
+/// both to the checkers.
+final class ClientProcess: VirtualProgram {
+    let number: Int
+    unowned let device: ConformanceDevice
+    unowned let world: ConformanceWorld
+    private(set) var isAlive = true
+    private(set) var state = ClientAnswer.State()
+    /// The disk is to refuse the next save.
+    var failsNextSave = false
+    /// The last write of an app before the save under way; nil if there is none.
+    private var saving: Int?
+    /// The last write of an app that is on the disk for sure.
+    private var savedThrough: Int
+    private var isNotifying = false
+    private var isFirstSyncDone = false
+    private var wakes = 0
+    private var wakesInPeace = 0
+    private var lastTrip = 0
+    var streams: [Int: ClientStream] = [:]
+    /// The requests under way.
+    var requests: Set<Int> = []
+    /// What a pull has brought, if it was not taken: it may be when the configuration comes.
+    var pulled: ChangeSet?
+    /// The values that the app saw after it last wrote a key whose writes merge.
+    var remembered: [Key: PropertyListValue] = [:]
+    /// The deletions of this app that it still sees.
+    var deletions: [Key: Int] = [:]
+
+    private static let wakesMax = 20_000
+
+    init(device: ConformanceDevice, world: ConformanceWorld) {
+        number = world.newProcessNumber()
+        self.device = device
+        self.world = world
+        savedThrough = world.lastWrite
+    }
+
+    var name: DeviceID {
+        device.state.signedIn.flatMap { DeviceID($0.device) } ?? DeviceID(rawValue: 1)
+    }
+
+    var disk: DiskReference {
+        DiskReference(
+            device: device.number, folder: device.state.folder, store: ConformanceWorld.store)
+    }
+
+    /// Whether its app declares a rule for keys with a rule of the app's own.
+    var declaresRule: Bool { number.isMultiple(of: 2) }
+
+    func start() {
+        let rule = world.mergedKeys.filter { $0.value == .register && declaresRule }
+        let start = ClientCommand.Start(
+            account: "\(ConformanceWorld.account)", name: name, credential: credential,
+            store: Self.storeName, seed: world.chance.number(),
+            firstSync: world.scenario.firstSync, policies: rule)
+        tell(.start(start)) { [self] _, answer in
+            if answer.state == nil { world.complain("the client's answer to a start has no state") }
+            isFirstSyncDone = state.cursor != nil
+            world.note(.opened(process: number, disk: disk, values: state.values))
+        }
+        work()
+    }
+
+    static let storeName = "conformance"
+    var credential: String { "ubd_\(device.number)" }
+
+    // MARK: - VirtualProgram
+
+    func followDevice() {}
+
+    var openStreams: [VirtualStream] { streams.sorted { $0.key < $1.key }.map(\.value.stream) }
+
+    func cutStream() {
+        for stream in openStreams { world.chance.coin() ? stream.cut() : stream.goSilent() }
+    }
+
+    /// Ends abruptly. The save under way is on disk, or is not.
+    func kill() {
+        guard isAlive else { return }
+        let keepsSave = saving != nil && !failsNextSave && world.chance.coin()
+        tell(.kill(keepsSave: keepsSave)) { _, _ in }
+        isAlive = false
+        for stream in openStreams { stream.hangUp() }
+        streams = [:]
+        world.note(.ended(process: number))
+    }
+
+    /// Breaks the reference cycles with its streams.
+    func release() { streams = [:] }
+
+    // MARK: - The app
+
+    func synchronizeNow() {
+        lastTrip += 1
+        let id = lastTrip
+        tell(.sync(id: id), .server) { [self] before, _ in
+            world.note(.askedRoundTrip(process: number, id: id, waiting: before.waiting))
+        }
+    }
+
+    /// - Parameter accepted: Called if the write was not refused, with what was there before.
+    /// - Returns: Whether it was accepted.
+    @discardableResult
+    func write(
+        _ writes: [ClientCommand.Write], accepted: @escaping (ClientAnswer.State) -> Void
+    ) -> Bool {
+        var isAccepted = false
+        tell(.write(writes)) { [self] before, answer in
+            guard answer.error == nil else {
+                return world.note(
+                    .refused(
+                        process: number,
+                        answer.error == "key-too-long" ? [] : Set(writes.map(\.key))))
+            }
+            isAccepted = true
+            accepted(before)
+        }
+        return isAccepted
+    }
+
+    // MARK: - Commands and answers
+
+    /// Tells the client what has happened, and carries out what it answers.
+    /// - Parameters:
+    ///   - cause: Why the app may see a change; nil if it may not, or causes it itself.
+    ///   - changes: What came from the server.
+    ///   - note: Reports what happened, with what the client showed before. Before all that it does
+    ///     in consequence.
+    func tell(
+        _ event: ClientCommand.Event, _ cause: Observation.Cause? = nil,
+        receiving changes: ChangeSet? = nil,
+        _ note: (ClientAnswer.State, ClientAnswer) -> Void = { _, _ in }
+    ) {
+        guard isAlive else { return }
+        let before = state
+        guard let answer = world.ask(.device(device.number, device.reading, event)) else { return }
+        state = answer.state ?? state
+        if let changes { noteDiscards(changes, before) }
+        noteChanges(from: before, cause, changes)
+        note(before, answer)
+        if let changes { noteReceived(changes.cursor) }
+        if changes?.isWhole == true, state.cursor == changes?.cursor { isFirstSyncDone = true }
+        carryOut(answer)
+    }
+
+    private func carryOut(_ answer: ClientAnswer) {
+        for notice in answer.notices {
+            var values: [Key: PropertyListValue?] = [:]
+            for key in notice.keys { values[key] = .some(state.values[key]) }
+            world.note(.notified(process: number, notice, values))
+        }
+        isNotifying = answer.isNotifying
+        for (id, isDone) in answer.synced where isDone {
+            world.note(
+                .finishedRoundTrip(
+                    process: number, id: id, values: state.contents, waiting: state.waiting))
+        }
+        for id in answer.cancelled { cancel(id) }
+        for request in answer.requests { send(request) }
+        if answer.isSaving { save() }
+        scheduleWake(answer.wake)
+        if !isNotifying { world.note(.rested(process: number, values: state.values)) }
+    }
+
+    private func scheduleWake(_ wake: Int64?) {
+        wakes += 1
+        guard let wake else { return }
+        let number = wakes
+        world.at(max(device.clock.moment(ofUptime: wake), world.now + 1)) { [self] in
+            guard isAlive, number == wakes else { return }
+            if world.isPeaceful { wakesInPeace += 1 }
+            guard wakesInPeace <= Self.wakesMax else {
+                return world.complain("device \(device.number) wakes all the time, for nothing")
+            }
+            tell(.wake, .server)
+        }
+    }
+
+    // MARK: - The disk
+
+    private func save() {
+        guard saving == nil else {
+            return world.complain("device \(device.number) saves while it is saving")
+        }
+        saving = world.lastWrite
+        world.after(world.chance.int64(0...world.scenario.flushMax)) { [self] in
+            guard isAlive, let last = saving else { return }
+            saving = nil
+            let isSaved = !failsNextSave
+            failsNextSave = false
+            if isSaved { savedThrough = last }
+            tell(.saved(isSaved))
+        }
+    }
+
+    /// Which writes of a push cannot be on the disk yet. Deletions have no mark.
+    func unsaved(_ push: Push) -> Set<Key> {
+        Set(
+            push.transactions.flatMap(\.writes).filter { write in
+                guard world.mergedKeys[write.key.whole] == nil,
+                    let mark = Mark(write.content.value)
+                else { return false }
+                return mark.number > savedThrough
+            }.map(\.key))
+    }
+
+    // MARK: - Reports
+
+    private func noteChanges(
+        from before: ClientAnswer.State, _ cause: Observation.Cause?, _ changes: ChangeSet?
+    ) {
+        guard let cause else { return }
+        let keys = Set(before.values.keys).union(state.values.keys)
+        let changed = keys.filter { before.values[$0] != state.values[$0] }
+        guard !changed.isEmpty else { return }
+        let isFirst = changes?.isWhole == true && !isFirstSyncDone
+        world.note(.changed(process: number, changed, isFirst ? .firstDownload : cause))
+    }
+
+    /// Reports the writes that the first download discards, on keys that the server has.
+    private func noteDiscards(_ changes: ChangeSet, _ before: ClientAnswer.State) {
+        guard changes.isWhole, !isFirstSyncDone, world.scenario.firstSync == .serverWins,
+            state.cursor == changes.cursor
+        else { return }
+        let keys = Set(changes.records.map(\.key)).filter { world.mergedKeys[$0.whole] == nil }
+        let plain = before.waiting.subtracting(state.waiting).filter { !$0.isPart }
+        world.note(.discarded(disk: disk, keys.union(plain)))
+    }
+
+    /// The client only claims to have what it resumes from.
+    private func noteReceived(_ cursor: Cursor) {
+        guard state.cursor == cursor, let position = Position(cursor) else { return }
+        world.note(
+            .received(
+                process: number, storeReference, position, values: state.contents,
+                own: state.waiting))
+    }
+
+    var storeReference: StoreReference {
+        StoreReference(account: ConformanceWorld.account, store: ConformanceWorld.store)
+    }
+
+    /// - Parameter isOnline: Whether it has had the time to connect.
+    func settled(_ isOnline: Bool) -> Settlement.Process {
+        Settlement.Process(
+            number: number, disk: disk, account: device.account, values: state.contents,
+            waiting: state.waiting, isConnected: !isOnline || state.isConnected,
+            onDisk: state.contents, merged: merged, wakes: wakesInPeace)
+    }
+
+    /// What the app sees, or would see if it declared its rule.
+    private var merged: [Key: PropertyListValue] {
+        var values = state.values.filter { world.mergedKeys[$0.key] != nil }
+        for (key, policy) in world.mergedKeys where policy == .register && !declaresRule {
+            values[key] = state.contents.filter { $0.key.whole == key }.values.max()
+        }
+        return values
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import UbiquityCore
+import UbiquitySimulation
+
+/// One seed with a client: a phase with faults, then peace, in which everything must settle.
+struct ConformanceRun {
+    let seed: UInt64
+    let steps: Int
+    let leftOut: Set<Subject>
+
+    /// The name of whoever complains about a broken conversation.
+    static let harness = "the harness"
+
+    struct Outcome {
+        var scenario: Scenario
+        /// Nil if all promises were kept.
+        var violation: Journal.Violation?
+        var steps: Int
+        var simulatedMilliseconds: Int64
+        var faults: [Fault: Int]
+        /// Equal for two runs in which the same happened.
+        var digest: Digest
+    }
+
+    func run(
+        with program: ClientProgram, watching: ((Observation, Int64) -> Void)? = nil
+    ) -> Outcome {
+        let chance = Chance(seed: seed)
+        let scenario = Scenario(conformance: chance, without: leftOut)
+        let clock = TrueTime()
+        let journal = Journal(
+            checkers: Self.checkers(scenario, clock), clock: clock, watching: watching)
+        let start = clock.now
+        let world = ConformanceWorld(
+            scenario: scenario, chance: chance, journal: journal, clock: clock, program: program)
+        world.runUnderFaults(steps: steps)
+        let steps = world.steps
+        if journal.violation == nil { world.settle() }
+        world.end()
+        let trouble = world.trouble.map {
+            Journal.Violation(checker: Self.harness, complaint: $0.sentence, time: $0.time - start)
+        }
+        return Outcome(
+            scenario: scenario, violation: trouble ?? journal.violation, steps: steps,
+            simulatedMilliseconds: clock.now - start, faults: journal.faults,
+            digest: journal.digest)
+    }
+
+    /// Those of the simulator that judge devices. It tests the server that is played here too.
+    private static func checkers(_ scenario: Scenario, _ clock: TrueTime) -> [any Checker] {
+        [
+            NoticeChecker { clock.now }, BatchChecker(groups: scenario.groupedKeys),
+            CommitChecker(), CursorChecker(), RoundTripChecker(),
+            PushRateChecker(allowance: scenario.allowance) { clock.now },
+            ConvergenceChecker(), FirstSyncChecker(timeTolerance: scenario.timeTolerance),
+            MergeChecker(policies: scenario.mergedKeys, timeTolerance: scenario.timeTolerance),
+            SavedFirstChecker(),
+            SurvivalChecker(
+                timeTolerance: scenario.timeTolerance, keepsStamps: scenario.keepsStamps),
+        ]
+    }
+}
+
+/// Something that a client may not have yet, and runs can leave out. In the order of
+/// docs/CLIENTS.md.
+enum Subject: String, CaseIterable {
+    /// Lost, late and repeated requests and answers, and broken connections.
+    case network
+    case clocks
+    case kills
+    /// Refused saves.
+    case disk
+    /// Crashes, and answers that the server is busy, full or does not know the credential.
+    case server
+    /// Servers that are restored from an older copy.
+    case restores
+    /// Dropped tombstones.
+    case compaction
+    /// Limits that are reached or lowered.
+    case limits
+    /// Accounts without a free stream, and proxies that hold streams back.
+    case polling
+    case policies
+
+    var faults: Set<Fault> {
+        switch self {
+        case .network:
+            [.requestLost, .answerLost, .duplicate, .slowAnswer, .cut, .halfOpen, .partition]
+        case .clocks: [.clockJump, .drift]
+        case .kills: [.processKill, .machineCrash]
+        case .disk: [.diskFull]
+        case .server: [.serverCrash, .serverSlow, .serverBusy, .overflow, .unauthorized]
+        case .restores: [.serverRestore]
+        case .compaction: [.compactTombstones]
+        case .limits: [.limitsChange]
+        case .polling, .policies: []
+        }
+    }
+}
+
+extension Scenario {
+    /// - Parameter leftOut: What the client may not have. The rest of the run does not change.
+    fileprivate init(conformance chance: Chance, without leftOut: Set<Subject>) {
+        self.init()
+        devices = chance.pick([1, 2, 2, 3, 3, 4])
+        keys = chance.pick([1, 3, 6])
+        groups = chance.pick([0, 1, 1, 2])
+        groupSize = chance.pick([2, 3])
+        policies = MergePolicy.allCases.filter { _ in chance.perMille(200) }
+        partsMax = chance.pick([60, 0, 2, 8])
+        firstSync = chance.pick([.serverWins, .timestamps])
+        allowance = Allowance(
+            burst: chance.pick([2, 10, 100]), perSecond: chance.pick([0.5, 5, 50]))
+        workInterval = chance.pick([20, 300, 3_000, 60_000])
+        faultInterval = chance.pick([500, 5_000, 60_000])
+        delayMax = chance.pick([2, 100, 3_000])
+        flushMax = chance.pick([1, 20, 500])
+        skewHoursMax = chance.pick([0, 1, 30])
+        limits.key = .utf8Bytes(16)
+        let bytes = chance.pick([300, 1_000, 4_000])
+        let keysMax = chance.pick([6, 12, 1_024])
+        let valueBytesMax = chance.pick([100, 1_000])
+        limits.pushBytesMax = chance.pick([600, 8 << 20])
+        if !leftOut.contains(.limits) {
+            (limits.storeBytesMax, limits.keysMax, limits.valueBytesMax) = (
+                bytes, keysMax, valueBytesMax
+            )
+        }
+        let isPolling = chance.perMille(150)
+        let isBuffering = chance.coin()
+        if isPolling, !leftOut.contains(.polling) {
+            if isBuffering {
+                qualities = [LineQuality(isBuffering: true), LineQuality()]
+            } else {
+                streamsMax = 1
+            }
+        }
+        // One run in ten has no faults: its failures have other causes.
+        let drawn = Set(
+            Subject.allCases.flatMap { subject in
+                subject.faults.sorted { $0.rawValue < $1.rawValue }
+            }.filter { _ in chance.coin() })
+        if chance.perMille(900) { faults = drawn }
+        for subject in leftOut { faults.subtract(subject.faults) }
+        if leftOut.contains(.clocks) { skewHoursMax = 0 }
+        if leftOut.contains(.policies) { policies = [] }
+    }
+}

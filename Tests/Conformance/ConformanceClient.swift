@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import NIOCore
+import NIOHTTP1
+import Ubiquity
+import UbiquityCore
+import UbiquitySimulation
+import UbiquityWire
+
+/// The client library under `ubiquity-conformance`: the driver that ships, with its translation of
+/// answers, for the devices of the harness.
+@main
+enum ConformanceClient {
+    static func main() throws {
+        var devices: [Int: ClientDevice] = [:]
+        while let line = readLine() {
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
+            guard let command = object as? [String: Any], let action = command["do"] as? String
+            else { throw Trouble.unknownCommand(line) }
+            var answer: [String: Any] = [:]
+            if action == "begin" {
+                devices = [:]
+            } else {
+                guard let number = command["device"] as? Int else {
+                    throw Trouble.unknownCommand(line)
+                }
+                let device = devices[number] ?? ClientDevice(number: number)
+                devices[number] = device
+                answer = try device.answer(to: command, action)
+            }
+            try write(JSONSerialization.data(withJSONObject: answer) + Data("\n".utf8))
+        }
+    }
+
+    private static func write(_ data: Data) throws {
+        try FileHandle.standardOutput.write(contentsOf: data)
+    }
+
+    enum Trouble: Error { case unknownCommand(String) }
+}
+
+/// One device: its disk, its sign-in, and the process that runs.
+final class ClientDevice {
+    private enum Request {
+        case stream(Int)
+        case push(Int)
+        case pull(Int, withConfig: Bool)
+    }
+
+    private let disk: VirtualDisk
+    private var driver: Driver?
+    private var save: SaveBatch?
+    private var requests: [Int: Request] = [:]
+    /// The pulls that also ask for the configuration: what has come of the two answers.
+    private var pulls: [Int: (changes: ChangeSet?, config: ServerConfig?)] = [:]
+    private var lastRequest = 0
+    private var address = ""
+    private var credential = ""
+    private var device = DeviceID.unassigned
+    private var signIn = DeviceState()
+    private var tripNumbers: [Int: Int] = [:]
+    private var answer: [String: Any] = [:]
+    private var said: NSDictionary?
+    private let server: ServerAddress
+
+    init(number: Int) {
+        disk = VirtualDisk(name: DiskReference(device: number, folder: "", store: 1))
+        guard let server = try? ServerAddress("https://conformance.example") else {
+            preconditionFailure("The address of the harness is not one.")
+        }
+        self.server = server
+    }
+
+    func answer(to command: [String: Any], _ action: String) throws -> [String: Any] {
+        answer = [:]
+        let now = try ClockReading(command)
+        switch action {
+        case "start": try start(command, now)
+        case "kill":
+            if let save, command["keepsSave"] as? Bool == true { _ = disk.save(save) }
+            (driver, save, requests, pulls, said) = (nil, nil, [:], [:], nil)
+            return [:]
+        case "write":
+            do { try write(command["writes"] as? [[String: Any]] ?? [], now) } catch let violation
+                as LimitViolation
+            { answer["error"] = violation.code }
+        case "sync":
+            guard let id = command["id"] as? Int, driver != nil else { break }
+            tripNumbers[driver!.engine.requestSync(at: now)] = id
+        case "saved", "notSaved": finishSave(isSaved: action == "saved", now)
+        case "wake": break
+        default: try heard(command, action, now)
+        }
+        run(now)
+        let state = state
+        if said != state {
+            said = state
+            answer["state"] = state
+        }
+        answer["wake"] = driver?.nextWake ?? NSNull()
+        answer["isNotifying"] = driver?.engine.notices.isEmpty == false
+        return answer
+    }
+
+    private func start(_ command: [String: Any], _ now: ClockReading) throws {
+        let text = { (field: String) in command[field] as? String ?? "" }
+        credential = text("credential")
+        address = "/v1/stores/\(text("store"))/changes"
+        device = DeviceID(text("name")) ?? .unassigned
+        var settings = SyncEngine.Settings()
+        settings.firstSync = FirstSyncPolicy(rawValue: text("firstSync")) ?? .serverWins
+        signIn = DeviceState()
+        signIn.signIn(
+            SignedInAccount(
+                server: "https://conformance.example", account: text("account"),
+                accountName: "", device: text("name"), deviceName: "", credential: credential))
+        var driver = Driver(
+            content: disk.changes(after: -1), device: signIn, settings: settings,
+            seed: UInt64(text("seed"), radix: 16) ?? 0, at: now)
+        for key in (command["policies"] as? [String: String] ?? [:]).keys {
+            driver.engine.setPolicy(.register, resolver: AppOperation.resolver, for: try Key(key))
+        }
+        driver.handle(.leading(file: driver.file, true), at: now)
+        self.driver = driver
+    }
+
+    private func write(_ writes: [[String: Any]], _ now: ClockReading) throws {
+        var changes: [Key: Content] = [:]
+        var operations: [Key: MergeOperation] = [:]
+        for write in writes {
+            let key = try Key(write["key"] as? String ?? "")
+            let value = try write["value"].map(Self.value)
+            if let letter = (write["policy"] as? String)?.first,
+                let policy = MergePolicy(rawValue: letter)
+            {
+                operations[key] = MergeOperation(
+                    policy, from: try write["base"].map(Self.value), to: value)
+            } else {
+                changes[key] = value.map(Content.value) ?? .deleted
+            }
+        }
+        try driver?.engine.write(changes, merging: operations, at: now)
+    }
+
+    private static func value(_ json: Any) throws -> PropertyListValue {
+        let data = try JSONSerialization.data(withJSONObject: json)
+        return try PropertyListValue(WireFormat.json.decode(WireValue.self, from: data))
+    }
+
+    private func finishSave(isSaved: Bool, _ now: ClockReading) {
+        guard let batch = save else { return }
+        save = nil
+        guard isSaved else {
+            driver?.handle(.engine(.saveFailed("the disk is full")), at: now)
+            return
+        }
+        switch disk.save(batch) {
+        case .saved(let version): driver?.handle(.engine(.saved(version: version)), at: now)
+        case .conflict(let changes): driver?.handle(.engine(.saveConflicted(changes)), at: now)
+        }
+    }
+
+    // MARK: - Steps
+
+    private func run(_ now: ClockReading) {
+        while let step = driver?.next(at: now) {
+            switch step {
+            case .effect(let effect): perform(effect, now)
+            case .read: driver?.handle(.fileRead(nil), at: now)
+            case .readAccount:
+                driver?.handle(.accountRead(signIn), at: now)
+            case .connect, .open, .release, .use, .synchronized, .report, .close: break
+            }
+        }
+    }
+
+    private func perform(_ effect: SyncEngine.Effect, _ now: ClockReading) {
+        switch effect {
+        case .save(let batch):
+            save = batch
+            answer["saves"] = true
+        case .notify(let notice):
+            add("notices", ["reason": "\(notice.reason)", "keys": notice.keys.map(\.string)])
+            driver?.handle(.engine(.notified), at: now)
+        case .finishSync(let number, let failure):
+            guard let id = tripNumbers.removeValue(forKey: number) else { break }
+            add("synced", failure.map { ["id": id, "error": $0.detail] } ?? ["id": id])
+        case .listen(let number, let cursor, let isSaved):
+            send(.stream(number), "GET", query(cursor, isSaved), accept: "text/event-stream")
+        case .hangUp(let number):
+            for case (let id, .stream(let stream)) in requests where stream == number {
+                requests[id] = nil
+                answer["cancelled"] = [id]
+            }
+        case .push(let number, let push):
+            var wire = WirePush(push, author: device)
+            wire.deviceMilliseconds = UInt64(clamping: now.wall)
+            send(.push(number), "POST", "", body: WireFormat.json.encode(wire))
+        case .pull(let number, let cursor, let isSaved, let withConfig):
+            pulls[number] = (nil, nil)
+            send(.pull(number, withConfig: withConfig), "GET", query(cursor, isSaved))
+            if withConfig { send(.pull(number, withConfig: true), "GET", "", to: "/v1/config") }
+        }
+    }
+
+    private func query(_ cursor: Cursor?, _ isSaved: Bool) -> String {
+        cursor.map { "?since=\($0.text)" + (isSaved ? "" : "&saved=false") } ?? ""
+    }
+
+    private func send(
+        _ request: Request, _ method: String, _ query: String, to path: String? = nil,
+        accept: String = "application/json", body: [UInt8]? = nil
+    ) {
+        lastRequest += 1
+        requests[lastRequest] = request
+        var headers = ["Authorization": "Bearer \(credential)", "Accept": accept]
+        if body != nil { headers["Content-Type"] = "application/json" }
+        var fields: [String: Any] = [
+            "id": lastRequest, "method": method, "path": (path ?? address) + query,
+            "headers": headers,
+        ]
+        if let body { fields["body"] = String(decoding: body, as: UTF8.self) }
+        add("requests", fields)
+    }
+
+    private func add(_ field: String, _ element: [String: Any]) {
+        answer[field] = (answer[field] as? [[String: Any]] ?? []) + [element]
+    }
+
+    // MARK: - Answers
+
+    private func heard(_ command: [String: Any], _ action: String, _ now: ClockReading) throws {
+        guard let id = command["request"] as? Int, let request = requests[id] else { return }
+        let bounds = (driver?.engine.intake ?? IntakeLimits(nil)).message
+        var failure: LinkFailure?
+        var body = Data()
+        switch action {
+        case "fail":
+            let isTimeout = command["why"] as? String == "timeout"
+            failure = LinkFailure(isTimeout ? .timedOut : .unreachable, "lost")
+        case "answer":
+            body = Data((command["body"] as? String ?? "").utf8)
+            let status = command["status"] as? Int ?? 0
+            if status != 200 {
+                failure = LinkFailure(
+                    status: HTTPResponseStatus(statusCode: status),
+                    headers: HTTPHeaders(
+                        (command["headers"] as? [String: String] ?? [:]).map { ($0.key, $0.value) }
+                    ),
+                    body: ByteBuffer(bytes: body), server)
+            }
+        default: break
+        }
+        switch request {
+        case .stream(let number):
+            if action == "event" {
+                let event = StreamEvent(
+                    name: command["name"] as? String ?? "",
+                    data: Array((command["data"] as? String ?? "").utf8), id: "")
+                guard let message = try StreamMessage(event, within: bounds) else { return }
+                driver?.handle(.engine(.streamReceived(number, message)), at: now)
+            } else if failure != nil || action == "end" {
+                requests[id] = nil
+                driver?.handle(.engine(.streamEnded(number, failure)), at: now)
+            }
+        case .push(let number):
+            requests[id] = nil
+            if let failure {
+                driver?.handle(.engine(.pushFailed(number, failure)), at: now)
+                return
+            }
+            let wire = try WireFormat.json.decode(
+                WirePushAnswer.self, .pushAnswer, from: body, within: bounds)
+            driver?.handle(.engine(.pushAnswered(number, try PushAnswer(wire))), at: now)
+        case .pull(let number, let withConfig):
+            requests[id] = nil
+            guard var pull = pulls.removeValue(forKey: number) else { return }
+            if let failure {
+                driver?.handle(.engine(.pullFailed(number, failure)), at: now)
+                return
+            }
+            if let changes = try? WireFormat.json.decode(WireChanges.self, from: body),
+                !changes.cursor.isEmpty
+            {
+                pull.changes = try ChangeSet(changes)
+            } else {
+                pull.config = ServerConfig(
+                    try WireFormat.json.decode(WireConfig.self, from: body))
+            }
+            guard var changes = pull.changes, !withConfig || pull.config != nil else {
+                pulls[number] = pull
+                return
+            }
+            changes.config = pull.config
+            driver?.handle(.engine(.pulled(number, changes)), at: now)
+        }
+    }
+
+    // MARK: - What it shows
+
+    private var state: NSDictionary {
+        guard let engine = driver?.engine else { return [:] }
+        let withParts = Set(engine.contents.keys.filter(\.isPart).map(\.whole))
+        return [
+            "values": records(engine.values),
+            "records": records(engine.contents.filter { withParts.contains($0.key.whole) }),
+            "waiting": engine.ownRecords.sorted().map(Self.name),
+            "cursor": engine.meta.cursor.map { $0.text as Any } ?? NSNull(),
+            "isConnected": [.connected, .polling].contains(engine.status.link.state),
+        ]
+    }
+
+    private func records(_ contents: [Key: PropertyListValue]) -> [[String: Any]] {
+        contents.sorted { $0.key < $1.key }.map { key, value in
+            let json = WireFormat.json.encode(WireValue(value))
+            var record: [String: Any] = Self.name(key)
+            record["value"] = try? JSONSerialization.jsonObject(with: Data(json))
+            return record
+        }
+    }
+
+    private static func name(_ key: Key) -> [String: String] {
+        var name = ["key": key.whole.string]
+        name["part"] = key.part?.text.string
+        return name
+    }
+}
+
+extension ClockReading {
+    fileprivate init(_ command: [String: Any]) throws {
+        guard let wall = command["wall"] as? Int64, let uptime = command["uptime"] as? Int64,
+            let boot = (command["boot"] as? String).flatMap({ UInt64($0) })
+        else { throw ConformanceClient.Trouble.unknownCommand("\(command)") }
+        self.init(wall: wall, uptime: uptime, boot: boot)
+    }
+}
