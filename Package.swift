@@ -62,10 +62,8 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
-        // PostgreSQL's client library, which only the server needs.
-        .systemLibrary(
-            name: "CLibpq", pkgConfig: "libpq",
-            providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+        // PostgreSQL's client library, which a server loads when it has such a database.
+        .target(name: "CLibpq"),
         // The mirror of UserDefaults.
         .target(name: "UbiquityDefaults", dependencies: ["Ubiquity", "UbiquityCore"]),
         .target(
@@ -324,8 +322,18 @@ let houseSettings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
+// For the archive of `make package` only: a program that needs no shared library but those of libc. The
+// folder has links to the other libraries' archives, where the linker looks first.
+if let archives = Context.environment["UBIQUITY_ARCHIVES"] {
+    for target in package.targets where target.name == "UbiquityCLI" {
+        target.linkerSettings = [
+            .unsafeFlags(["-L\(archives)", "-Xclang-linker", "-static-libgcc"])
+        ]
+    }
+}
+
 // One loop, so that no target is forgotten. Apps do not have the house's settings.
-for target in package.targets where target.type != .system {
+for target in package.targets {
     let isApp = target.name.hasPrefix("DropIn") || examples.contains(target.name)
     target.swiftSettings =
         (target.swiftSettings ?? []) + strictSettings
@@ -335,7 +343,7 @@ for target in package.targets where target.type != .system {
 // For `make test-tsan` only: the sanitizer does not understand the mutex of Synchronization, so that a
 // module of our own goes by that name.
 if Context.environment["UBIQUITY_TSAN"] != nil {
-    for target in package.targets where target.type != .system {
+    for target in package.targets where target.name != "CLibpq" {
         target.dependencies.append("ThreadSanitizerMutex")
         target.swiftSettings?.append(contentsOf: [
             .define("UBIQUITY_TSAN"),

@@ -114,6 +114,7 @@ extension Failure.Status {
     private init(_ problem: DatabaseProblem) {
         self =
             switch problem {
+            case .noClientLibrary: .system
             case .addressUnreadable: .usage
             case .unreachable, .noConnectionLeft, .readOnly, .tooFewConnections: .unavailable
             case .passwordWrong, .notPermitted: .noPermission

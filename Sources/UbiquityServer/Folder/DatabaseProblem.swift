@@ -2,6 +2,8 @@
 
 /// The reason a server, or a command, cannot use a PostgreSQL database. Nothing in it was changed.
 package enum DatabaseProblem: Error, Hashable, Sendable {
+    /// PostgreSQL's client library is not installed, or is too old.
+    case noClientLibrary
     case addressUnreadable
     case unreachable(String)
     /// PostgreSQL accepts no more connections, of this role or at all.
@@ -29,6 +31,9 @@ package enum DatabaseProblem: Error, Hashable, Sendable {
 extension DatabaseProblem: CustomStringConvertible {
     package var description: String {
         switch self {
+        case .noClientLibrary:
+            "PostgreSQL's client library, version 14 or later, is not installed; on Debian: "
+                + "apt-get install libpq5"
         case .addressUnreadable:
             "the address of the database cannot be read; write it as "
                 + "postgresql://user@host:5432/database"

@@ -34,6 +34,7 @@ final class PostgresConnection: @unchecked Sendable {
 
     /// Connects, which blocks for at most some seconds for each of the address's hosts.
     init(_ settings: PostgresSettings) throws(PostgresFailure) {
+        guard libpq_load() else { throw .lost(Self.libraryMissing) }
         guard let handle = Self.connect(settings.url) else { throw .lost("out of memory") }
         self.handle = handle
         guard PQstatus(handle) == CONNECTION_OK else {
@@ -293,6 +294,7 @@ final class PostgresConnection: @unchecked Sendable {
     }
 
     static let addressUnreadable = "the address cannot be read"
+    static let libraryMissing = "libpq.so.5 cannot be loaded"
 
     /// A sentence about an address may contain some of its password, if that has an "@" in
     /// it. Then it is not told.

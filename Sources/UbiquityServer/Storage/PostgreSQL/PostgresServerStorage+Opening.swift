@@ -155,7 +155,9 @@ extension DatabaseProblem {
     private init(connecting message: String) {
         func says(_ texts: String...) -> Bool { texts.contains { message.contains($0) } }
         self =
-            if says(PostgresConnection.addressUnreadable) {
+            if says(PostgresConnection.libraryMissing) {
+                .noClientLibrary
+            } else if says(PostgresConnection.addressUnreadable) {
                 .addressUnreadable
             } else if says("password authentication failed", "no password supplied")
                 || says("no pg_hba.conf entry") || says("role \"") && says("does not exist")
