@@ -40,7 +40,7 @@ package struct FuzzEntry: Sendable {
     package static let all: [FuzzEntry] = [
         .push(.json), .push(.protobuf), .answer(.json), .answer(.protobuf), .events, .texts,
         .headers, .propertyList, .storeFile, .storeRows, .account, .entitlements, .archive,
-        .tokens,
+        .tokens, .configuration,
     ]
 
     package static func named(_ name: String) -> FuzzEntry? { all.first { $0.name == name } }

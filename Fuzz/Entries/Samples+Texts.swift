@@ -33,6 +33,15 @@ extension Samples {
         ]
     }
 
+    static func configurations() -> [String: String] {
+        [
+            "some": "# A comment\n\nport = 7717\n  log-level=info\t\r\n",
+            "equals": "database = postgresql://ubiquity@db/ubiquity?target_session_attrs=any\n",
+            "repeated": "trusted-proxy = ::1\ntrusted-proxy = 10.0.0.0/8",
+            "mistakes": "= 1\nport\nPort = 1\nport =\n",
+        ]
+    }
+
     static func accounts() -> [String: String] {
         let account = """
             {"account": "0123456789abcdef", "accountName": "anna", "credential": "ubd_secret",

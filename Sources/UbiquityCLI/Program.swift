@@ -86,8 +86,9 @@ struct Program: AsyncParsableCommand {
         let named = NamedCommand(isHelp ? Array(arguments.dropFirst()) : arguments, of: Self.self)
         try named.check()
         let line = isHelp ? arguments : LineForm.arranged(arguments, for: named)
+        let expanded = try ServeConfiguration.expanded(line)
         let command: any ParsableCommand
-        do { command = try parseAsRoot(line) } catch {
+        do { command = try parseAsRoot(expanded) } catch {
             throw named.failure(for: error, in: arguments) ?? error
         }
         try RepeatedOptions.check(line)

@@ -260,7 +260,7 @@ struct CountingOptionsTests {
             "--server": "https://prod.example", "--apps": "registered", "--log-level": "info",
             "--log-format": "json", "--for": "30d", "--keep": "newest",
             "--trusted-proxy": "10.0.0.0/8", "--allowed-origin": "https://a.example",
-            "--database": "postgresql",
+            "--database": "postgresql", "--config": "/dev/null",
         ]
         return [name, samples[name] ?? "5"]
     }

@@ -44,7 +44,7 @@ struct SettingsTests {
     @Test func `every option that sets a server is documented, with the default it has`() throws {
         let documented = try documented()
         let offered = offered()
-        let others = ["--json", "--version"]
+        let others = ["--config", "--json", "--print-config", "--version"]
         #expect(Set(documented.map(\.option)) == Set(offered.keys).subtracting(others))
         #expect(documented.count == Set(documented.map(\.option)).count)
         for (option, _, fallback) in documented where Double(fallback) != nil {

@@ -24,15 +24,35 @@ struct ServeCommand: AsyncParsableCommand {
             database and keep nothing on their own disks; docs/SCALING.md says when and how. \
             `ubiquity database` prepares such a database.
 
+            Settings may also be in a file (--config) and in environment variables, such as \
+            UBIQUITY_SERVE_LOG_LEVEL for --log-level. An option counts before a variable, and that \
+            before the file. A variable for an option that may be given several times has several \
+            values, separated by spaces; one for a flag is true or false.
+
             JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, with \
             --metrics-port also "metrics", their address. `operatorCredential` is null if the \
-            folder has no such file; with --database, it and `data` are null.
+            folder has no such file; with --database, it and `data` are null. With --print-config: \
+            a list of {"name", "value", "from"}; the address of a database is not shown.
             """)
+
+    @Option(
+        help: ArgumentHelp(
+            "A file with settings, such as /etc/ubiquity/server.conf.",
+            discussion: """
+                A line such as `port = 7717` for each option, by its name without dashes. A line \
+                that begins with # is a comment. No file is read unless it is given.
+                """, valueName: "file"), transform: notEmpty)
+    var config: String?
+
+    @Flag(help: "Print the settings that count, and where each comes from, and start no server.")
+    var printConfig = false
 
     @OptionGroup var data: DataOptions
 
     @Option(
-        help: ArgumentHelp("The address to listen on.", valueName: "address"), transform: notEmpty)
+        help: ArgumentHelp(
+            "The address to listen on. (default: 127.0.0.1)", valueName: "address"),
+        transform: notEmpty)
     var host = "127.0.0.1"
 
     @Option(help: ArgumentHelp("The port to listen on; 0: any free port.", valueName: "number"))
@@ -71,6 +91,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if printConfig { return try printSettings() }
         if endWithInput { Self.watchInput() }
         let settings = try settings()
         let hasFolder = settings.database == nil
@@ -86,6 +107,12 @@ struct ServeCommand: AsyncParsableCommand {
             settings, logger: logger,
             onReady: { announcement.isReady(port: $0) },
             onMetricsReady: { announcement.isMetricsReady(port: $0) })
+    }
+
+    private func printSettings() throws {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        try ServeConfiguration(arguments, ProcessInfo.processInfo.environment)
+            .print(asJSON: json.isOn)
     }
 
     private var logger: Logger {

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import UbiquityServer
+
+/// The settings of a server from everywhere they can be given: options count before environment
+/// variables, those before the configuration file, and that before the defaults.
+///
+/// A setting is an option of `ubiquity serve`, by the same name: what the environment and the file say
+/// becomes options in front of those that were given, so that each has one check.
+struct ServeConfiguration {
+    /// Where a setting comes from.
+    enum Origin: Hashable, CustomStringConvertible {
+        case option
+        case environment(String)
+        case file(String, line: Int)
+        case standard
+
+        var description: String {
+            switch self {
+            case .option: "option"
+            case .environment(let variable): "environment \(variable)"
+            case .file(let path, let line): "\(path):\(line)"
+            case .standard: "default"
+            }
+        }
+    }
+
+    /// A value of a setting: some settings may have several.
+    struct Given: Hashable {
+        var name: String
+        var value: String
+        var origin: Origin
+    }
+
+    /// The settings that count, in the order of the help. Those without a default that nobody gave
+    /// are missing.
+    private(set) var settings: [Given] = []
+
+    /// The options in place of what the environment and the file say.
+    private var words: [String] {
+        settings.compactMap { given in
+            switch given.origin {
+            case .option, .standard: nil
+            case .environment, .file: Declared.word(given)
+            }
+        }
+    }
+
+    /// The command line with the settings from elsewhere.
+    /// - Parameter arguments: Any command line of the program; only one of `serve` is changed.
+    /// - Throws: ``Failure`` that names the line or the variable which is wrong.
+    static func expanded(
+        _ arguments: [String],
+        _ environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(Failure) -> [String] {
+        let isQuestion = arguments.contains { ["--help", "-h", "--version"].contains($0) }
+        guard arguments.first == "serve", !isQuestion else { return arguments }
+        let configuration = try ServeConfiguration(arguments, environment)
+        let expanded = ["serve"] + configuration.words + arguments.dropFirst()
+        if let error = configuration.fault(in: arguments) { throw error }
+        return expanded
+    }
+
+    /// - Parameter arguments: A command line of `serve`.
+    init(_ arguments: [String], _ environment: [String: String]) throws(Failure) {
+        let options = Self.options(arguments)
+        let path = options.first { $0.name == "config" }?.value
+        let layers = [
+            options, try Self.variables(environment),
+            try path.map { path throws(Failure) in try Self.file(path) } ?? [],
+        ]
+        var known: Set<String> = []
+        var counting: [Given] = []
+        for layer in layers {
+            let names = Set(layer.map(\.name))
+            counting += layer.filter { !known.contains($0.name) }
+            known.formUnion(names)
+            for pair in Self.alternatives where !pair.isDisjoint(with: names) {
+                known.formUnion(pair)
+            }
+        }
+        for declared in Declared.all {
+            let given = counting.filter { $0.name == declared.name }
+            let standard = known.contains(declared.name) ? nil : declared.standard(environment)
+            settings += given
+            if let standard {
+                settings.append(Given(name: declared.name, value: standard, origin: .standard))
+            }
+        }
+    }
+
+    /// Settings of which one can count: given in one place, it also replaces the other of a place that
+    /// counts less.
+    private static let alternatives: [Set<String>] = [
+        ["data", "database"], ["key-bytes-max", "key-utf16-max"],
+    ]
+
+    // MARK: - The places
+
+    private static func options(_ arguments: [String]) -> [Given] {
+        let flags = Set(Declared.all.filter(\.isFlag).map(\.name))
+        var given: [Given] = []
+        let words = Array(arguments.dropFirst().prefix { $0 != "--" })
+        for (index, word) in words.enumerated() where word.hasPrefix("--") {
+            let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1)
+            guard let name = parts.first.map(String.init) else { continue }
+            let next = index + 1 < words.count ? words[index + 1] : ""
+            let value = flags.contains(name) ? "true" : parts.count > 1 ? String(parts[1]) : next
+            given.append(Given(name: name, value: value, origin: .option))
+        }
+        return given
+    }
+
+    /// An empty variable counts as none. Several values are separated by spaces.
+    private static func variables(_ environment: [String: String]) throws(Failure) -> [Given] {
+        var given: [Given] = []
+        for declared in Declared.all {
+            guard let text = environment[declared.variable], !text.isEmpty else { continue }
+            let values = declared.isRepeating ? text.split(separator: " ").map(String.init) : [text]
+            given += values.map {
+                Given(name: declared.name, value: $0, origin: .environment(declared.variable))
+            }
+        }
+        let known = Set(Declared.all.map(\.variable) + [Declared.prefix + "OPTIONS"])
+        let others = Set(environment.keys.filter { $0.hasPrefix(Declared.prefix) })
+        if let other = others.subtracting(known).min() {
+            throw Failure(
+                .badInput,
+                "the environment variable \(other) is for no setting; `ubiquity serve --help` lists "
+                    + "them")
+        }
+        for given in given { try check(given) }
+        return given
+    }
+
+    private static func file(_ path: String) throws(Failure) -> [Given] {
+        let bytes = [UInt8](try InputFile.read(path))
+        let file: ConfigurationFile
+        do { file = try ConfigurationFile(bytes) } catch {
+            throw Failure(
+                .badInput, "\(error.line.map { "\(path):\($0)" } ?? path): \(error.description)")
+        }
+        var given: [Given] = []
+        for setting in file.settings {
+            let place = Origin.file(path, line: setting.line)
+            guard let declared = Declared.all.first(where: { $0.name == setting.name }) else {
+                throw Failure(
+                    .badInput,
+                    "\(place): there is no setting `\(setting.name)`; `ubiquity serve --help` lists "
+                        + "them, without the dashes")
+            }
+            if let first = given.first(where: { $0.name == setting.name }), !declared.isRepeating {
+                throw Failure(
+                    .badInput, "\(place): `\(setting.name)` is already set in \(first.origin)")
+            }
+            given.append(Given(name: setting.name, value: setting.value, origin: place))
+        }
+        for given in given { try check(given) }
+        if let secret = given.first(where: { $0.name == "database" }) {
+            try checkSecret(path, secret.origin)
+        }
+        return given
+    }
+
+    /// The address of a database may have a password in it.
+    private static func checkSecret(_ path: String, _ place: Origin) throws(Failure) {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue, mode & 0o007 != 0
+        else { return }
+        throw Failure(
+            .noPermission,
+            "\(place): the address of a database may have a password in it, and others can use this "
+                + "file; run `chmod o= \(path)`")
+    }
+
+    /// A flag is true or false; everything else is the argument parser's to check.
+    private static func check(_ given: Given) throws(Failure) {
+        guard Declared.all.contains(where: { $0.name == given.name && $0.isFlag }),
+            !["true", "false"].contains(given.value)
+        else { return }
+        throw Failure(
+            .badInput, "\(given.origin): `\(given.name)` is true or false, not `\(given.value)`")
+    }
+
+    // MARK: - Errors
+
+    /// The error of the command line, if a setting from elsewhere is the reason.
+    private func fault(in arguments: [String]) -> Failure? {
+        let own = Array(arguments.dropFirst())
+        let others = settings.filter { $0.origin.isElsewhere }
+        func error(_ settings: [Given]) -> String? {
+            do {
+                _ = try ServeCommand.parse(settings.compactMap(Declared.word) + own)
+                return nil
+            } catch { return ServeCommand.message(for: error) }
+        }
+        guard let message = error(others) else { return nil }
+        let named = others.first { given in
+            message.firstRange(of: "--\(given.name)").map { range in
+                message[range.upperBound...].first.map { !$0.isLetter && $0 != "-" } ?? true
+            } ?? false
+        }
+        let alone = others.indices.first { index in
+            var rest = others
+            rest.remove(at: index)
+            return error(rest) == nil
+        }
+        guard let culprit = named ?? alone.map({ others[$0] }) else { return nil }
+        let sentence = message.split(whereSeparator: \.isNewline).joined(separator: " ")
+        return Failure(.badInput, "\(culprit.origin): \(sentence)")
+    }
+
+    // MARK: - What counts
+
+    /// For people and programs. What may be a secret is not shown.
+    func print(asJSON isJSON: Bool) {
+        let shown = settings.map { given in
+            (given.name, given.name == "database" ? "(not shown)" : given.value, given.origin)
+        }
+        guard isJSON else {
+            let rows = shown.map { [$0.0, $0.1, $0.2.description] }
+            return Table(header: ["SETTING", "VALUE", "FROM"], rows: rows).lines
+                .forEach(Output.print)
+        }
+        Output.print(
+            .array(
+                shown.map { name, value, origin in
+                    .object([
+                        ("name", .string(name)), ("value", .string(value)),
+                        ("from", .string(origin.description)),
+                    ])
+                }))
+    }
+}
+
+extension ServeConfiguration.Origin {
+    fileprivate var isElsewhere: Bool {
+        switch self {
+        case .option, .standard: false
+        case .environment, .file: true
+        }
+    }
+}
+
+/// A setting as `ubiquity serve` declares it.
+private struct Declared {
+    var name: String
+    var isFlag: Bool
+    var isRepeating: Bool
+    /// As the help says it.
+    var help: String?
+
+    /// What every command understands has no further prefix. The others have one because Kubernetes
+    /// and others set variables such as UBIQUITY_PORT for a service with this name.
+    var variable: String {
+        let name = name.uppercased().replacing("-", with: "_")
+        return ["data", "database"].contains(self.name) ? "UBIQUITY_" + name : Self.prefix + name
+    }
+
+    static let prefix = "UBIQUITY_SERVE_"
+
+    func standard(_ environment: [String: String]) -> String? {
+        isFlag ? "false" : name == "data" ? DataOptions.standard(environment) : help
+    }
+
+    /// Nil for a flag that is false.
+    static func word(_ given: ServeConfiguration.Given) -> String? {
+        guard let declared = all.first(where: { $0.name == given.name }) else { return nil }
+        guard declared.isFlag else { return "--\(given.name)=\(given.value)" }
+        return given.value == "true" ? "--\(given.name)" : nil
+    }
+
+    /// All that the help of `serve` shows, but the options for this one run.
+    static let all: [Declared] = {
+        let tool = try? JSONDecoder().decode(Tool.self, from: Data(ServeCommand._dumpHelp().utf8))
+        return (tool?.command.arguments ?? []).compactMap { option in
+            guard option.shouldDisplay, let name = option.names?.first(where: { $0.kind == "long" })
+            else { return nil }
+            let others = ["config", "help", "json", "print-config", "version"]
+            guard !others.contains(name.name) else { return nil }
+            let words = option.abstract?.firstMatch(of: /\(default: (?<value>[^)]+)\)/)
+            return Declared(
+                name: name.name, isFlag: option.kind == "flag", isRepeating: option.isRepeating,
+                help: option.defaultValue ?? words.map { String($0.value) })
+        }
+    }()
+
+    private struct Tool: Decodable {
+        struct Command: Decodable { var arguments: [Option] }
+        struct Option: Decodable {
+            struct Name: Decodable {
+                var kind: String
+                var name: String
+            }
+            var kind: String
+            var shouldDisplay: Bool
+            var isRepeating: Bool
+            var names: [Name]?
+            var defaultValue: String?
+            var abstract: String?
+        }
+        var command: Command
+    }
+}
