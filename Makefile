@@ -10,7 +10,8 @@ DATABASE ?=
 BUILD_FLAGS ?=
 
 .PHONY: help setup build demo example test test-javascript conformance test-api test-web page test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
-	fuzz-corpus format lint docs protobuf benchmark nightly clean
+	fuzz-corpus format lint docs protobuf benchmark nightly clean \
+	package test-package test-monitoring
 
 help:
 	@echo "make demo                  two devices and a server on this machine, with a sample file"
@@ -37,6 +38,9 @@ help:
 	@echo "make docs                  the libraries' documentation, into .build/docs"
 	@echo "make benchmark             measures beside etcd, Redis and NATS, and writes docs/BENCHMARKS.md"
 	@echo "make benchmark QUICK=1     the same in three minutes, printed only"
+	@echo "make package               a Debian package and an archive, reproducibly, into .build/package"
+	@echo "make test-package          what make package made, in a bare Debian 12 (needs root)"
+	@echo "make test-monitoring       the alerts and the dashboard, with Debian's promtool"
 	@echo "make nightly               all long checks, about four hours, with a report at the end"
 	@echo "make protobuf              generates the Swift code of Protocol/ubiquity.proto"
 
@@ -207,6 +211,19 @@ benchmark:
 			--folder .build --results .build/benchmark.json --docs docs --command "make benchmark" $(if $(QUICK),--quick) \
 			$(BENCHMARK_FLAGS)
 
+# The first time, every file is compiled anew, in a folder of its own.
+package: setup
+	@scripts/setup dpkg-dev libstdc++-12-dev python3
+	@SWIFT="$(SWIFT)" BUILD_FLAGS="$(BUILD_FLAGS)" scripts/package
+
+test-package:
+	@scripts/test-package
+
+test-monitoring: setup
+	@scripts/setup prometheus python3
+	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product ubiquity
+	@scripts/test-monitoring "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
+
 # Each goes on where the one before has failed; NIGHTLY="torture fuzz" runs some of them.
 nightly:
 	@scripts/nightly $(NIGHTLY)
@@ -222,4 +239,4 @@ protobuf: setup
 		--swift_opt=UseAccessLevelOnImports=true ubiquity.proto
 
 clean:
-	rm -rf .build .build-docs .build-fuzz .build-mutations .build-tsan
+	rm -rf .build .build-docs .build-fuzz .build-mutations .build-package .build-tsan
