@@ -15,6 +15,7 @@ struct Game: Codable {
 extension UbiquityKeys {
     static let volume = UbiquityKey("volume", default: 0.8)
     static let nickname = UbiquityKey<String?>("nickname")
+    static let level = UbiquityKey("level", default: 1, policy: .maximum)
     static let game = UbiquityKey("game", default: Game())
 }
 

@@ -10,6 +10,20 @@ let mirror = try DefaultsMirror(keys: ["theme", .key("level", .maximum), .prefix
 mirror.set("dark", forKey: "theme")
 // snippet.end
 
+// snippet.properties
+extension UbiquityKeys {
+    static let theme = UbiquityKey("theme", default: "light")
+    static let level = UbiquityKey("level", default: 1, policy: .maximum)
+}
+
+let game = try DefaultsMirror(.suite("com.example.game"), keys: [.key(.theme), .key(.level)])
+
+struct GameSettings {
+    @Mirrored(.theme, in: game) var theme
+    @Mirrored(.level, in: game) var level
+}
+// snippet.end
+
 // snippet.suite
 func openShared() throws -> DefaultsMirror {
     let store = try UbiquitousKeyValueStore(identifier: "TEAMID.com.example.editor")
@@ -77,6 +91,7 @@ func joined(_ earlier: ConflictingValue, _ later: ConflictingValue) -> Any {
 // snippet.end
 
 // snippet.hide
+GameSettings().level += 1
 settingsDidClose()
 await appWillEnd()
 let tasks = [Task { await followPreferences() }, Task { await logIssues() }]

@@ -23,7 +23,9 @@ extension UbiquityConfiguration {
         program findProgram: @autoclosure () -> URL? = Bundle.main.executableURL
     ) throws -> StoreIdentity {
         if let text = givenIdentifier(environment) {
-            return try StoreIdentity(identified: text, by: "the app")
+            return try StoreIdentity(
+                identified: text,
+                by: identifier == nil ? "the variable \(Self.identifierVariable)" : "the app")
         }
         let program = findProgram()
         let name = program?.lastPathComponent ?? "program"
@@ -61,7 +63,8 @@ extension StoreIdentity {
         } catch {
             throw UbiquityError(
                 .invalid,
-                "\"\(text)\", from \(source), is not a store identifier: \(error)")
+                "\"\(text)\", from \(source), is not a store identifier: \(error). Use one such as "
+                    + "TEAMID.com.example.app, the same in all apps that share the store.")
         }
     }
 

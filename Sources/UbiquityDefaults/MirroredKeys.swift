@@ -28,6 +28,11 @@ public struct MirroredKeys: Sendable, ExpressibleByStringLiteral {
         MirroredKeys(pattern: .name(name), policy: policy)
     }
 
+    /// A typed key, with the policy that it declares.
+    public static func key(_ key: UbiquityKey<some Codable & Sendable>) -> MirroredKeys {
+        MirroredKeys(pattern: .name(key.name), policy: key.policy)
+    }
+
     /// All keys with this prefix. An empty prefix is refused, because it would match all keys by
     /// accident.
     public static func prefix(
@@ -114,6 +119,5 @@ struct KeySelection: Sendable {
 }
 
 extension ConflictPolicy {
-    var isLatest: Bool { if case .latest = self { true } else { false } }
     var isCounter: Bool { if case .counter = self { true } else { false } }
 }

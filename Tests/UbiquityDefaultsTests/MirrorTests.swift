@@ -7,6 +7,26 @@ import Ubiquity
 import UbiquityCore
 import UbiquityDefaults
 
+private struct MirroredTheme: Codable {
+    var name: String
+    var size: Int
+}
+
+extension UbiquityKeys {
+    fileprivate static let mirroredTheme = UbiquityKey<MirroredTheme?>("theme")
+    fileprivate static let mirroredLevel = UbiquityKey("level", default: 1, policy: .maximum)
+}
+
+private struct MirroredSettings {
+    @Mirrored var theme: MirroredTheme?
+    @Mirrored var level: Int
+
+    init(_ mirror: DefaultsMirror) {
+        _theme = Mirrored(.mirroredTheme, in: mirror)
+        _level = Mirrored(.mirroredLevel, in: mirror)
+    }
+}
+
 /// Two devices of one person, each with an app whose preferences are mirrored.
 @Suite struct `Preferences that are mirrored` {
     @Test func `follow a change, a deletion, and an array of dictionaries, both ways`() async throws
@@ -42,6 +62,27 @@ import UbiquityDefaults
                     await mirrorB.updateNow()
                     #expect(mirrorA.store.object(forKey: "theme") == nil)
                     #expect(b.own.keys.sorted() == ["other"])
+                }
+            }
+        }
+    }
+
+    @Test func `can be properties with keys of the store, policies included`() async throws {
+        try await Cloud.withTwoDevices { _, a, b in
+            try await a.run([.key(.mirroredTheme), .key(.mirroredLevel)]) { mirrorA in
+                try await b.run([.key(.mirroredTheme), .key(.mirroredLevel)]) { mirrorB in
+                    let (one, other) = (MirroredSettings(mirrorA), MirroredSettings(mirrorB))
+                    #expect(one.level == 1)
+                    one.theme = MirroredTheme(name: "dark", size: 14)
+                    one.level = 13
+                    try await until("the theme") { other.theme?.size == 14 }
+                    try await until("the level") { other.level == 13 }
+                    other.level = 2
+                    await mirrorB.updateNow()
+                    #expect(other.level == 13)
+                    other.theme = nil
+                    try await until("the removal") { a.own["theme"] == nil }
+                    #expect(one.theme == nil)
                 }
             }
         }

@@ -55,8 +55,11 @@ final class SharedEngine: Sendable {
         /// The keys whose policy could not merge the written value.
         var misfits: Set<Key>
 
+        /// Whether values wait for the app's own rule.
+        var hasConflict: Bool
+
         /// Whether nothing is left to do, as in a burst of writes.
-        var isComplete: Bool { !mustRun && violation == nil && misfits.isEmpty }
+        var isComplete: Bool { !mustRun && violation == nil && misfits.isEmpty && !hasConflict }
     }
 
     func write(_ key: Key, _ content: Content) -> WriteOutcome {
@@ -72,12 +75,24 @@ final class SharedEngine: Sendable {
             do throws(LimitViolation) {
                 try body(&state.driver.engine, now)
                 return WriteOutcome(
-                    mustRun: state.driver.schedule(), misfits: state.driver.engine.takeMisfits())
+                    mustRun: state.driver.schedule(), misfits: state.driver.engine.takeMisfits(),
+                    hasConflict: state.driver.engine.hasConflict)
             } catch {
                 return WriteOutcome(
                     mustRun: state.driver.schedule(), violation: error,
-                    misfits: state.driver.engine.takeMisfits())
+                    misfits: state.driver.engine.takeMisfits(),
+                    hasConflict: state.driver.engine.hasConflict)
             }
+        }
+    }
+
+    /// Lets the app's own rules merge what waits for them. They are called without the lock, so that
+    /// they may use the store.
+    /// - Parameter reason: The reason in the notification of the change; nil for none.
+    func decideConflicts(telling reason: Notice.Reason?) {
+        while let conflict = state.withLock({ $0.driver.engine.takeConflict() }) {
+            guard let value = conflict.values.merged(by: conflict.rule) else { continue }
+            state.withLock { $0.driver.engine.decide(conflict, as: value, telling: reason) }
         }
     }
 }

@@ -237,7 +237,9 @@ final class StoreDriver: @unchecked Sendable {
         let now = shared.now()
         let (notice, mustRun) = shared.state.withLock { state in
             state.driver.handle(event, at: now)
-            return (state.driver.nextNotice(at: now), state.driver.schedule())
+            // The app's own rules are called on the queue, and the notice follows.
+            let notice = state.driver.engine.hasConflict ? nil : state.driver.nextNotice(at: now)
+            return (notice, state.driver.schedule())
         }
         if let notice { post(notice) }
         if mustRun { startRun() }
@@ -255,13 +257,16 @@ final class StoreDriver: @unchecked Sendable {
     func startRun() { queue.enqueue { [self] in run() } }
 
     private func run() {
-        while let step = shared.state.withLock({ $0.driver.next(at: shared.now()) }) {
-            perform(step)
-        }
+        while let step = nextStep() { perform(step) }
         shell.storage.announce()
         if shared.state.withLock({ $0.driver.isClosed }) { failWaiters() }
         postStatus()
         scheduleWake()
+    }
+
+    private func nextStep() -> Driver.Step? {
+        shared.decideConflicts(telling: .serverChange)
+        return shared.state.withLock { $0.driver.next(at: shared.now()) }
     }
 
     private func perform(_ step: Driver.Step) {

@@ -25,8 +25,10 @@ package struct StoreRuntime: Sendable {
     /// - Parameter notices: The queue on which the app wants to be notified; nil for a queue of the
     ///   store's own.
     static func system(notices: DispatchQueue?) -> StoreRuntime {
-        StoreRuntime(
-            driverQueue: DispatchQueue(label: "ubiquity.driver", qos: .userInitiated),
+        let driverQueue = DispatchQueue(label: "ubiquity.driver", qos: .userInitiated)
+        driverQueue.setSpecific(key: currentQueue, value: ObjectIdentifier(driverQueue))
+        return StoreRuntime(
+            driverQueue: driverQueue,
             noticeQueue: DispatchQueue(label: "ubiquity.notices", target: notices),
             now: SystemClock.reading, seed: .random(in: 0 ... .max))
     }
@@ -39,7 +41,8 @@ package protocol WorkQueue: AnyObject, Sendable {
     /// Runs the body later.
     func enqueue(_ body: @escaping @Sendable () -> Void)
 
-    /// Runs the body now, after everything enqueued before.
+    /// Runs the body now, after everything enqueued before. On the queue itself, where an app's own
+    /// merge rule may call, it runs at once.
     func perform<Result>(_ body: () throws -> Result) rethrows -> Result
 
     /// Runs the body after this many milliseconds.
@@ -57,11 +60,17 @@ package protocol WorkQueue: AnyObject, Sendable {
     func isAwaited(until isDone: (@Sendable () -> Bool)?) -> Bool
 }
 
+/// The driver's queue that a thread is on.
+private let currentQueue = DispatchSpecificKey<ObjectIdentifier>()
+
 extension DispatchQueue: WorkQueue {
     package func enqueue(_ body: @escaping @Sendable () -> Void) { async(execute: body) }
 
     package func perform<Result>(_ body: () throws -> Result) rethrows -> Result {
-        try sync(execute: body)
+        if DispatchQueue.getSpecific(key: currentQueue) == ObjectIdentifier(self) {
+            return try body()
+        }
+        return try sync(execute: body)
     }
 
     package func enqueue(

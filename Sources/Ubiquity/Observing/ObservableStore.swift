@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Observation
-internal import Synchronization
 
 /// An observable store for views. Changes of any origin to values read through it are reported by
 /// Observation, key by key. Works with SwiftUI, and wherever Swift runs.
@@ -19,53 +18,24 @@ internal import Synchronization
 public final class ObservableStore: Observable {
     /// The observed store.
     public let store: UbiquitousKeyValueStore
-    private let registrar = ObservationRegistrar()
-    private nonisolated let reading = Mutex<[Task<Void, Never>]>([])
 
     /// - Parameter store: Nil for the default store.
-    public init(_ store: UbiquitousKeyValueStore? = nil) {
-        let store = store ?? .default
-        self.store = store
-        let (changes, statuses) = (store.changes, store.statuses)
-        let tasks = [
-            Task { [weak self] in
-                for await change in changes { self?.notify(change) }
-            },
-            Task { [weak self] in
-                for await _ in statuses { self?.notifyStatus() }
-            },
-        ]
-        reading.withLock { $0 = tasks }
-    }
+    public init(_ store: UbiquitousKeyValueStore? = nil) { self.store = store ?? .default }
 
-    deinit {
-        for task in reading.withLock(\.self) { task.cancel() }
-    }
+    private var observation: StoreObservation { store.backing.observation }
 
     /// The value of a key, or its default, as ``UbiquitousKeyValueStore/subscript(_:)``.
     public subscript<Value>(key: UbiquityKey<Value>) -> Value {
         get {
-            registrar.access(self, keyPath: \.[named: key.name])
+            observation.access(key.name)
             return store[key]
         }
-        set {
-            registrar.withMutation(of: self, keyPath: \.[named: key.name]) { store[key] = newValue }
-        }
+        set { observation.mutate(key.name) { store[key] = newValue } }
     }
 
     /// The current sync status.
     public var status: UbiquityStatus {
-        registrar.access(self, keyPath: \.statusNow)
+        observation.accessStatus()
         return store.status
     }
-
-    private func notify(_ change: UbiquityChange) {
-        for key in change.keys { registrar.withMutation(of: self, keyPath: \.[named: key]) {} }
-    }
-
-    private func notifyStatus() { registrar.withMutation(of: self, keyPath: \.statusNow) {} }
-
-    /// Represents a key's value in the registrar, which distinguishes key paths.
-    private nonisolated subscript(named key: String) -> String { key }
-    private nonisolated var statusNow: Bool { true }
 }

@@ -8,8 +8,18 @@
 /// }
 /// ```
 ///
-/// Nothing is kept beside the store. The property does not notify anyone of changes: iterate over
-/// its ``values``, or use an ``ObservableStore`` in views.
+/// Nothing is kept beside the store. A view that reads the property is updated when the value changes,
+/// wherever the change came from: reads are reported to Observation, and changes from elsewhere on the
+/// main actor, a moment after the store has them. In an `@Observable` class, which cannot have other
+/// property wrappers, put `@ObservationIgnored` before it:
+///
+/// ```swift
+/// @Observable final class Settings {
+///     @ObservationIgnored @Ubiquitous(.volume) var volume
+/// }
+/// ```
+///
+/// Elsewhere, iterate over its ``values``.
 @propertyWrapper
 public struct Ubiquitous<Value: Codable & Sendable>: Sendable {
     /// The key of the property.
@@ -29,8 +39,16 @@ public struct Ubiquitous<Value: Codable & Sendable>: Sendable {
 
     /// The value, or the key's default.
     public var wrappedValue: Value {
-        get { store[key] }
-        nonmutating set { store[key] = newValue }
+        get {
+            let store = store
+            if store.hasBacking { store.backing.observation.access(key.name) }
+            return store[key]
+        }
+        nonmutating set {
+            let store = store
+            guard store.hasBacking else { return store[key] = newValue }
+            store.backing.observation.mutate(key.name) { store[key] = newValue }
+        }
     }
 
     /// The wrapper itself: `$volume.values`, `$volume.remove()`.

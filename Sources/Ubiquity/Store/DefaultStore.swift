@@ -27,7 +27,9 @@ final class DefaultStore: Sendable {
         try setup.withLock { setup in
             guard setup.store == nil else {
                 throw UbiquityError(
-                    .refused, "the default store is in use; configure it before its first use")
+                    .refused,
+                    "the default store is in use already; call configureDefault(_:) when the app "
+                        + "starts, before anything uses UbiquitousKeyValueStore.default")
             }
             setup.configuration = configuration
         }

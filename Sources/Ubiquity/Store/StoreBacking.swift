@@ -8,8 +8,8 @@ internal import UbiquityCore
 /// The state that all instances of one store in a process share: the driver, its notification
 /// poster and the store's identifier.
 ///
-/// Shared state: `end`, guarded by a mutex, because a store is closed on any thread. Everything
-/// else is constant and thread-safe.
+/// Shared state: `end` and `declared`, each guarded by a mutex, because stores are used and closed on
+/// any thread. Everything else is constant and thread-safe.
 final class StoreBacking: Sendable {
     private enum End { case open, closed, abandoned }
 
@@ -18,6 +18,7 @@ final class StoreBacking: Sendable {
     let identifier: StoreIdentifier?
     let driver: StoreDriver
     let poster: NotificationPoster
+    let observation: StoreObservation
     private let isStrict: Bool
     private let end = Mutex(End.open)
 
@@ -75,6 +76,7 @@ final class StoreBacking: Sendable {
                 identity, on: device, poster: poster, runtime: runtime,
                 configuration: configuration)
         }
+        observation = StoreObservation(driver, poster)
         if let warning = identity.warning { report(warning) }
     }
 
@@ -101,6 +103,7 @@ final class StoreBacking: Sendable {
     /// Does what a write left to do: starts a run, and reports.
     func finish(_ outcome: SharedEngine.WriteOutcome) throws(LimitViolation) {
         if outcome.mustRun { driver.startRun() }
+        if outcome.hasConflict { driver.shared.decideConflicts(telling: .ownWrite) }
         if let violation = outcome.violation { throw violation }
         for key in outcome.misfits.sorted() {
             report(
@@ -130,6 +133,26 @@ final class StoreBacking: Sendable {
 
     /// Nil while the device is signed out.
     var accountID: String? { driver.signedIn?.account }
+
+    // MARK: - Policies
+
+    /// The keys whose declared policy was set.
+    private let declared = Mutex<Set<String>>([])
+
+    /// Sets the policy that a typed key declares, at its first use in this store.
+    func declare(_ policy: ConflictPolicy, forKey name: String) {
+        guard declared.withLock({ $0.insert(name).inserted }) else { return }
+        set(policy, forKey: name)
+    }
+
+    func set(_ policy: ConflictPolicy, forKey name: String) {
+        guard let key = try? Key(name) else { return }
+        driver.change { engine in
+            engine.setPolicy(
+                policy.merging, resolver: policy.resolver, isDeferred: true, for: key)
+        }
+        driver.shared.decideConflicts(telling: nil)
+    }
 
     // MARK: - Closing
 

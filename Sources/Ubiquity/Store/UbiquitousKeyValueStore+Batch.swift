@@ -30,6 +30,7 @@ public struct UbiquityBatch: ~Copyable {
     ///
     /// - Throws: As ``set(_:forKey:)``.
     public mutating func set<Value>(_ value: Value, for key: UbiquityKey<Value>) throws {
+        store.declare(key)
         do {
             changes[try Key(key.name)] =
                 try TypedValue.encode(value).map(Content.value) ?? .deleted

@@ -10,16 +10,15 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// is written without a policy, which is reported in the log and ``UbiquityAdditions/errors``.
     /// A value from before the policy counts as the first one. An invalid key is ignored.
     public func setConflictPolicy(_ policy: ConflictPolicy, forKey aKey: String) {
-        guard let key = try? Key(aKey) else { return }
-        backing.driver.change { engine in
-            engine.setPolicy(policy.merging, resolver: policy.resolver, for: key)
-        }
+        backing.set(policy, forKey: aKey)
     }
 
-    /// Does the same as ``setConflictPolicy(_:forKey:)`` for a typed key.
+    /// Does the same as ``setConflictPolicy(_:forKey:)`` for a typed key, instead of the policy that
+    /// the key declares.
     public func setConflictPolicy(
         _ policy: ConflictPolicy, for key: UbiquityKey<some Codable & Sendable>
     ) {
+        declare(key)
         setConflictPolicy(policy, forKey: key.name)
     }
 
@@ -38,6 +37,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     public func update<Value>(
         _ key: UbiquityKey<Value>, _ body: (inout Value) throws -> Void
     ) throws {
+        declare(key)
         let stored = value(key.name)
         var value =
             stored.flatMap { try? TypedValue.decode($0, as: Value.self) } ?? key.defaultValue

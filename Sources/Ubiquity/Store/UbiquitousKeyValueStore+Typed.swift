@@ -21,6 +21,7 @@ extension UbiquitousKeyValueStore {
     /// other value takes time proportional to its size for each read.
     public subscript<Value>(key: UbiquityKey<Value>) -> Value {
         get {
+            declare(key)
             guard let stored = read(key.name) else { return key.defaultValue }
             do { return try TypedValue.decode(stored, as: Value.self) } catch {
                 reportOnce(key.name, error)
@@ -28,6 +29,7 @@ extension UbiquitousKeyValueStore {
             }
         }
         set {
+            declare(key)
             do { try put(newValue, key.name) } catch { refuse(key.name, error) }
         }
     }
@@ -37,6 +39,7 @@ extension UbiquitousKeyValueStore {
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if the stored value cannot
     ///   be read as `Value`.
     public func value<Value>(for key: UbiquityKey<Value>) throws -> Value? {
+        declare(key)
         guard let stored = read(key.name) else { return nil }
         do { return try TypedValue.decode(stored, as: Value.self) } catch {
             throw UbiquityError(unreadable: key.name, error)
@@ -50,6 +53,7 @@ extension UbiquitousKeyValueStore {
     ///   write does not fit into the store. The old value stays. A subclass that overrides
     ///   ``set(_:forKey:)-(Any?,_)`` gets the value, and nothing is thrown if it refuses.
     public func set<Value>(_ value: Value, for key: UbiquityKey<Value>) throws {
+        declare(key)
         do { try put(value, key.name) } catch { throw UbiquityError(refused: key.name, error) }
     }
 
@@ -65,6 +69,12 @@ extension UbiquitousKeyValueStore {
 }
 
 extension UbiquitousKeyValueStore {
+    /// Sets the key's policy at its first use. A test double that never opens a store has none.
+    @inline(__always)
+    func declare(_ key: UbiquityKey<some Codable & Sendable>) {
+        if key.hasPolicy, hasBacking { backing.declare(key.policy, forKey: key.name) }
+    }
+
     private func put(_ value: some Encodable, _ name: String) throws {
         let stored = try TypedValue.encode(value)
         if !isSubclass {

@@ -150,6 +150,9 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// itself can avoid boxing and unboxing values.
     var isSubclass: Bool { type(of: self) != UbiquitousKeyValueStore.self }
 
+    /// Whether using its backing opens nothing that a test double does without.
+    var hasBacking: Bool { own != nil || !isSubclass }
+
     /// A copy of all values, including those received from other devices. Of keys that differ only
     /// in Unicode normalisation it has one, like any dictionary of Swift strings.
     open var dictionaryRepresentation: [String: Any] {

@@ -106,7 +106,8 @@ extension UbiquitousKeyValueStore {
         let refused = try storageErrors { try backing.driver.refusedWrites() }
             .filter { $0.record.key.name == key.name }
             .compactMap { KeyVersion($0.record, .refused($0.refusal)) }
-        return backing.driver.read { $0.ownVersions(of: key) } + refused
+        // On a copy: the app's own rule must not be called with the lock held.
+        return backing.driver.read { copy $0 }.ownVersions(of: key) + refused
     }
 
     /// The versions of a key and its parts, or of the newest of all keys, as the server has them.
@@ -132,7 +133,7 @@ extension UbiquitousKeyValueStore {
 
     /// The values that the app would see of a snapshot.
     package func values(of snapshot: StoreSnapshot) -> [Key: PropertyListValue] {
-        backing.driver.read { $0.values(of: snapshot.records) }
+        backing.driver.read { copy $0 }.values(of: snapshot.records)
             .filter { !snapshot.forgottenKeys.contains($0.key) }
     }
 

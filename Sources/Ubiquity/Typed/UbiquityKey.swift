@@ -22,22 +22,34 @@ public final class UbiquityKey<Value: Codable & Sendable>: UbiquityKeys, @unchec
     /// The value while none is stored, or none that can be read as `Value`. It is never stored, so
     /// it never wins over another device's value.
     public let defaultValue: Value
+    /// The rule for conflicting writes. Each store applies it from the key's first use in a process
+    /// on. ``UbiquityAdditions/setConflictPolicy(_:for:)`` replaces it for one store.
+    public let policy: ConflictPolicy
+    /// Kept, because each access asks.
+    let hasPolicy: Bool
 
     /// - Parameters:
     ///   - name: Not empty, and not longer than the store allows. Writes with an invalid name are
     ///     refused, and reads give the default.
     ///   - default: See ``defaultValue``.
-    public init(_ name: String, default: Value) {
+    ///   - policy: See ``policy``.
+    public init(_ name: String, default: Value, policy: ConflictPolicy = .latest) {
         self.name = name
         defaultValue = `default`
+        self.policy = policy
+        hasPolicy = !policy.isLatest
     }
 }
 
 extension UbiquityKey where Value: ExpressibleByNilLiteral {
     /// Creates a key that is nil while there is no value.
     ///
-    /// - Parameter name: As for ``init(_:default:)``.
-    public convenience init(_ name: String) { self.init(name, default: nil) }
+    /// - Parameters:
+    ///   - name: As for ``init(_:default:policy:)``.
+    ///   - policy: As for ``init(_:default:policy:)``.
+    public convenience init(_ name: String, policy: ConflictPolicy = .latest) {
+        self.init(name, default: nil, policy: policy)
+    }
 }
 
 /// A namespace for an app's keys, so that `store[.volume]` finds them.
@@ -45,6 +57,7 @@ extension UbiquityKey where Value: ExpressibleByNilLiteral {
 /// ```swift
 /// extension UbiquityKeys {
 ///     static let volume = UbiquityKey("volume", default: 0.8)
+///     static let level = UbiquityKey("level", default: 1, policy: .maximum)
 ///     static let nickname = UbiquityKey<String?>("nickname")
 /// }
 /// ```

@@ -48,8 +48,8 @@ extension SyncEngine {
             return replacing(key, by: operation.value.map(Content.value) ?? .deleted)
         }
         let changes = PartChanges(
-            operation, into: key, of: entries.mergeState(key), entries.resolver(of: key),
-            names: &partNames)
+            operation, into: key, of: entries.mergeState(key), visible: self[key],
+            shown: entries.shown(of: key), names: &partNames)
         let parts = changes.parts.map { Change(key: key.part($0.key), content: $0.value) }
         return parts + (changes.base.map { [Change(key: key, content: $0)] } ?? [])
     }
@@ -174,13 +174,33 @@ extension SyncEngine {
 extension SyncEngine {
     /// Sets how writes of a key merge from now on. With nil the later one wins. Stored values stay.
     ///
-    /// - Parameter resolver: The app's own rule, for ``MergePolicy/register``. The visible value
-    ///   changes at once, without a notification.
+    /// - Parameters:
+    ///   - resolver: The app's own rule, for ``MergePolicy/register``. The visible value changes at
+    ///     once, without a notification.
+    ///   - isDeferred: Whether the engine does not call the rule: see ``takeConflict()``.
     package mutating func setPolicy(
-        _ policy: MergePolicy?, resolver: Resolver? = nil, for key: Key
+        _ policy: MergePolicy?, resolver: Resolver? = nil, isDeferred: Bool = false, for key: Key
     ) {
         policies[key] = policy
-        entries.setResolver(policy == .register ? resolver : nil, for: key)
+        entries.setResolver(
+            policy == .register ? resolver : nil, isDeferred: isDeferred, for: key)
+    }
+
+    /// Whether values wait for the app's own rule.
+    package var hasConflict: Bool { entries.hasConflict }
+
+    /// The next values that wait for the app's own rule, so that it can be called without a lock.
+    /// Until ``decide(_:as:telling:)``, the app sees what it saw before. Nil if there are none.
+    package mutating func takeConflict() -> Conflict? { entries.takeConflict() }
+
+    /// Shows the value that the app's own rule has made, unless the key has changed since. Then it
+    /// waits for the rule again.
+    /// - Parameter reason: The reason in the notification of the change; nil for none.
+    package mutating func decide(
+        _ conflict: Conflict, as value: PropertyListValue, telling reason: Notice.Reason?
+    ) {
+        guard entries.decide(conflict, as: value), let reason else { return }
+        if reason != .ownWrite || notifiesOwnWrites { post(Notice(reason, [conflict.key])) }
     }
 
     package func policy(of key: Key) -> MergePolicy? { policies[key] }
@@ -217,7 +237,8 @@ extension SyncEngine {
     /// Takes over the policies of the engine that this one replaces.
     mutating func adoptPolicies(of other: SyncEngine) {
         for (key, policy) in other.policies {
-            setPolicy(policy, resolver: other.entries.resolver(of: key), for: key)
+            policies[key] = policy
+            entries.adoptRule(of: key, from: other.entries)
         }
     }
 }

@@ -168,13 +168,13 @@ package struct SyncEngine: Sendable {
     /// The value of each record that is not deleted, parts of keys by their own keys.
     package var contents: [Key: PropertyListValue] { entries.contents }
 
-    /// The values that the app would see of these records, by its own merge rules.
+    /// The values that the app would see of these records, by its own merge rules, which it calls.
     package func values(of records: [Record]) -> [Key: PropertyListValue] {
         entries.values(of: records)
     }
 
     /// What this device knows of a key without its server: what waits, and what was last agreed.
-    /// O(*n*).
+    /// O(*n*). Calls the app's own merge rule.
     package func ownVersions(of key: Key) -> [KeyVersion] {
         let all = entries.all.filter { $0.key.name == key.name }.map(\.entry)
         let agreed = all.compactMap(\.confirmed)

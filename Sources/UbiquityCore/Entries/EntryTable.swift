@@ -59,7 +59,17 @@ struct EntryTable: Sendable {
     /// The keys with parts that changed, and what the app saw before.
     private var touched: [Key: PropertyListValue?] = [:]
     /// The merge rules of the app.
-    private var resolvers: [ExactString: Resolver] = [:]
+    private var rules: [ExactString: Rule] = [:]
+    /// The keys with values that wait for a deferred rule.
+    private var undecided: Set<Key> = []
+
+    private struct Rule: Sendable {
+        var resolver: Resolver
+        /// Whether the table does not call it: see ``takeConflict()``.
+        var isDeferred = false
+        /// What it made of the last conflict.
+        var decision: (values: [ConcurrentValue], result: PropertyListValue)?
+    }
 
     private struct Members: Sendable {
         /// The slots of parts with a value. There may be thousands more with tombstones.
@@ -88,10 +98,10 @@ struct EntryTable: Sendable {
 
     /// Makes a table of a disk's entries, all of them saved. Does the same as
     /// ``update(_:saves:_:)`` for each entry, except for what only a change needs.
-    init(disk: [StoredEntry]) { self.init(disk: disk, resolvers: [:]) }
+    init(disk: [StoredEntry]) { self.init(disk: disk, rules: [:]) }
 
-    private init(disk: [StoredEntry], resolvers: [ExactString: Resolver]) {
-        self.resolvers = resolvers
+    private init(disk: [StoredEntry], rules: [ExactString: Rule]) {
+        self.rules = rules
         index = KeyIndex(capacity: disk.count)
         slots.reserveCapacity(disk.count)
         for stored in disk { load(stored) }
@@ -153,10 +163,11 @@ struct EntryTable: Sendable {
         return values
     }
 
-    /// The values that the app would see of these records.
+    /// The values that the app would see of these records. Calls the app's rules.
     func values(of records: some Sequence<Record>) -> [Key: PropertyListValue] {
         EntryTable(
-            disk: records.map { StoredEntry(key: $0.key, confirmed: $0) }, resolvers: resolvers
+            disk: records.map { StoredEntry(key: $0.key, confirmed: $0) },
+            rules: rules.mapValues { Rule(resolver: $0.resolver) }
         ).values
     }
 
@@ -336,7 +347,7 @@ struct EntryTable: Sendable {
         let kept = slots.filter { !$0.entry.isEmpty }
         let acknowledged = kept.filter(\.entry.isAcknowledged).map(\.key)
         self = EntryTable(
-            disk: kept.map(\.stored), resolvers: resolvers)
+            disk: kept.map(\.stored), rules: rules)
         for key in acknowledged { update(key, saves: false) { $0.isAcknowledged = true } }
     }
 
@@ -373,14 +384,71 @@ struct EntryTable: Sendable {
         return ConcurrentValue(value: value, stamp: record.stamp)
     }
 
-    /// - Parameter resolver: Nil removes the rule.
-    mutating func setResolver(_ resolver: Resolver?, for key: Key) {
-        resolvers[key.name] = resolver
-        if hasParts(key), let number = number(of: key) { touch(number) }
-        refreshViews()
+    /// - Parameters:
+    ///   - resolver: Nil removes the rule.
+    ///   - isDeferred: See ``takeConflict()``.
+    mutating func setResolver(_ resolver: Resolver?, isDeferred: Bool, for key: Key) {
+        rules[key.name] = resolver.map { Rule(resolver: $0, isDeferred: isDeferred) }
+        refreshView(of: key)
     }
 
-    func resolver(of key: Key) -> Resolver? { resolvers[key.name] }
+    func resolver(of key: Key) -> Resolver? { rules[key.name]?.resolver }
+
+    /// Takes over the rule of another table, which may be deferred.
+    mutating func adoptRule(of key: Key, from other: EntryTable) {
+        rules[key.name] = other.rules[key.name]
+        refreshView(of: key)
+    }
+
+    var hasConflict: Bool { !undecided.isEmpty }
+
+    /// The next values to merge by a deferred rule, which the app sees as before until
+    /// ``decide(_:as:)`` is called. Nil if there are none, or all were taken.
+    mutating func takeConflict() -> Conflict? {
+        while let key = undecided.popFirst() {
+            let values = mergeState(key).conflict
+            guard !values.isEmpty, let rule = rules[key.name], rule.isDeferred else { continue }
+            return Conflict(key: key, values: values, rule: rule.resolver)
+        }
+        return nil
+    }
+
+    /// The values that the app's value of a key was made of; nil for all that there are.
+    func shown(of key: Key) -> [ConcurrentValue]? {
+        guard let rule = rules[key.name], rule.isDeferred, hasParts(key) else { return nil }
+        let values = mergeState(key).conflict
+        guard !values.isEmpty, rule.decision?.values != values else { return nil }
+        guard let decision = rule.decision, decision.result == value(key) else { return [] }
+        return decision.values
+    }
+
+    /// Shows what a deferred rule has made of its values, unless they have changed since.
+    /// - Returns: Whether the app sees a different value now.
+    @discardableResult
+    mutating func decide(_ conflict: Conflict, as result: PropertyListValue) -> Bool {
+        rules[conflict.key.name]?.decision = (conflict.values, result)
+        return refreshView(of: conflict.key)
+    }
+
+    @discardableResult
+    private mutating func refreshView(of key: Key) -> Bool {
+        if hasParts(key), let number = number(of: key) { touch(number) }
+        return refreshViews().contains(key)
+    }
+
+    /// The value of a key with parts that the app is to see.
+    private mutating func view(of key: Key, at number: Int) -> PropertyListValue? {
+        let state = mergeState(key)
+        guard let rule = rules[key.name], rule.isDeferred else {
+            return state.value(rules[key.name]?.resolver)
+        }
+        undecided.remove(key)
+        let values = state.conflict
+        guard !values.isEmpty else { return state.value(nil) }
+        if let decision = rule.decision, decision.values == values { return decision.result }
+        undecided.insert(key)
+        return slots[number].value ?? state.value(nil)
+    }
 
     /// Updates the visible values of all keys with changed parts.
     /// - Returns: The keys of which the app sees a different value now.
@@ -390,7 +458,7 @@ struct EntryTable: Sendable {
         var changed: Set<Key> = []
         for (key, before) in touched {
             guard let number = number(of: key) else { continue }
-            slots[number].value = mergeState(key).value(resolvers[key.name])
+            slots[number].value = view(of: key, at: number)
             if slots[number].value != before { changed.insert(key) }
         }
         touched = [:]

@@ -10,6 +10,8 @@ struct MergeState: Sendable {
         init(id: PartID, _ concurrent: ConcurrentValue) {
             (self.id, value, stamp) = (id, concurrent.value, concurrent.stamp)
         }
+
+        var concurrent: ConcurrentValue { ConcurrentValue(value: value, stamp: stamp) }
     }
 
     /// The key's own value; nil if there is none.
@@ -134,15 +136,23 @@ extension MergeState {
     /// The value that the rule makes of all siblings, equal ones counted once; the last one without
     /// a rule.
     private func resolved(_ parts: [Part], _ resolver: Resolver?) -> PropertyListValue? {
-        var concurrentValues = parts.map { ConcurrentValue(value: $0.value, stamp: $0.stamp) }
-        if let base { concurrentValues.append(base) }
-        concurrentValues.sort { ($0.stamp, $0.value) < ($1.stamp, $1.value) }
-        guard let first = concurrentValues.first else { return nil }
-        guard let resolver else { return concurrentValues.last?.value }
-        return concurrentValues.dropFirst().reduce(first) { earlier, later in
-            guard earlier.value != later.value else { return later }
-            return ConcurrentValue(value: resolver(earlier, later), stamp: later.stamp)
-        }.value
+        let values = concurrentValues(parts)
+        guard let resolver else { return values.last?.value }
+        return values.merged(by: resolver)
+    }
+
+    private func concurrentValues(_ parts: [Part]) -> [ConcurrentValue] {
+        var values = parts.map(\.concurrent)
+        if let base { values.append(base) }
+        return values.sorted { ($0.stamp, $0.value) < ($1.stamp, $1.value) }
+    }
+
+    /// The values that only the app's own rule can merge, the earliest first; empty if there is
+    /// nothing to merge.
+    var conflict: [ConcurrentValue] {
+        guard policy == .register else { return [] }
+        let values = concurrentValues(parts(of: .register))
+        return values.contains { $0.value != values[0].value } ? values : []
     }
 }
 
@@ -155,6 +165,25 @@ package struct ConcurrentValue: Hashable, Sendable {
         self.value = value
         self.stamp = stamp
     }
+}
+
+extension [ConcurrentValue] {
+    /// The value that a rule makes of all, one after the other; nil if there is none.
+    package func merged(by rule: Resolver) -> PropertyListValue? {
+        guard let first else { return nil }
+        return dropFirst().reduce(first) { earlier, later in
+            guard earlier.value != later.value else { return later }
+            return ConcurrentValue(value: rule(earlier, later), stamp: later.stamp)
+        }.value
+    }
+}
+
+/// Values of a key that wait for the app's own rule.
+package struct Conflict: Sendable {
+    package var key: Key
+    /// The earliest first.
+    package var values: [ConcurrentValue]
+    package var rule: Resolver
 }
 
 /// An app's own rule: merges the earlier and the later of two values. It must give the same result

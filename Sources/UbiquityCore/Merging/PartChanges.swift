@@ -9,6 +9,7 @@ struct PartChanges {
     private let key: Key
     private let state: MergeState
     private let policy: MergePolicy
+    private let shown: [ConcurrentValue]?
     /// The new content of the key itself; nil if it is unchanged.
     private(set) var base: Content?
     private(set) var parts: [PartID: Content] = [:]
@@ -19,20 +20,26 @@ struct PartChanges {
 
     /// - Parameters:
     ///   - state: The current state of the key.
-    ///   - resolver: The app's own rule, for ``MergePolicy/register``.
+    ///   - visible: The value that the app sees.
+    ///   - shown: The values that it was made of; nil for all. Others came later, and wait for the
+    ///     app's own rule.
     init(
-        _ operation: MergeOperation, into key: Key, of state: MergeState, _ resolver: Resolver?,
-        names: inout PartNames
+        _ operation: MergeOperation, into key: Key, of state: MergeState,
+        visible: PropertyListValue?, shown: [ConcurrentValue]? = nil, names: inout PartNames
     ) {
         self.key = key
         self.state = state
+        self.shown = shown
         policy = operation.policy
         guard let value = operation.value else {
             if state.base != nil { base = .deleted }
             parts = state.removal
+            if shown != nil {
+                let kept = state.parts.filter { $0.value != visible && !isShown($0.concurrent) }
+                for part in kept { parts[part.id] = nil }
+            }
             return
         }
-        let visible = state.value(resolver)
         takeOver(visible)
         switch policy {
         case .counter:
@@ -160,10 +167,16 @@ struct PartChanges {
         _ names: inout PartNames
     ) {
         guard value != visible else { return }
-        for part in kept where old == visible || part.value == old { remove(part) }
-        if let plain, old == visible || plain == old { base = .deleted }
+        for part in kept where part.value == old || old == visible && isShown(part.concurrent) {
+            remove(part)
+        }
+        if let plain, plain == old || old == visible && state.base.map(isShown) ?? true {
+            base = .deleted
+        }
         parts[names.next(policy)] = .value(value)
     }
+
+    private func isShown(_ value: ConcurrentValue) -> Bool { shown?.contains(value) ?? true }
 
     /// Writes an empty container, so that the key is empty rather than absent when its last part is
     /// gone.

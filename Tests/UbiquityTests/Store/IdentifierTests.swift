@@ -61,6 +61,15 @@ import UbiquityCore
         #expect(error?.code == .invalid)
     }
 
+    @Test func `that is malformed is refused with its source and with one that would do`() {
+        let fromCode = #expect(throws: UbiquityError.self) { try identity(code: "my app") }
+        #expect(fromCode?.description.contains("from the app") == true)
+        let variable = [Self.variable: "my app"]
+        let error = #expect(throws: UbiquityError.self) { try identity(environment: variable) }
+        #expect(error?.description.contains("from the variable \(Self.variable)") == true)
+        #expect(error?.description.contains("Use one such as TEAMID.com.example.app") == true)
+    }
+
     @Test func `comes from the entitlements with the program's name where there are several`()
         throws
     {

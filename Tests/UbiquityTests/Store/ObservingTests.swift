@@ -177,6 +177,72 @@ extension UbiquityKeys {
     }
 }
 
+@Suite struct `A property of a store` {
+    private struct Player: Sendable {
+        @Ubiquitous var loudness: Double
+        @Ubiquitous var title: String?
+
+        init(_ store: UbiquitousKeyValueStore) {
+            _loudness = Ubiquitous(.loudness, store: store)
+            _title = Ubiquitous(.title, store: store)
+        }
+    }
+
+    @Observable final class Settings {
+        @ObservationIgnored @Ubiquitous var loudness: Double
+
+        init(_ store: UbiquitousKeyValueStore) {
+            _loudness = Ubiquitous(.loudness, store: store)
+        }
+    }
+
+    @Test func `tells whoever read it of a write through it, and nobody else`() throws {
+        let stage = try LocalStore()
+        let player = Player(stage.store)
+        let (volume, name) = (Signal(), Signal())
+        withObservationTracking {
+            _ = player.loudness
+        } onChange: {
+            volume.fire()
+        }
+        withObservationTracking {
+            _ = player.title
+        } onChange: {
+            name.fire()
+        }
+        player.loudness = 0.1
+        #expect(volume.hasFired)
+        #expect(!name.hasFired)
+        #expect(player.loudness == 0.1)
+    }
+
+    @Test func `tells of a change that came another way, in an observable class too`()
+        async throws
+    {
+        let stage = try LocalStore()
+        let settings = Settings(stage.store)
+        for number in 1...2 {
+            let changed = Signal()
+            withObservationTracking {
+                _ = settings.loudness
+            } onChange: {
+                changed.fire()
+            }
+            stage.store.set(Double(number), forKey: "volume")
+            try await changed.wait()
+            #expect(settings.loudness == Double(number))
+        }
+    }
+
+    @Test func `lets the store end`() async throws {
+        var stage: LocalStore? = try LocalStore()
+        weak let store = stage?.store.backing
+        _ = Player(stage!.store).loudness
+        stage = nil
+        try await until("the end") { store == nil }
+    }
+}
+
 @Suite struct `A batch` {
     @Test func `is written wholly, and reads its own writes before`() throws {
         let stage = try LocalStore()

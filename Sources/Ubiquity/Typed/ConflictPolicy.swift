@@ -5,8 +5,9 @@ internal import UbiquityCore
 
 /// The rule for merging writes of one key that devices make without knowing of each other.
 ///
-/// Set it with ``UbiquityAdditions/setConflictPolicy(_:forKey:)``, the same in every app and
-/// version that writes the key. A policy gives the same result on every device, in whatever order
+/// Declare it in the ``UbiquityKey``, or set it with
+/// ``UbiquityAdditions/setConflictPolicy(_:forKey:)``, the same in every app and version that writes
+/// the key. A policy gives the same result on every device, in whatever order
 /// the writes arrive. It loses nothing that it keeps, even with a lost answer, a device restored
 /// from a backup, a cloned machine, or a server restored from a backup.
 ///
@@ -33,8 +34,10 @@ public enum ConflictPolicy: Sendable {
     /// The app's own rule, which merges the earlier and the later of two values. With more values,
     /// it is called again with its result and the next one.
     ///
-    /// It must give the same result for the same values on every device, must not use the store,
-    /// and must be fast, because it is called with the store's lock held. The result is not stored.
+    /// It must give the same result for the same values on every device, so it should use nothing
+    /// else. It may use the store, which has the value from before the conflict until it returns,
+    /// but a write to its own key may be followed by another call. It is called on any thread, and
+    /// the store's sync waits for it. The result is not stored.
     /// The next write of an app replaces all of the values. If the result is not a property list,
     /// the later value is used.
     case custom(@Sendable (_ earlier: ConflictingValue, _ later: ConflictingValue) -> Any)
@@ -57,6 +60,8 @@ extension ConflictingValue {
 }
 
 extension ConflictPolicy {
+    package var isLatest: Bool { if case .latest = self { true } else { false } }
+
     /// Nil for the last write to win.
     var merging: MergePolicy? {
         switch self {
