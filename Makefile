@@ -9,7 +9,7 @@ PLIST ?=
 DATABASE ?=
 BUILD_FLAGS ?=
 
-.PHONY: help setup build demo example test test-javascript conformance test-api test-web page test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
+.PHONY: help setup build demo example test test-javascript test-documents conformance test-api test-web page snippets test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark nightly clean \
 	package test-package test-monitoring
 
@@ -22,9 +22,11 @@ help:
 	@echo "make test FILTER=Reopening tests whose suite, name or file matches a regular expression"
 	@echo "make test BUSY=1           all tests, beside programs that keep all cores busy"
 	@echo "make test-javascript       the tests of the JavaScript client, which are part of make test"
+	@echo "make test-documents        the commands of README and the guides, which are part of make test"
 	@echo "make test-api              the OpenAPI file against a running server, with schemathesis"
 	@echo "make test-web              the page for people in Chromium: TEST=name tries those of that name"
 	@echo "make page                  puts the files of Web/ into the server, after a change"
+	@echo "make snippets              puts the code of Snippets/ into the guides, after a change"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
 	@echo "make simulate SEEDS=1...9  the same for these seeds"
@@ -34,8 +36,8 @@ help:
 	@echo "make torture DATABASE=postgresql  the same with three nodes on PostgreSQL and a standby"
 	@echo "make fuzz                  fuzzes all parsers of foreign bytes: FUZZ_SECONDS=60 per entry, ENTRY=all"
 	@echo "make fuzz-corpus           adds the new inputs that make fuzz found to the corpus"
-	@echo "make lint                  checks the format, which make format corrects, scripts/layers, and make page"
-	@echo "make docs                  the libraries' documentation, into .build/docs"
+	@echo "make lint                  checks the format, which make format corrects, scripts/layers, make page and make snippets"
+	@echo "make docs                  a site of all guides, pages and the reference, into .build/docs"
 	@echo "make benchmark             measures beside etcd, Redis and NATS, and writes docs/BENCHMARKS.md"
 	@echo "make benchmark QUICK=1     the same in three minutes, printed only"
 	@echo "make package               a Debian package and an archive, reproducibly, into .build/package"
@@ -85,9 +87,14 @@ test:
 	@scripts/failures-last $(if $(BUSY),scripts/busy) $(SWIFT) test $(BUILD_FLAGS) --skip-build \
 		$(TEST_WIDTH_FLAGS) $(if $(FILTER),--filter "$(FILTER)")
 	$(if $(FILTER),,@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
+	$(if $(FILTER),,@scripts/test-documents "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
 
 test-javascript: build
 	@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
+
+test-documents: build
+	@scripts/setup python3
+	@scripts/test-documents "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 # Takes some two minutes; API_SECONDS says otherwise. schemathesis comes from PyPI into .build.
 test-api: setup
@@ -103,6 +110,9 @@ test-web: setup
 
 page:
 	@scripts/embed-page
+
+snippets:
+	@scripts/embed-snippets
 
 # A build folder of its own, for every file is compiled anew. The first report ends the run.
 test-tsan:
@@ -178,23 +188,21 @@ lint:
 	@scripts/setup python3
 	@scripts/layers
 	@scripts/embed-page --check
+	@scripts/embed-snippets --check
 	$(SWIFT) format lint --strict --recursive $(FORMATTED)
 
 format:
 	$(SWIFT) format --in-place --recursive $(FORMATTED)
 
-# A build folder of its own: with the plugin the package has other dependencies, and what is in
-# .build would be built again each time. The code in the guides is Snippets/, which any build of the
-# whole package compiles, the one for the tests included.
+# From what a build leaves, so that it takes seconds.
 docs: setup
-	@mkdir -p .build
-	UBIQUITY_DOCS=1 $(SWIFT) package --scratch-path .build-docs \
-		--allow-writing-to-directory .build/docs generate-documentation --target Ubiquity \
-		--target UbiquityDefaults --target UbiquityTesting \
-		--enable-experimental-combined-documentation --warnings-as-errors \
-		--output-path .build/docs
+	@scripts/setup python3
+	@for library in Ubiquity UbiquityDefaults UbiquityTesting; do \
+		scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --target $$library || exit 1; \
+	done
+	@scripts/site "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)" .build/docs
 	@echo "To read it: python3 -m http.server --directory .build/docs 8080, and then"
-	@echo "http://127.0.0.1:8080/documentation"
+	@echo "http://127.0.0.1:8080"
 
 # Writes docs/BENCHMARKS.md and its pictures; QUICK=1, or BENCHMARK_FLAGS="--only latency", prints
 # figures only.
@@ -239,4 +247,4 @@ protobuf: setup
 		--swift_opt=UseAccessLevelOnImports=true ubiquity.proto
 
 clean:
-	rm -rf .build .build-docs .build-fuzz .build-mutations .build-package .build-tsan
+	rm -rf .build .build-fuzz .build-mutations .build-package .build-tsan

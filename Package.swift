@@ -363,9 +363,3 @@ if !Context.packageDirectory.contains("/checkouts/") {
     program?.plugins = [.plugin(name: "CommitPlugin")]
     program?.swiftSettings?.append(.define("UBIQUITY_COMMIT"))
 }
-
-// For `make docs` only: who uses the package need not fetch it.
-if Context.environment["UBIQUITY_DOCS"] != nil {
-    package.dependencies.append(
-        .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
-}
