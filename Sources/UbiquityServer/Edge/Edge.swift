@@ -130,7 +130,7 @@ final class Edge: Sendable {
     /// Lets a page of an allowed origin send the request, and read its answer. A browser asks first,
     /// by `OPTIONS`, whether the page may.
     private func allowPages(to fields: inout HTTPFields, for request: HTTPRequestHead) {
-        fields[.vary] = "origin"
+        fields.append(HTTPField(name: .vary, value: "origin"))
         guard let origin = request.headers.first(name: "origin"), pages.admits(origin) else {
             return
         }

@@ -30,17 +30,24 @@ extension HTTPHeaders {
         return nil
     }
 
-    /// The version of this project's client library, or the name of another client; nil if the
-    /// request does not say. Short, and visible ASCII.
+    /// The version of this project's client library, or the name and version of a browser or
+    /// another client; nil if the request does not say. Short, and visible ASCII.
     var clientVersion: String? {
-        guard let product = first(name: "user-agent")?.split(separator: " ").first else {
-            return nil
-        }
+        let products = first(name: "user-agent")?.split(separator: " ") ?? []
+        guard let first = products.first else { return nil }
+        let product = first.hasPrefix("Mozilla/") ? Self.browser(among: products) ?? first : first
         let version = product.hasPrefix("ubiquity/") ? product.dropFirst(9) : product
         let isFit =
             (1...64).contains(version.utf8.count)
             && version.utf8.allSatisfy { (0x21...0x7E).contains($0) }
         return isFit ? String(version) : nil
+    }
+
+    /// A browser names those that it resembles, too: it is the first of these.
+    private static func browser(among products: [Substring]) -> Substring? {
+        let names = ["Edg", "OPR", "Firefox", "FxiOS", "CriOS", "Chrome", "Version"]
+        let found = names.lazy.compactMap { name in products.first { $0.hasPrefix(name + "/") } }
+        return found.first.map { $0.hasPrefix("Version/") ? "Safari" + $0.dropFirst(7) : $0 }
     }
 
     package var acceptsEventStream: Bool { acceptedTypes.contains("text/event-stream") }

@@ -103,11 +103,22 @@ struct DeliveryTests {
         }
     }
 
+    private static let chrome =
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0"
+
     @Test func `the version is listed, of other clients with their name`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
             for (agent, version) in [
                 ("ubiquity/9.8.7", "9.8.7"), ("curl/8.5.0 (x)", "curl/8.5.0"),
+                (
+                    "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+                    "Firefox/140.0"
+                ),
+                ("\(Self.chrome) Safari/537.36", "Chrome/140.0.0.0"),
+                ("\(Self.chrome) Safari/537.36 Edg/140.0.1.2", "Edg/140.0.1.2"),
+                ("Mozilla/5.0 (Mac) AppleWebKit/605.1 Version/18.5 Safari/605.1", "Safari/18.5"),
+                ("Mozilla/5.0 (unheard of)", "Mozilla/5.0"),
             ] {
                 _ = try await server.send(
                     "GET", "/v1/stores/notes/changes", credential: device.credential,
