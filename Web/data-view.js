@@ -3,14 +3,16 @@
 /** The keys of a store, which are edited in place, and change while one looks. */
 
 import {
-    announce, bdi, button, dialog, dialogHead, fill, h, icon, iconButton, toast,
+    announce, bdi, button, dialog, dialogHead, field, fill, h, icon, iconButton, toast,
 } from './dom.js';
 import { InputError, lineEditor, save, switchFor } from './editor.js';
 import { change, keySheet, when } from './key-sheet.js';
-import { checkedValue, compareText, isObject, isSame } from './client/values.js';
+import { compareText, isSame } from './client/values.js';
+import { FileError, fileBytesMax, storesOf } from './import-file.js';
 import { sentenceOf } from './model.js';
 import { signInView } from './sign-in-view.js';
-import { bytes, contentOf, counted, kindName, kindOf, preview, shortKey } from './text.js';
+import { bytes, contentOf, counted, cut, kindName, kindOf, preview, shortKey, visible } from './text.js';
+import { usageDialog } from './treemap.js';
 
 const shownMax = 300;
 const announcedMax = 3;
@@ -49,6 +51,7 @@ class DataView {
         model.addEventListener('status', () => this.drawStatus(), { signal });
         model.addEventListener('devices', () => this.drawAllRows(), { signal });
         document.addEventListener('keydown', (event) => this.pressed(event), { signal });
+        for (const name of ['dragover', 'dragleave', 'drop']) this.element.addEventListener(name, (event) => this.dropped(event));
         this.drawTools();
         this.drawStatus();
         this.drawList();
@@ -95,7 +98,8 @@ class DataView {
         if (this.usageText === text) return;
         this.usageText = text;
         fill(this.usage, bar('Keys', usage.keys, limits.keysMax, `${counted(usage.keys, 'key')} of ${limits.keysMax.toLocaleString('en')}`),
-            bar('Bytes', usage.bytes, limits.storeBytesMax, `${bytes(usage.bytes)} of ${bytes(limits.storeBytesMax)}`));
+            bar('Bytes', usage.bytes, limits.storeBytesMax, `${bytes(usage.bytes)} of ${bytes(limits.storeBytesMax)}`),
+            button('What takes the space', () => usageDialog(this.model), { kind: 'small' }));
     }
 
     drawBanners(status, kind) {
@@ -336,48 +340,59 @@ class DataView {
     }
 
     import() {
-        const chooser = h('input', { type: 'file', accept: '.json,application/json', hidden: true, onchange: async () => {
-            const file = chooser.files[0];
+        const chooser = h('input', { type: 'file', hidden: true, onchange: () => {
             chooser.remove();
-            if (!file) return;
-            try {
-                await this.previewImport(file.name, readExport(await file.text()));
-            } catch (error) { toast(`${file.name} cannot be imported. ${sentenceOf(error)}`); }
+            if (chooser.files[0]) this.read(chooser.files[0]);
         } });
         document.body.append(chooser);
         chooser.click();
     }
 
-    previewImport(name, values) {
-        const changes = [...values].filter(([key, wire]) => !isSame(wire, this.model.value(key)));
-        const same = values.size - changes.length;
-        return dialog('box', 'Import', (close) => {
-            const problem = h('p.problem', { role: 'alert' });
-            return [dialogHead(`Import ${name}`, close),
-                h('p', {}, `${counted(changes.length, 'key')} will change. `, same > 0 && `${counted(same, 'key')} in the file ${same === 1 ? 'is' : 'are'} equal already.`),
-                h('ul.changes', {}, changes.slice(0, 200).map(([key, wire]) => changeItem(key, this.model.value(key), wire))),
-                changes.length > 200 && h('p.hint', {}, `And ${counted(changes.length - 200, 'more key', 'more keys')}.`), problem,
-                h('footer', {}, button('Cancel', close), changes.length > 0 && button('Import', () => {
-                    const failed = change(this.model, new Map(changes), `${counted(changes.length, 'key')} imported.`);
-                    if (failed) problem.textContent = failed;
-                    else close();
-                }, { kind: 'main' }))];
-        });
+    async read(file) {
+        try {
+            if (file.size > fileBytesMax) throw new FileError(`It has more than ${bytes(fileBytesMax)}`);
+            const stores = storesOf(new Uint8Array(await file.arrayBuffer()));
+            if (!stores.length) throw new FileError('There is no store in it');
+            await importDialog(this.model, file.name, stores);
+        } catch (error) { toast(`${visible(cut(file.name, 100))} cannot be imported. ${sentenceOf(error)}`); }
+    }
+
+    dropped(event) {
+        if (!event.dataTransfer.types.includes('Files')) return;
+        event.preventDefault();
+        this.element.classList.toggle('target', event.type === 'dragover');
+        if (event.type === 'drop' && event.dataTransfer.files.length) this.read(event.dataTransfer.files[0]);
     }
 }
+
+/** Shows what a file would change, store by store, before it does. */
+const importDialog = (model, file, stores) => dialog('box.wide', 'Import', (close) => {
+    const place = h('div.stack');
+    const own = stores.findIndex(({ name }) => name === model.store.identifier);
+    const draw = (values) => {
+        const changes = [...values].filter(([key, wire]) => !isSame(wire, model.value(key)));
+        const known = changes.filter(([key]) => model.value(key));
+        const problem = h('p.problem', { role: 'alert' });
+        fill(place, h('p', {}, `${counted(known.length, 'key')} would be overwritten, ${counted(changes.length - known.length, 'key')} added. `,
+            changes.length < values.size && `${counted(values.size - changes.length, 'key')} in the file ${values.size - changes.length === 1 ? 'is' : 'are'} equal already.`),
+        changes.length > 0 && h('ul.changes', { tabindex: 0, 'aria-label': 'Changes' },
+            [...known, ...changes.filter(([key]) => !model.value(key))].slice(0, 200).map(([key, wire]) => changeItem(key, model.value(key), wire))),
+        changes.length > 200 && h('p.hint', {}, `And ${counted(changes.length - 200, 'more key', 'more keys')}.`), problem,
+        h('footer', {}, button('Cancel', close), changes.length > 0 && button(`Import ${counted(changes.length, 'key')}`, () => {
+            const failed = change(model, new Map(changes), `${counted(changes.length, 'key')} imported.`);
+            if (failed) problem.textContent = failed;
+            else close();
+        }, { kind: 'main' })));
+    };
+    const choice = h('select', { onchange: () => draw(stores[choice.value].values) },
+        stores.map(({ name }, i) => h('option', { value: i }, shortKey(name ?? 'The whole file'))));
+    choice.value = Math.max(own, 0);
+    draw(stores[Math.max(own, 0)].values);
+    return [dialogHead(`Import ${visible(cut(file, 100))}`, close),
+        stores.length > 1 && field('From the store', choice), place];
+});
 
 /** What becomes of a key: its value now, and then. */
 export const changeItem = (key, now, then, ...controls) => h('li', {}, controls, h('strong', {}, bdi(shortKey(key))),
     h('span', {}, now ? h('del', {}, bdi(preview(now, 80))) : h('i', {}, 'absent'), ' → ',
         then ? h('ins', {}, bdi(preview(then, 80))) : h('i', {}, 'removed')));
-
-/** @returns {Map<string, any>} @throws {Error} */
-function readExport(text) {
-    const json = JSON.parse(text);
-    if (!isObject(json)) throw new Error('It is not an export of a store');
-    return new Map(Object.entries(json).map(([key, value]) => {
-        try {
-            return [key, checkedValue(value)];
-        } catch (error) { throw new Error(`The value of ${shortKey(key)} is not one: ${error.message}`); }
-    }));
-}

@@ -2,7 +2,7 @@
 
 /** The devices of the account: how they are, and how others come and go. */
 
-import { bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, toast } from './dom.js';
+import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, toast } from './dom.js';
 import { when } from './key-sheet.js';
 import { sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
@@ -47,8 +47,8 @@ export function devicesView(model) {
     };
 }
 
-/** A browser tells its own kind in place of a version. */
-const versionOf = ({ version }) => (!version ? 'unknown' : version.startsWith('Mozilla') ? 'web page' : visible(cut(version, 60)));
+/** A browser's is its name and its own version. */
+const versionOf = ({ version }) => (version ? visible(cut(version, 60)).replace('/', ' ') : 'unknown');
 
 function deviceCard(model, device, refresh) {
     const name = visible(cut(device.name, 100)) || 'A device without a name';
@@ -107,7 +107,7 @@ const addDialog = (model) => dialog('box', 'Add a device', (close) => {
             const { code, link, server, expires } = await model.device.pair();
             fill(place, qrPicture(link), h('p.code.shown', { 'aria-label': 'Code' }, code),
                 h('p.hint', {}, 'Scan this with the other device, or open ', h('strong', {}, server), ' there and enter the code, or type'),
-                h('p.command', {}, h('code', {}, `ubiquity sign-in --server ${server} --code ${code}`)),
+                command(`ubiquity sign-in --server ${server} --code ${code}`),
                 h('p.hint', {}, `For one device${expires ? `, until ${time(expires)}` : ''}.`));
         } catch (error) { fill(place, h('p.note.bad', {}, sentenceOf(error))); }
     };

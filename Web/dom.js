@@ -74,6 +74,9 @@ export const button = (text, onclick, { symbol = '', kind = '', ...attributes } 
 export const iconButton = (symbol, label, onclick, attributes = {}) =>
     h('button.symbol', { type: 'button', 'aria-label': label, title: label, onclick, ...attributes }, icon(symbol));
 
+/** A line for a terminal, which may be longer than the page is wide: keys scroll it too. */
+export const command = (text) => h('p.command', { tabindex: 0 }, h('code', {}, text));
+
 /** Foreign text in a sentence: whatever its direction, the sentence keeps its own. */
 export const bdi = (text) => h('bdi', {}, text);
 

@@ -6,6 +6,7 @@ import { backView } from './back-view.js';
 import { dataView } from './data-view.js';
 import { approveDialog, devicesView, signOutDialog } from './devices-view.js';
 import { bdi, button, dialog, dialogHead, field, fill, h, icon, mark, toast } from './dom.js';
+import { finish, takeAnswer } from './identity.js';
 import { Model, sentenceOf } from './model.js';
 import { signInView } from './sign-in-view.js';
 import { ago } from './text.js';
@@ -26,6 +27,7 @@ const plain = (title, text) => fill(app, h('main.plain', {}, mark(), h('h1', {},
 
 async function start() {
     const code = takeCode();
+    const answer = takeAnswer();
     if (!window.isSecureContext || !navigator.locks || !window.indexedDB) {
         plain('This page needs HTTPS', 'Over plain HTTP, a browser keeps nothing safe. Open the page by an address '
             + 'that begins with https, or on the server’s own machine by http://127.0.0.1.');
@@ -41,15 +43,27 @@ async function start() {
     setInterval(() => {
         for (const element of document.querySelectorAll('time')) element.textContent = ago(new Date(element.dateTime));
     }, 30_000);
-    if (model.account) await showShell(model, code);
-    else showSignIn(model, code);
+    let failure = '';
+    if (answer) {
+        try {
+            const { token, deviceName } = await finish(answer);
+            await model.signIn({ identityToken: token }, deviceName);
+        } catch (error) { failure = sentenceOf(error); }
+    }
+    if (!model.account) {
+        showSignIn(model, code, failure);
+        return;
+    }
+    await showShell(model, code);
+    if (failure) toast(failure);
 }
 
-function showSignIn(model, code) {
+function showSignIn(model, code, failure) {
     document.title = 'Sign in – Ubiquity';
     const waiting = code?.kind === 'approval' ? code : null;
     fill(app, signInView(model, {
         code: code?.kind === 'sign-in' ? code.code : '',
+        failure,
         note: waiting && 'A device waits for your approval. Sign in here first, and then approve it.',
         onSignedIn: () => showShell(model, waiting),
     }));

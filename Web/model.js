@@ -6,7 +6,7 @@
  */
 
 import { openDevice, UbiquityError } from './client/browser.js';
-import { compareText, fromWire } from './client/values.js';
+import { compareText, fromWire, quotaBytes, textBytes } from './client/values.js';
 import { deviceOf, milliseconds, noDevice } from './client/records.js';
 
 const notesKey = 'ubiquity page';
@@ -94,6 +94,15 @@ export class Model extends EventTarget {
     /** The value of a key in the protocol's form, which tells all types apart; null for none. */
     value(key) { return this.store?.engine.value(key) ?? null; }
 
+    /** What a key counts towards the bytes of the store: its value, or those of its parts. */
+    bytes(key) {
+        const { entries } = this.store.engine;
+        return [key, ...entries.parts.get(key) ?? []].reduce((sum, id) => {
+            const value = entries.content(id);
+            return sum + (value ? quotaBytes(value) + (id === key ? 0 : textBytes(id) - textBytes(key) + 15) : 0);
+        }, 0);
+    }
+
     /**
      * Writes several keys as one transaction; null removes. A key that merges is changed by the
      * difference. Returns the values from before.
@@ -144,8 +153,9 @@ export class Model extends EventTarget {
 
     // Signing in and out
 
-    async signIn(code, deviceName) {
-        await this.device.signIn({ ...here(), code, deviceName });
+    /** @param {{code: string} | {identityToken: string}} proof */
+    async signIn(proof, deviceName) {
+        await this.device.signIn({ ...here(), ...proof, deviceName });
         this.notes = readNotes(this.account.id);
     }
 

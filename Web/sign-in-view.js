@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Signing in: with a code, or by the approval of another device. */
+/** Signing in: with a code, by the approval of another device, or with the identity provider. */
 
-import { button, field, fill, h, mark } from './dom.js';
+import { button, command, field, fill, h, mark } from './dom.js';
+import { begin, providerName, readProvider } from './identity.js';
 import { browserName, sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 
@@ -20,13 +21,14 @@ export function codeInput(length, value = '') {
     return input;
 }
 
-/** @param {{code: string, note: string | null, onSignedIn: () => void}} options */
-export function signInView(model, { code = '', note = null, onSignedIn }) {
-    const problem = h('p.problem', { role: 'alert' });
+/** @param {{code: string, note: string | null, failure: string, onSignedIn: () => void}} options */
+export function signInView(model, { code = '', note = null, failure = '', onSignedIn }) {
+    const problem = h('p.problem', { role: 'alert' }, failure);
     const input = codeInput(12, code);
     const name = h('input', { required: true, maxlength: 100, value: browserName() });
     const submit = h('button.button.main', {}, 'Sign in');
     const card = h('section.card', { 'aria-labelledby': 'title' });
+    const other = h('div.slot');
 
     const draw = () => fill(card,
         h('form', { onsubmit: async (event) => {
@@ -34,7 +36,7 @@ export function signInView(model, { code = '', note = null, onSignedIn }) {
             submit.disabled = true;
             problem.textContent = '';
             try {
-                await model.signIn(input.value, name.value.trim());
+                await model.signIn({ code: input.value }, name.value.trim());
                 onSignedIn();
             } catch (error) {
                 problem.textContent = sentenceOf(error);
@@ -44,8 +46,14 @@ export function signInView(model, { code = '', note = null, onSignedIn }) {
         } },
         field('Code', input, 'From “ubiquity pair” or the devices page on a device of yours, or from the server operator.'),
         field('Name of this browser', name), problem, submit),
-        h('p.or', {}, 'or'),
+        h('p.or', {}, 'or'), other,
         button('Approve on another device', ask, { kind: 'wide' }));
+    readProvider().then((provider) => provider && fill(other, button(`Sign in with ${providerName(provider)}`, async () => {
+        problem.textContent = '';
+        try {
+            await begin(provider, name.value.trim() || browserName());
+        } catch (error) { problem.textContent = sentenceOf(error); }
+    }, { kind: 'wide' })));
 
     const ask = async () => {
         problem.textContent = '';
@@ -58,7 +66,7 @@ export function signInView(model, { code = '', note = null, onSignedIn }) {
         try {
             const request = await model.requestSignIn(name.value.trim() || browserName());
             fill(card, h('p', {}, 'On a device that is signed in, type'),
-                h('p.command', {}, h('code', {}, `ubiquity approve ${request.userCode}`)),
+                command(`ubiquity approve ${request.userCode}`),
                 h('p.hint', {}, 'or enter the code under Devices, Add a device; or scan this with a phone that is signed in.'),
                 qrPicture(request.link), h('p.code.shown', { 'aria-label': 'Code' }, request.userCode),
                 h('p.waiting', { role: 'status' }, 'Waiting for the approval'), button('Cancel', cancel, { kind: 'wide' }));
@@ -77,5 +85,5 @@ export function signInView(model, { code = '', note = null, onSignedIn }) {
         h('p', {}, 'Your settings and other small data, on all of your devices.')),
     note && h('p.note', {}, note), card,
     h('details', {}, h('summary', {}, 'I have no account yet'), h('p', {}, 'Whoever runs this server creates one there:'),
-        h('p.command', {}, h('code', {}, 'ubiquity account create NAME')), h('p', {}, 'This prints the code to enter above.')));
+        command('ubiquity account create NAME'), h('p', {}, 'This prints the code to enter above.')));
 }

@@ -188,7 +188,8 @@ export interface Rights { stores?: string[]; validForSeconds?: number }
 export interface Device {
   readonly account: Account | null;
   openStore(identifier: string, options?: StoreOptions): Promise<Store>;
-  signIn(options: SignInOptions & { code: string }): Promise<Account>;
+  /** With a code, or with the token of an identity provider that the server trusts. */
+  signIn(options: SignInOptions & ({ code: string } | { identityToken: string })): Promise<Account>;
   /** Shows a code that a signed-in device approves; then `account()` resolves. */
   requestSignIn(options: SignInOptions & Rights): Promise<{
     userCode: string; link: string; expires: Date | null;

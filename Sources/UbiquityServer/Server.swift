@@ -94,7 +94,7 @@ struct Server: Sendable {
             exports: ExportRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate, settings: settings),
             health: HealthRoutes(readiness: readiness),
-            page: settings.servesPage ? PageRoutes() : nil,
+            page: settings.servesPage ? PageRoutes(provider: settings.identity?.page) : nil,
             requests: RateLimiter(
                 .requestsPerAddress, settings.requestAllowance, clock: settings.clock))
     }

@@ -164,7 +164,7 @@ struct CountingOptionsTests {
 
     private static let needIssuer: Set = [
         "--identity-audience", "--identity-keys", "--identity-claim", "--identity-name-claim",
-        "--identity-days",
+        "--identity-days", "--identity-client",
     ]
 
     private static let needDatabase: Set = [
@@ -189,7 +189,7 @@ struct CountingOptionsTests {
             words: ["serve", "--tls-certificate", "c", "--tls-key", "k", "--metrics-port", "1"],
             counts: needIssuer.union(needDatabase).union(["--identity-issuer"]), isOthers: true),
         Mode(
-            words: ["serve", "--key-bytes-max", "9", "--identity-issuer", "i"]
+            words: ["serve", "--key-bytes-max", "9", "--identity-issuer", "https://i.example"]
                 + ["--identity-audience", "a", "--identity-keys", "k"],
             counts: needDatabase.union([
                 "--tls-certificate", "--tls-key", "--metrics-host", "--key-utf16-max",

@@ -103,14 +103,19 @@ export class Device {
 
   // Signing in and out
 
-  /** Signs in with a code from the operator, or from another device. */
-  async signIn({ server, code, deviceName = 'browser', allowsPlainHTTP = false }) {
-    return this.complete({ code }, { server: serverAddress(server, allowsPlainHTTP), deviceName,
-      allowsPlainHTTP });
+  /**
+   * Signs in with a code from the operator, or from another device, or with an identity provider's
+   * token.
+   */
+  async signIn({ server, code = undefined, identityToken = undefined, deviceName = 'browser',
+    allowsPlainHTTP = false }) {
+    return this.complete(identityToken === undefined ? { code } : {},
+      { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken });
   }
 
-  async complete(secret, { server, deviceName, allowsPlainHTTP }, signal = undefined) {
-    const answer = await request({ server }, ['sign-in'],
+  async complete(secret, { server, deviceName, allowsPlainHTTP, identityToken = undefined },
+    signal = undefined) {
+    const answer = await request({ server, credential: identityToken }, ['sign-in'],
       { method: 'POST', body: { ...secret, deviceName }, signal });
     const isText = (name) => typeof answer?.[name] === 'string';
     if (!isText('account') || !isText('credential')) {

@@ -23,6 +23,14 @@ struct IdentityOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Let people sign in with the provider in the page too, as this client of the provider's.",
+            discussion:
+                "A public client, without a secret, whose redirect URI is the page's address. It "
+                + "is an audience too.", valueName: "identifier"), transform: notEmpty)
+    var identityClient: String?
+
+    @Option(
+        help: ArgumentHelp(
             "The provider's public keys: the address of a set of JSON Web Keys, or a file.",
             discussion: "An address begins with https://.", valueName: "url-or-file"),
         transform: notEmpty)
@@ -51,16 +59,22 @@ struct IdentityOptions: ParsableArguments {
         guard let identityIssuer else {
             let others: [Any?] = [
                 identityKeys, identityClaim, identityNameClaim, identityDays,
-                identityAudience.first,
+                identityAudience.first, identityClient,
             ]
             guard others.allSatisfy({ $0 == nil }) else {
                 throw ValidationError("The options of an identity provider need --identity-issuer.")
             }
             return
         }
-        guard !identityIssuer.isEmpty, identityKeys != nil, !identityAudience.isEmpty else {
+        guard !identityIssuer.isEmpty, identityKeys != nil, !audiences.isEmpty else {
             throw ValidationError(
-                "--identity-issuer needs --identity-audience and --identity-keys.")
+                "--identity-issuer needs --identity-audience or --identity-client, and "
+                    + "--identity-keys.")
+        }
+        guard identityClient == nil || page != nil else {
+            throw ValidationError(
+                "--identity-client needs an --identity-issuer that is an address, which begins "
+                    + "with https://.")
         }
         guard identityDays.map({ (1...36_500).contains($0) }) ?? true else {
             throw ValidationError("--identity-days needs a number from 1 to 36500.")
@@ -72,12 +86,22 @@ struct IdentityOptions: ParsableArguments {
     var settings: IdentitySettings? {
         get throws {
             guard let identityIssuer, let keys = try keys else { return nil }
-            var rule = IdentityRule(issuer: identityIssuer, audiences: Set(identityAudience))
+            var rule = IdentityRule(issuer: identityIssuer, audiences: audiences)
             if let identityClaim { rule.subjectClaim = identityClaim }
             if let identityNameClaim { rule.nameClaim = identityNameClaim }
             return IdentitySettings(
-                rule: rule, keys: keys, credentialSeconds: identityDays.map { Int64($0) * 86_400 })
+                rule: rule, keys: keys, credentialSeconds: identityDays.map { Int64($0) * 86_400 },
+                page: page)
         }
+    }
+
+    private var audiences: Set<String> {
+        Set(identityAudience + [identityClient].compactMap(\.self))
+    }
+
+    private var page: PageProvider? {
+        guard let identityIssuer, let identityClient else { return nil }
+        return PageProvider(issuer: identityIssuer, client: identityClient)
     }
 
     private var keys: IdentitySettings.Keys? {

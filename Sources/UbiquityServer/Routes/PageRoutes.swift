@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Crypto
+internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
 internal import NIOCore
@@ -9,9 +10,14 @@ internal import UbiquityCore
 /// The page for people, at `/`. It is a device like any other: it has the JavaScript client, and no
 /// addresses of its own besides its files.
 struct PageRoutes: Sendable {
-    let all = PageFile.all.map { file in
-        let answers = PageAnswers(file)
-        return Route(.get, file.path, .readPage) { request, _ in answers.answer(request) }
+    let all: [Route]
+
+    /// - Parameter provider: Where people can sign in, too; nil for nowhere else.
+    init(provider: PageProvider?) {
+        all = (PageFile.all + [.settings(provider)]).map { file in
+            let answers = PageAnswers(file, provider: provider)
+            return Route(.get, file.path, .readPage) { request, _ in answers.answer(request) }
+        }
     }
 }
 
@@ -20,47 +26,106 @@ struct PageFile: Sendable {
     let path: String
     let type: String
     let text: String
+    /// The text by gzip, in base64; nil if it is sent as it is.
+    var compressed: String?
+
+    /// What the page must know before somebody has signed in.
+    static func settings(_ provider: PageProvider?) -> PageFile {
+        let known = provider.map { ["issuer": $0.issuer, "client": $0.client] }
+        let json = try? JSONSerialization.data(
+            withJSONObject: known.map { ["provider": $0] } ?? [:],
+            options: [.sortedKeys, .withoutEscapingSlashes])
+        return PageFile(
+            path: "/app/settings.json", type: "application/json",
+            text: String(decoding: json ?? Data("{}".utf8), as: UTF8.self))
+    }
 }
 
 /// The answers to requests for one file.
 private struct PageAnswers: Sendable {
-    private let body: ByteBuffer
-    private let tag: String
-    private let headers: HTTPFields
+    private let plain: Form
+    private let compressed: Form?
 
-    init(_ file: PageFile) {
-        body = ByteBuffer(string: file.text)
+    /// A file as it is sent. Each form has a tag of its own.
+    private struct Form: Sendable {
+        let body: ByteBuffer
+        let tag: String
+        let headers: HTTPFields
+
+        init(_ body: ByteBuffer, tag: String, headers: HTTPFields, encoding: String? = nil) {
+            self.body = body
+            self.tag = tag
+            var headers = headers
+            headers[.contentLength] = "\(body.readableBytes)"
+            headers[.eTag] = tag
+            headers[.contentEncoding] = encoding
+            self.headers = headers
+        }
+    }
+
+    init(_ file: PageFile, provider: PageProvider?) {
         let digest = SHA256.hash(data: Array(file.text.utf8)).prefix(12)
-        let digits = digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
-        tag = "\"\(digits.joined())\""
-        headers = [
+        let digits = digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        let headers: HTTPFields = [
             .contentType: file.type,
-            .contentLength: "\(body.readableBytes)",
-            .eTag: tag,
             // Kept, and asked for again: an updated server has an updated page.
             .cacheControl: "no-cache",
-            .contentSecurityPolicy: Self.policy,
+            .vary: "Accept-Encoding",
+            .contentSecurityPolicy: Self.policy(provider),
             .crossOriginOpenerPolicy: "same-origin",
             .crossOriginResourcePolicy: "same-origin",
             .permissionsPolicy: "camera=(), geolocation=(), microphone=()",
         ]
+        plain = Form(ByteBuffer(string: file.text), tag: "\"\(digits)\"", headers: headers)
+        compressed = file.compressed.flatMap { Data(base64Encoded: $0) }.map {
+            Form(
+                ByteBuffer(bytes: $0), tag: "\"\(digits)-gzip\"", headers: headers,
+                encoding: "gzip")
+        }
     }
 
-    /// Nothing from elsewhere, nothing inline, and no text that becomes markup or a script.
-    private static let policy = [
-        "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'",
-        "img-src 'self'", "manifest-src 'self'", "base-uri 'none'", "form-action 'none'",
-        "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
-    ].joined(separator: "; ")
+    /// Nothing from elsewhere, nothing inline, and no text that becomes markup or a script. Requests
+    /// go to the server, and to the identity provider if there is one.
+    private static func policy(_ provider: PageProvider?) -> String {
+        let reachable = ["connect-src 'self'", provider?.origin].compactMap(\.self)
+        return [
+            "default-src 'none'", "script-src 'self'", "style-src 'self'",
+            reachable.joined(separator: " "), "img-src 'self'", "manifest-src 'self'",
+            "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'", "trusted-types 'none'",
+        ].joined(separator: "; ")
+    }
 
     func answer(_ request: Request) -> Response {
+        let isCompressed = AcceptedEncodings(request.headers[values: .acceptEncoding]).hasGzip
+        let form = isCompressed ? compressed ?? plain : plain
         let known = request.headers[values: .ifNoneMatch]
             .flatMap { $0.split(separator: ",") }
             .map { $0.drop { $0 == " " }.trimmingPrefix("W/") }
-        guard !known.contains(where: { $0 == tag || $0 == "*" }) else {
-            return Response(status: .notModified, headers: headers)
+        guard !known.contains(where: { $0 == form.tag || $0 == "*" }) else {
+            return Response(status: .notModified, headers: form.headers)
         }
-        return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: body))
+        return Response(
+            status: .ok, headers: form.headers, body: ResponseBody(byteBuffer: form.body))
+    }
+}
+
+/// What a request says of the encodings that it takes (RFC 9110, section 12.5.3).
+struct AcceptedEncodings: Hashable, Sendable {
+    let hasGzip: Bool
+
+    /// An encoding that is named counts before the asterisk. A weight that is no number is none.
+    init(_ headers: [String]) {
+        var weights: [String: Double] = [:]
+        for member in headers.flatMap({ $0.split(separator: ",") }) {
+            let parts = member.split(separator: ";").map {
+                $0.filter { $0 != " " && $0 != "\t" }.lowercased()
+            }
+            guard let name = parts.first else { continue }
+            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }
+            weights[name] = weight.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
+        }
+        hasGzip = weights["gzip"] ?? weights["x-gzip"] ?? weights["*"] ?? 0 > 0
     }
 }
 

@@ -17,10 +17,15 @@ package struct IdentitySettings: Hashable, Sendable {
     /// How long a device stays signed in by a token; then it needs another one. Nil means until it
     /// is signed out or revoked, whatever happens to the person's account at the provider.
     package var credentialSeconds: Int64?
+    /// How people sign in with the provider in the page; nil if they cannot.
+    package var page: PageProvider?
 
-    package init(rule: IdentityRule, keys: Keys, credentialSeconds: Int64? = nil) {
+    package init(
+        rule: IdentityRule, keys: Keys, credentialSeconds: Int64? = nil, page: PageProvider? = nil
+    ) {
         self.rule = rule
         self.keys = keys
         self.credentialSeconds = credentialSeconds
+        self.page = page
     }
 }

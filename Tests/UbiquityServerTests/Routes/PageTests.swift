@@ -3,6 +3,7 @@
 internal import ClientTestSupport
 internal import Foundation
 internal import Testing
+internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
@@ -37,6 +38,77 @@ struct PageTests {
                 #expect(!text.contains(word), "\(file.path)")
             }
         }
+    }
+
+    @Test func `a file goes by gzip to whoever takes that, under a tag of its own`() async throws {
+        try await withServer { server in
+            for file in PageFile.all {
+                let plain = try await server.send("GET", file.path)
+                let gzip = try await server.send(
+                    "GET", file.path, headers: ["Accept-Encoding": "br, gzip;q=0.5"])
+                #expect(gzip.headers["content-encoding"] == "gzip")
+                #expect(plain.headers["content-encoding"] == nil)
+                #expect([plain, gzip].allSatisfy { $0.headers["vary"] == "Accept-Encoding" })
+                let tag = try #require(gzip.headers["etag"])
+                #expect(tag != plain.headers["etag"])
+                for (encodings, status) in [("gzip", 304), ("identity", 200)] {
+                    let again = try await server.send(
+                        "GET", file.path,
+                        headers: ["Accept-Encoding": encodings, "If-None-Match": tag])
+                    #expect(again.status == status)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("gzip", true), ("GZIP", true), ("deflate, gzip;q=1.0", true), ("*", true),
+        ("br;q=1, *;q=0.1", true), ("x-gzip", true), ("", false), ("identity", false),
+        ("gzip;q=0", false), ("gzip; q=0.000, *", false), ("*;q=0", false), ("gzip;q=x", false),
+        ("gzipped", false), (";,;q=1,,", false),
+    ])
+    func `what a request says of encodings is understood`(header: String, hasGzip: Bool) {
+        #expect(AcceptedEncodings([header]).hasGzip == hasGzip)
+        #expect(AcceptedEncodings(["br", header]).hasGzip == hasGzip)
+    }
+
+    @Test func `the page may reach the identity provider if it knows one, and nothing more`()
+        async throws
+    {
+        let page = try #require(
+            PageProvider(issuer: "https://id.example:8443/realm", client: "page"))
+        let settings = IdentitySettings(
+            rule: IdentityRule(issuer: page.issuer, audiences: ["page"]),
+            keys: .address("https://k"),
+            page: page)
+        for identity in [settings, nil] {
+            try await withServer({ $0.identity = identity }) { server in
+                let answer = try await server.send("GET", "/app/settings.json")
+                #expect(
+                    answer.text
+                        == (identity == nil
+                            ? "{}"
+                            : #"{"provider":{"client":"page","issuer":"https://id.example:8443/realm"}}"#)
+                )
+                let policy = try #require(answer.headers["content-security-policy"])
+                let reachable = policy.split(separator: "; ").first { $0.hasPrefix("connect-src") }
+                #expect(
+                    reachable == "connect-src 'self'"
+                        + (identity == nil ? "" : " https://id.example:8443"))
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "http://id.example", "id.example", "https://", "https://a b", "https://id.example; x",
+        "https://id.example/a;b'c\r\nX: y", "https://user@id.example", "https://id.example?a",
+        "https://id.example#a", "https://*.example", "ftp://id.example", "https://id.example:",
+        "https://localhost.\u{e9}", "http://127.0.0.1.example",
+    ])
+    func `an issuer that would be more than an origin in a header is none for the page`(
+        issuer: String
+    ) {
+        #expect(PageProvider(issuer: issuer, client: "page") == nil)
     }
 
     @Test func `a server without the page does not know its addresses`() async throws {

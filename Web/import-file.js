@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * Files that can be imported: property lists in both formats, JSON, and archives of an account.
+ * Whatever is in a file, reading it ends, and takes no more than so many bytes, values and levels.
+ */
+
+import { base64, checkedValue, depthMax, isObject, isText, toWire, wireArray, wireDictionary, wireReal } from './client/values.js';
+import { dateReference, shortKey } from './text.js';
+
+export const fileBytesMax = 64 << 20;
+/** Of one file: a value of two bytes takes fifty in memory. */
+export const valuesMax = 1 << 20;
+const integerMax = 2n ** 64n;
+
+/** Why a file cannot be imported, as a sentence without its full stop. */
+export class FileError extends Error {}
+const fail = (reason) => { throw new FileError(reason); };
+
+/** Counts what a file contains, so that nothing in it can be without end. */
+class Count {
+    constructor() { this.values = 0; }
+
+    value(depth) {
+        this.values += 1;
+        if (this.values > valuesMax) fail(`It has more than ${valuesMax.toLocaleString('en')} values`);
+        if (depth > depthMax + 1) fail(`It has more than ${depthMax} levels`);
+    }
+}
+
+/**
+ * The stores of a file. The name is null for one that does not say which store it is of.
+ * @param {Uint8Array} data
+ * @returns {{name: string | null, values: Map<string, any>}[]} With values in the protocol's form.
+ * @throws {FileError}
+ */
+export function storesOf(data) {
+    if (data.length > fileBytesMax) fail(`It has more than ${fileBytesMax >> 20} MB`);
+    if (ascii(data, 257, 262) === 'ustar') return archived(data);
+    const isJSON = /^\s*[{[]/.test(ascii(data, 0, 64).replace(/^\xef\xbb\xbf/, ''));
+    return [{ name: null, values: isJSON ? valuesOfJSON(utf8(data)) : rootOf(propertyList(data)) }];
+}
+
+const ascii = (data, from, to) => String.fromCharCode(...data.subarray(from, to));
+
+function utf8(data) {
+    try {
+        return new TextDecoder('utf-8', { fatal: true }).decode(data);
+    } catch { return fail('It is not text in UTF-8'); }
+}
+
+const propertyList = (data) => (ascii(data, 0, 6) === 'bplist' ? binary(data) : xml(utf8(data)));
+
+function rootOf(wire) {
+    if (!wire.dictionary) fail('It is not a dictionary, of which each entry could be a key of a store');
+    return new Map((wire.dictionary.entries ?? []).map(({ key, value }) => [key, value]));
+}
+
+// JSON
+
+/** What `ubiquity export --json` writes, with a type for each value; or any other object. */
+function valuesOfJSON(text) {
+    let json;
+    try {
+        json = JSON.parse(text);
+    } catch (error) { fail(`It is not JSON: ${shortKey(error.message)}`); }
+    if (!isObject(json)) fail('It is not an object, of which each property could be a key of a store');
+    const entries = Object.entries(json);
+    const count = new Count();
+    const measure = (value, depth) => {
+        // Each level of a value has up to four of the form with types.
+        count.value(Math.ceil(depth / 4));
+        if (typeof value === 'object' && value !== null) for (const one of Object.values(value)) measure(one, depth + 1);
+    };
+    measure(json, 0);
+    const convert = entries.every(([, value]) => isTyped(value)) ? checkedValue : plain;
+    return new Map(entries.map(([key, value]) => {
+        try {
+            return [key, convert(value)];
+        } catch (error) { return fail(`The value of ${shortKey(key)} is not one: ${error.message}`); }
+    }));
+}
+
+const isTyped = (value) => isObject(value) && Object.keys(value).length === 1
+    && ['string', 'boolean', 'integer', 'unsigned', 'real', 'date', 'data', 'array', 'dictionary'].includes(Object.keys(value)[0]);
+
+function plain(value, depth = 1) {
+    if (depth > depthMax) fail(`more than ${depthMax} levels`);
+    if (value === null) fail('null is not a value of a store');
+    if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) fail('JSON cannot hold so large an integer exactly');
+    if (Array.isArray(value)) return wireArray(value.map((one) => plain(one, depth + 1)));
+    if (typeof value !== 'object') return toWire(value);
+    return wireDictionary(Object.entries(value).map(([key, one]) => ({ key: isText(key) ? key : fail('a key is not Unicode text'), value: plain(one, depth + 1) })));
+}
+
+// Property lists in XML
+
+/** The pieces of XML that a property list has: comments and instructions, tags, and text. */
+const pieces = /<!--[\s\S]*?-->|<\?[\s\S]*?\?>|<!DOCTYPE[^[>]*>|<!\[CDATA\[([\s\S]*?)\]\]>|<(\/?)([a-z]+)\s*(?:version\s*=\s*(?:"[^"]*"|'[^']*')\s*)?(\/?)>|([^<]+)/gy;
+const entities = { lt: '<', gt: '>', amp: '&', quot: '"', apos: '\'' };
+
+/** @returns {any} A value in the protocol's form. @throws {FileError} */
+function xml(source) {
+    const text = source.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
+    const count = new Count();
+    /** Open containers; the first takes the root. */
+    const stack = [{ name: 'plist', values: [], keys: [] }];
+    let [leaf, content, isOpen] = [null, '', false];
+    const add = (wire) => {
+        count.value(stack.length);
+        const top = stack.at(-1);
+        if (top.name === 'dict' && top.keys.length !== top.values.length + 1) fail('It has a value without a key');
+        top.values.push(wire);
+    };
+    const begin = (name) => {
+        if (name === 'plist') {
+            if (isOpen) fail('It has one property list in another');
+            isOpen = true;
+        } else if (name === 'dict' || name === 'array') {
+            count.value(stack.length);
+            stack.push({ name, values: [], keys: [] });
+        } else if (!Object.hasOwn(leaves, name)) fail(`It has an element that property lists do not know: ${name}`);
+        else [leaf, content] = [name, ''];
+    };
+    const end = (name) => {
+        if (leaf !== null) {
+            if (name !== leaf) fail(`It has </${name}> where </${leaf}> should be`);
+            leaf = null;
+            if (name !== 'key') add(leaves[name](content));
+            else if (stack.at(-1).name !== 'dict') fail('It has a key outside of a dictionary');
+            else if (stack.at(-1).keys.push(content) !== stack.at(-1).values.length + 1) fail('It has a key without a value');
+        } else if (name === 'dict' || name === 'array') {
+            const top = stack.length > 1 ? stack.pop() : fail(`It has </${name}> without a beginning`);
+            if (top.name !== name) fail(`It has </${name}> where </${top.name}> should be`);
+            add(name === 'dict' ? dictionary(top.keys, top.values) : wireArray(top.values));
+        } else if (name !== 'plist') fail(`It has </${name}> without a beginning`);
+    };
+    pieces.lastIndex = 0;
+    while (pieces.lastIndex < text.length) {
+        const at = pieces.lastIndex;
+        const piece = pieces.exec(text) ?? fail(`It is not a property list: it cannot be read at character ${at}`);
+        const [, verbatim, isEnd, name, isEmpty, plainText] = piece;
+        if (name !== undefined) {
+            if (isEnd) end(name);
+            else {
+                if (leaf !== null) fail(`It has an element in <${leaf}>`);
+                begin(name);
+                if (isEmpty) end(name);
+            }
+        } else if (verbatim !== undefined || plainText !== undefined) {
+            const more = verbatim ?? plainText.replace(/&([^;&]*);?/g, entity);
+            if (leaf !== null) content += more;
+            else if (more.trim()) fail('It has text outside of a value');
+        }
+    }
+    const [root] = stack;
+    if (leaf !== null || stack.length > 1) fail('It is not complete');
+    if (!isOpen || root.values.length !== 1) fail('It is not a property list');
+    return root.values[0];
+}
+
+function entity(whole, name) {
+    const code = /^#x[0-9a-f]{1,6}$/i.test(name) ? parseInt(name.slice(2), 16) : /^#\d{1,7}$/.test(name) ? Number(name.slice(1)) : NaN;
+    if (whole.endsWith(';') && Object.hasOwn(entities, name)) return entities[name];
+    if (!whole.endsWith(';') || !(code > 0 && code <= 0x10ffff && (code & 0xfff800) !== 0xd800)) fail(`It has an entity that is not known: &${name.slice(0, 20)}`);
+    return String.fromCodePoint(code);
+}
+
+/** What is in an element, as a value. */
+const leaves = {
+    key: null,
+    string: (text) => ({ string: text }),
+    true: () => ({ boolean: true }),
+    false: () => ({ boolean: false }),
+    integer(text) {
+        const digits = text.trim();
+        const number = /^[+-]?(\d{1,20}|0x[0-9a-f]{1,16})$/i.test(digits) ? BigInt(digits.replace(/^[+-]/, '')) : fail('It has an integer that is none');
+        return exactInteger(digits.startsWith('-') ? -number : number);
+    },
+    real(text) {
+        const word = text.trim().toLowerCase();
+        const known = { nan: NaN, inf: Infinity, '+infinity': Infinity, infinity: Infinity, '-infinity': -Infinity, '-inf': -Infinity };
+        if (!Object.hasOwn(known, word) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(word)) fail('It has a number that is none');
+        return { real: wireReal(known[word] ?? Number(word)) };
+    },
+    date(text) {
+        const milliseconds = /^\s*-?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\dZ\s*$/.test(text) ? Date.parse(text.trim()) : NaN;
+        if (Number.isNaN(milliseconds)) fail('It has a date that is none');
+        return { date: wireReal((milliseconds - dateReference) / 1_000) };
+    },
+    data(text) {
+        try {
+            return { data: btoa(atob(text.replace(/\s/g, ''))) };
+        } catch { return fail('It has data that is not in base64'); }
+    },
+};
+
+const exactInteger = (number) => (number >= -(integerMax / 2n) && number < integerMax ? toWire(number)
+    : fail('It has an integer of more than 64 bits'));
+
+function dictionary(keys, values) {
+    if (keys.length > values.length) fail('It has a key without a value');
+    if (new Set(keys).size < keys.length) fail('It has a key twice in one dictionary');
+    return wireDictionary(keys.map((key, i) => ({ key, value: values[i] })));
+}
+
+// Property lists in the binary format
+
+/** @returns {any} A value in the protocol's form. @throws {FileError} */
+function binary(data) {
+    const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+    const damaged = () => fail('It is a damaged property list');
+    /** A number of so many bytes, which is a size or a place. */
+    const number = (at, size) => {
+        let sum = 0;
+        if (at < 0 || at + size > data.length) damaged();
+        for (let i = 0; i < size; i += 1) sum = sum * 256 + data[at + i];
+        return Number.isSafeInteger(sum) ? sum : damaged();
+    };
+    const trailer = data.length - 32;
+    if (trailer < 9) damaged();
+    const [offsetSize, referenceSize] = [data[trailer + 6], data[trailer + 7]];
+    const [objects, top, table] = [8, 16, 24].map((at) => number(trailer + at, 8));
+    if (![offsetSize, referenceSize].every((size) => size >= 1 && size <= 8) || top >= objects || table + objects * offsetSize > trailer) damaged();
+    const count = new Count();
+    /** Objects that contain the one that is read. */
+    const above = new Set();
+    const integer = (at, size) => {
+        if (at + size > trailer) damaged();
+        return size === 8 ? view.getBigInt64(at) : size === 16 ? (BigInt.asIntN(64, view.getBigUint64(at)) << 64n) + view.getBigUint64(at + 8) : BigInt(number(at, size));
+    };
+    const read = (index, depth) => {
+        count.value(depth);
+        if (index >= objects || above.has(index)) damaged();
+        let at = number(table + index * offsetSize, offsetSize);
+        if (at < 8 || at >= table) damaged();
+        const [kind, low] = [data[at] >> 4, data[at] & 15];
+        at += 1;
+        if (kind === 0) return low === 8 ? { boolean: false } : low === 9 ? { boolean: true } : damaged();
+        if (kind === 1) return low <= 4 ? exactInteger(integer(at, 1 << low)) : damaged();
+        if (kind === 2 || kind === 3) {
+            const isDate = kind === 3;
+            if (at + (1 << low) > trailer || (low !== 3 && (isDate || low !== 2))) damaged();
+            return { [isDate ? 'date' : 'real']: wireReal(low === 3 ? view.getFloat64(at) : view.getFloat32(at)) };
+        }
+        let length = low;
+        if (low === 15) {
+            const size = 1 << (data[at] & 15);
+            if (data[at] >> 4 !== 1 || size > 8) damaged();
+            length = number(at + 1, size);
+            at += 1 + size;
+        }
+        const part = (size) => (length <= trailer && at + length * size <= trailer ? data.subarray(at, at + length * size) : damaged());
+        if (kind === 4) return { data: base64(part(1)) };
+        if (kind === 5) return { string: ascii7(part(1)) };
+        if (kind === 6) return { string: new TextDecoder('utf-16be', { fatal: true }).decode(part(2)) };
+        if (kind !== 10 && kind !== 13) return fail('It has something that is not a value of a store');
+        part(referenceSize * (kind === 13 ? 2 : 1));
+        above.add(index);
+        const references = Array.from({ length: length * (kind === 13 ? 2 : 1) }, (_, i) => number(at + i * referenceSize, referenceSize));
+        const values = references.slice(kind === 13 ? length : 0).map((one) => read(one, depth + 1));
+        const keys = kind === 13 ? references.slice(0, length).map((one) => read(one, depth).string ?? fail('It has a key that is not text')) : [];
+        above.delete(index);
+        return kind === 13 ? dictionary(keys, values) : wireArray(values);
+    };
+    try {
+        return read(top, 0);
+    } catch (error) { return error instanceof FileError ? fail(error.message) : damaged(); }
+}
+
+function ascii7(data) {
+    if (data.some((byte) => byte > 127)) fail('It is a damaged property list');
+    return utf8(data);
+}
+
+// Archives
+
+/** The archive of `ubiquity account export`: a tar file of property lists, of which one lists the others. */
+function archived(data) {
+    const files = new Map();
+    for (let at = 0; at + 512 <= data.length && data[at] !== 0;) {
+        const text = (from, to) => ascii(data, at + from, at + to).replace(/\0[\s\S]*$/, '');
+        const sum = data.subarray(at, at + 512).reduce((all, byte, i) => all + (i >= 148 && i < 156 ? 32 : byte), 0);
+        const size = /^ *[0-7]{1,11} *$/.test(text(124, 136)) ? parseInt(text(124, 136), 8) : NaN;
+        if (parseInt(text(148, 156), 8) !== sum || !(at + 512 + size <= data.length)) fail(`It is damaged at byte ${at}`);
+        // GNU's own format has something else in the place of the prefix.
+        const name = data[at + 262] === 0 && text(345, 500) ? `${text(345, 500)}/${text(0, 100)}` : text(0, 100);
+        if (files.has(name)) fail(`It has the file ${shortKey(name)} twice`);
+        if (/^0?$/.test(text(156, 157))) files.set(name, data.subarray(at + 512, at + 512 + size));
+        at += 512 + Math.ceil(size / 512) * 512;
+    }
+    const manifest = rootOf(propertyList(files.get('manifest.plist') ?? fail('It has no manifest.plist, so it is not the export of an account')));
+    if (Number(manifest.get('format')?.integer) !== 1) fail('Its format is a newer one');
+    return (manifest.get('stores')?.array?.values ?? []).map((wire) => {
+        const store = wire.dictionary ? rootOf(wire) : new Map();
+        const [name, file] = ['identifier', 'file'].map((one) => store.get(one)?.string ?? fail('Its manifest.plist cannot be used'));
+        const values = rootOf(propertyList(files.get(file) ?? fail(`Its manifest lists ${shortKey(file)}, which is not in it`)));
+        if (values.size !== Number(store.get('keys')?.integer)) fail(`Its file ${shortKey(file)} has not as many keys as its manifest says`);
+        return { name, values };
+    });
+}
