@@ -39,9 +39,7 @@ class Pictures(PageTest):
 
         def take(name, width=1280, height=900, dark=False):
             browser.window(width, height, dark)
-            # Until nothing moves any more.
-            browser.wait(lambda: browser.run(
-                "return document.getAnimations().every((one) => one.playState !== 'running')"), "movements")
+            browser.wait(browser.is_still, "movements")
             browser.driver.save_screenshot(picture(f"page-{name}.png"))
 
         take("data")

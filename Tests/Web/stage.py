@@ -3,6 +3,7 @@
 """A server, devices of the command line, and browsers, all of which end with the test."""
 
 import contextlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -213,6 +214,24 @@ class Browser:
         self.find(".head h1", name)
         self.says("Up to date", ".head .status")
         return self
+
+    def barriers(self):
+        """What axe-core finds serious on the page as it is, for people with disabilities."""
+        self.wait(self.is_still, "movements")
+        if not self.run("return Boolean(window.axe)"):
+            package = importlib.util.find_spec("axe_playwright_python").submodule_search_locations[0]
+            self.run(pathlib.Path(package, "axe.min.js").read_text())
+        found = self.driver.execute_async_script("""
+            const [done] = arguments;
+            axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => done(violations), (error) => done(String(error)));""")
+        if isinstance(found, str):
+            raise AssertionError(found)
+        return [f"{one['impact']}: {one['help']} ({one['id']}): {node['html'][:200]} {node['failureSummary'][:300]}"
+                for one in found if one["impact"] in ("serious", "critical") for node in one["nodes"]]
+
+    def is_still(self):
+        """Whether nothing moves any more."""
+        return self.run("return document.getAnimations().every((one) => one.playState !== 'running')")
 
     def complaints(self):
         """What the browser's console says, besides requests that a killed server did not answer."""

@@ -2,16 +2,21 @@
 
 """The page for people in a browser, by clicks and keys, beside the command line."""
 
+import gzip
+import http.server
 import json
 import pathlib
 import plistlib
 import re
+import shutil
 import tempfile
+import threading
 import unittest
 
 from selenium.webdriver.common.keys import Keys
 
-from stage import STORE, Device, PageTest, Server, run
+from provider import Provider
+from stage import STORE, Browser, Device, PageTest, Server, run
 
 
 class Files(PageTest):
@@ -39,6 +44,17 @@ class Files(PageTest):
                 self.assertEqual((again.status, again.read()), (304, b""))
                 self.assertEqual(self.server.get(path, **{"If-None-Match": '"other"'}).status, 200)
         self.assertEqual(self.server.get("/app/nothing.js").status, 404)
+
+    def test_the_whole_page_is_small_and_the_same_by_gzip(self):
+        paths = ["/", *re.findall(r'(?:href|src)="(/[^"]+)"', self.server.get("/").read().decode())]
+        sent = 0
+        for path in set(paths):
+            plain, short = self.server.get(path), self.server.get(path, **{"Accept-Encoding": "gzip"})
+            self.assertEqual(short.headers["Content-Encoding"], "gzip")
+            body = short.read()
+            self.assertEqual(gzip.decompress(body), plain.read())
+            sent += len(body) + len(str(short.headers))
+        self.assertLess(sent, 150_000)
 
     def test_a_server_can_do_without_the_page(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--no-web")
@@ -127,6 +143,88 @@ class SigningIn(PageTest):
             });""")
         for secret in ["ubd_", "dark", self.name]:
             self.assertNotIn(secret, left)
+
+
+class IdentityProvider(PageTest):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="ubiquity-provider-")
+        cls.addClassCleanup(shutil.rmtree, folder, True)
+        cls.provider = Provider(folder)
+        cls.addClassCleanup(cls.provider.close)
+        cls.options = cls.provider.options
+        super().setUpClass()
+
+    def setUp(self):
+        self.provider.answers, self.provider.tells, self.provider.back = {}, {}, {}
+        self.button = "Sign in with " + self.provider.issuer.partition("//")[2]
+
+    def test_a_person_signs_in_with_the_provider_and_nothing_is_left_of_it(self):
+        browser = self.browser().open(self.server.url)
+        browser.type("input:not(.code)", "kitchen")
+        browser.click(".button", self.button)
+        browser.find(".shell")
+        self.assertEqual(browser.driver.current_url, self.server.url + "/")
+        self.assertEqual(browser.run("return sessionStorage.length"), 0)
+        asked = self.provider.requests[-1]
+        self.assertIsNone(asked["referrer"])
+        self.assertEqual(asked["redirect_uri"], self.server.url + "/")
+        browser.says("grace", ".who")
+        browser.says("kitchen", ".who")
+        # The same person, in another browser; nothing of the first sign-in occurs again.
+        other = self.browser().open(self.server.url)
+        other.click(".button", self.button)
+        other.says("grace", ".who")
+        again = self.provider.requests[-1]
+        for name in ["state", "nonce", "code_challenge"]:
+            self.assertNotEqual(asked[name], again[name])
+        # A used answer is of no use, and the signed-in page stays.
+        other.open(f"{self.server.url}/?code=1&state={again['state']}")
+        other.says("This sign-in was not begun in this tab", "#toasts")
+        other.says("grace", ".who")
+
+    def test_an_answer_that_this_tab_did_not_ask_for_is_refused(self):
+        browser = self.browser().open(self.server.url + "/?code=stolen&state=guessed")
+        browser.says("This sign-in was not begun in this tab", ".problem")
+        self.assertEqual(browser.driver.current_url, self.server.url + "/")
+        for back, tells, answers, sentence in [
+            ({"state": "other"}, {}, {}, "This sign-in was not begun in this tab"),
+            ({"iss": "https://evil.example"}, {}, {}, "Another identity provider has answered."),
+            ({"error": "access_denied"}, {}, {}, "you, or the provider, said no"),
+            ({"code": "other"}, {}, {}, "The identity provider says: invalid_grant"),
+            ({}, {"issuer": "https://evil.example"}, {}, "says that it is another one"),
+            ({}, {"token_endpoint": "https://evil.example/"}, {}, "gives tokens at another address"),
+            ({}, {"authorization_endpoint": "javascript:alert(1)"}, {}, "is not an address by HTTPS"),
+            ({}, {}, {"nonce": "other"}, "is not for this sign-in"),
+            ({}, {}, {"aud": "other"}, "another audience"),
+            ({}, {}, {"exp": 5}, "expired"),
+        ]:
+            with self.subTest(sentence):
+                self.provider.back, self.provider.tells, self.provider.answers = back, tells, answers
+                browser.open(self.server.url)
+                browser.click(".button", self.button)
+                browser.says(sentence, ".problem")
+                self.assertEqual(browser.run("return sessionStorage.length"), 0)
+        self.setUp()
+        browser.click(".button", self.button)
+        browser.find(".shell")
+
+    def test_the_page_may_send_requests_to_the_provider_and_nowhere_else(self):
+        policy = self.server.get("/").headers["Content-Security-Policy"]
+        self.assertIn(f"connect-src 'self' {self.provider.issuer};", policy)
+        self.assertIn("form-action 'none';", policy)
+
+    def test_who_was_signed_out_signs_in_again_with_the_provider(self):
+        browser = self.browser().open(self.server.url)
+        browser.click(".button", self.button)
+        browser.find(".shell")
+        browser.store()
+        account = browser.find(".who strong").text
+        for device in json.loads(run("device", "list", "--account", account, "--data", self.server.data, "--json")):
+            run("device", "revoke", device["id"], "--account", account, "--data", self.server.data, "--yes")
+        browser.click(".note .button", "Sign in again")
+        browser.click("dialog .button", self.button)
+        browser.says("Up to date", ".head .status")
 
 
 class Data(PageTest):
@@ -311,18 +409,63 @@ class Data(PageTest):
         browser.click(".menu summary")
         browser.click(".menu .button", "Import a file")
         browser.find("body > input[type=file]").send_keys(str(path))
-        browser.says("3 keys will change. 1 key in the file is equal already.", "dialog")
+        browser.says("1 key would be overwritten, 2 keys added. 1 key in the file is equal already.", "dialog")
         browser.says("dark → light", "dialog .changes")
-        browser.click("dialog .button", "Import")
+        browser.click("dialog .button", "Import 3 keys")
         browser.shows("theme", "light")
         browser.says("Up to date", ".head .status")
         self.assertEqual(device.value("more"), {"real": 1})
         self.assertEqual(device.value("__proto__"), {"string": "odd"})
-        path.write_text('{"theme": 5}')
+        path.write_text('{"theme": null}')
         browser.click(".menu summary")
         browser.click(".menu .button", "Import a file")
         browser.find("body > input[type=file]").send_keys(str(path))
-        browser.says("cannot be imported", "#toasts")
+        browser.says("cannot be imported. The value of theme is not one", "#toasts")
+
+    def test_property_lists_and_archives_are_imported(self):
+        device, browser = self.stage(("theme", "dark"), ("volume", "--integer", "5"))
+        archive = pathlib.Path(self.folder, "export.tar")
+        device("account", "export", "--output", str(archive), "--force")
+        device("set", "theme", "light")
+        device("remove", "volume")
+        browser.shows("theme", "light")
+        browser.click(".menu summary")
+        browser.click(".menu .button", "Import a file")
+        browser.find("body > input[type=file]").send_keys(str(archive))
+        browser.says("1 key would be overwritten, 1 key added.", "dialog")
+        browser.click("dialog .button", "Import 2 keys")
+        browser.shows("volume", "5")
+        # Dropped, in both formats.
+        for number, form in enumerate([plistlib.FMT_XML, plistlib.FMT_BINARY]):
+            data = plistlib.dumps({"theme": f"dropped {number}", "__proto__": [number]}, fmt=form)
+            browser.run("""const transfer = new DataTransfer();
+                transfer.items.add(new File([new Uint8Array(arguments[0])], 'a.plist'));
+                for (const type of ['dragover', 'drop']) {
+                    document.querySelector('.view').dispatchEvent(new DragEvent(type, { dataTransfer: transfer, cancelable: true, bubbles: true }));
+                }""", list(data))
+            browser.says(f"→ dropped {number}", "dialog .changes")
+            browser.click("dialog .button", "Import 2 keys")
+            browser.shows("theme", f"dropped {number}")
+        browser.says("Up to date", ".head .status")
+        self.assertEqual(device.value("__proto__"), {"array": {"values": [{"integer": "1"}]}})
+
+    def test_a_treemap_shows_what_takes_the_space_and_leads_there_by_keys(self):
+        device, browser = self.stage(("a.large", "x" * 900), ("a.medium", "x" * 90), ("small", "x" * 10))
+        browser.click(".usage .button", "What takes the space")
+        labels = [one.get_attribute("aria-label") for one in browser.all("dialog .treemap g")]
+        self.assertEqual(labels, ["a.large: 900 bytes, 90 percent", "a.medium: 90 bytes, 9 percent", "small: 10 bytes, 1 percent"])
+        browser.press(Keys.TAB)
+        browser.press(Keys.ARROW_RIGHT)
+        browser.press(Keys.ARROW_DOWN)
+        browser.press(Keys.ARROW_LEFT)
+        browser.press(Keys.ENTER)
+        browser.says("a.medium", "dialog.sheet h2")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog.sheet")
+        browser.run("""const choice = document.querySelector('dialog select');
+            choice.value = 'keys'; choice.dispatchEvent(new Event('change'));""")
+        self.assertEqual([one.get_attribute("aria-label") for one in browser.all("dialog .treemap g")],
+                         ["a.: 2 keys, 67 percent", "small: 1 key, 33 percent"])
 
     def test_hostile_values_are_shown_as_text(self):
         device = self.account()
@@ -368,6 +511,25 @@ class Data(PageTest):
         self.assertEqual(browser.run("return [window.pwned, ({}).pwned, document.images.length, "
                                      "document.querySelectorAll('b, dialog script').length]"), [None, None, 0, 0])
 
+    def test_ten_thousand_keys_in_one_value_are_shown_in_parts(self):
+        device = self.account()
+        plist = pathlib.Path(self.folder, "wide.plist")
+        plist.write_bytes(plistlib.dumps({f"outer {i}": {f"inner {j}": j for j in range(100)} for i in range(100)}, fmt=plistlib.FMT_BINARY))
+        device("set", "wide", "--plist", f"@{plist}")
+        browser = self.signed_in().store()
+        browser.wait(lambda: (browser.value("wide") or "").startswith("{outer 0: {…}, "), "the preview")
+        browser.sheet("wide")
+        browser.wait(lambda: len(browser.all("dialog .tree > li")) == 100, "a hundred entries")
+        browser.run("for (const one of document.querySelectorAll('dialog .toggle')) one.click()")
+        browser.wait(lambda: browser.run("return document.querySelectorAll('dialog .tree .tree > li').length") == 10_000, "all entries")
+        browser.run("""const name = document.querySelector('dialog .tree .tree input.name');
+            name.value = 'renamed'; name.dispatchEvent(new Event('input'));""")
+        browser.click("dialog footer .button", "Save")
+        browser.gone("dialog")
+        browser.says("Up to date", ".head .status")
+        entries = device.value("wide")["dictionary"]["entries"]
+        self.assertEqual([one["key"] for one in entries[0]["value"]["dictionary"]["entries"]][-1], "renamed")
+
     def test_a_store_that_does_not_exist_begins_with_its_first_key(self):
         self.account()
         browser = self.signed_in()
@@ -381,6 +543,43 @@ class Data(PageTest):
         browser.says("Up to date", ".head .status")
         browser.driver.refresh()
         browser.shows("first", "empty")
+
+
+class AnotherOrigin(PageTest):
+    def test_a_page_elsewhere_can_neither_frame_this_one_nor_read_what_the_server_answers(self):
+        site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+        self.addCleanup(site.server_close)
+        self.addCleanup(site.shutdown)
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        origin = f"http://127.0.0.1:{site.server_port}"
+        friendly = Server(tempfile.mkdtemp(dir=self.folder), "--allowed-origin", origin)
+        self.addCleanup(friendly.close)
+        browser = Browser().open(origin)
+        self.addCleanup(browser.driver.quit)
+        for server, known in [(self.server, "not allowed"), (friendly, 200)]:
+            answer = browser.driver.execute_async_script("""const [url, done] = arguments;
+                fetch(url + '/v1/config').then(({ status }) => done(status), () => done('not allowed'));""", server.url)
+            self.assertEqual(answer, known)
+            framed = browser.driver.execute_async_script("""const [url, done] = arguments;
+                const frame = document.createElement('iframe');
+                frame.onload = () => { try { done(frame.contentDocument?.title ?? 'not readable'); } catch { done('not readable'); } };
+                frame.src = url;
+                document.body.append(frame);""", server.url)
+            self.assertEqual(framed, "not readable")
+        self.assertTrue(any("frame-ancestors" in one for one in browser.complaints()), browser.complaints())
+
+
+class Elsewhere(http.server.BaseHTTPRequestHandler):
+    """A page of another origin."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>Elsewhere</title>")
+
+    def log_message(self, *_):
+        pass
 
 
 class Trouble(PageTest):
@@ -450,6 +649,95 @@ class Trouble(PageTest):
         browser.says("expired", ".note")
 
 
+class Accessibility(PageTest):
+    """axe-core finds nothing serious, whatever is shown: by day and by night, on a screen and on a phone."""
+
+    def check(self, browser, *views):
+        for width, height in [(1280, 900), (390, 844)]:
+            for is_dark in [False, True]:
+                browser.window(width, height, is_dark)
+                with self.subTest(views, width=width, dark=is_dark):
+                    self.assertEqual(browser.barriers(), [])
+        browser.window(1280, 900)
+
+    def test_of_signing_in(self):
+        device = self.account()
+        browser = self.browser().open(self.server.url)
+        browser.find("input.code")
+        self.check(browser, "sign in")
+        browser.type("input.code", "222222222222", Keys.ENTER)
+        browser.find(".problem:not(:empty)")
+        self.check(browser, "a problem")
+        browser.click(".button", "Approve on another device")
+        code = browser.find(".code.shown").text
+        self.check(browser, "a code")
+        device("approve", code, "--yes")
+        browser.says("Nothing here yet")
+        self.check(browser, "no store")
+
+    def test_of_data(self):
+        device, browser = self.stage(("theme", "dark"), ("volume", "--integer", "5"), ("on", "--bool", "true"), ("half", "--real", "0.5"),
+                                     ("when", "--date", "2026-11-21T10:00:00Z"), ("bytes", "--data", "AP8Q"))
+        with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".plist") as file:
+            plistlib.dump({"files": ["a", "b"], "open": True}, file)
+            file.flush()
+            device("set", "recent", "--plist", "@" + file.name)
+        browser.find("[data-row] .key", "recent")
+        self.check(browser, "keys")
+        browser.click("[data-row] input[type=checkbox]")
+        self.check(browser, "selected")
+        browser.click(".tools .button", "Clear")
+        for key in ["theme", "on", "half", "when", "bytes", "recent"]:
+            browser.sheet(key)
+            browser.find(".timeline .current")
+            for toggle in browser.all("dialog .toggle"):
+                toggle.click()
+            self.check(browser, key)
+            browser.press(Keys.ESCAPE)
+            browser.gone("dialog")
+        browser.click(".usage .button", "What takes the space")
+        browser.find("dialog .treemap g")
+        self.check(browser, "space")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        browser.click(".tools .button", "Add a key")
+        self.check(browser, "a new key")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        browser.run("location.hash = arguments[0]", f"#/back/{STORE}")
+        browser.find(".moment")
+        self.check(browser, "going back")
+
+    def test_of_devices(self):
+        _, browser = self.stage()
+        browser.run("location.hash = '#/devices'")
+        browser.find(".devices h2", "laptop")
+        self.check(browser, "devices")
+        browser.click(".devices .button", "Rename laptop")
+        self.check(browser, "a new name")
+        browser.press(Keys.ESCAPE)
+        browser.click(".head .button", "Add a device")
+        browser.find("dialog .code.shown")
+        self.check(browser, "a code")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        request = self.server.post("/v1/sign-in-requests", {"deviceName": "tv"})
+        browser.run("location.hash = arguments[0]", request["userCode"])
+        browser.says("tv at", "dialog")
+        self.check(browser, "an approval")
+
+    def test_of_trouble(self):
+        _, browser = self.stage()
+        self.server.kill()
+        browser.says("You are offline.", ".note")
+        self.check(browser, "offline")
+        self.server.start()
+        browser.says("Up to date", ".head .status")
+        browser.window(1280, 900)
+        browser.click(".side footer .button", "Sign out")
+        self.check(browser, "signing out")
+
+
 class GoingBack(PageTest):
     def test_a_key_has_a_history_and_goes_back(self):
         device, browser = self.stage(("theme", "first"), ("theme", "second"))
@@ -502,6 +790,10 @@ class Devices(PageTest):
         browser.find(".devices h2", "laptop")
         browser.says("Up to date", ".devices")
         browser.says("This browser", ".devices")
+        # As the browser itself says, not "Mozilla/5.0".
+        version = browser.run("return /(Chrome|Firefox)[/][0-9.]+/.exec(navigator.userAgent)[0]")
+        browser.says(version.replace("/", " "), ".devices")
+        self.assertIn(version, device("device", "list"))
         browser.click(".devices .button", "Rename laptop")
         browser.press("old one", Keys.ENTER)
         browser.find(".devices h2", "old one")
