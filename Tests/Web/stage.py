@@ -15,7 +15,7 @@ import unittest
 import urllib.request
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -139,8 +139,10 @@ class Browser:
 
     def wait(self, condition, what):
         """Waits for a state, whatever the page redraws meanwhile."""
-        return WebDriverWait(self.driver, DEADLINE, 0.05, [StaleElementReferenceException]).until(
-            lambda _: condition(), f"{what}\n{self.text}")
+        try:
+            return WebDriverWait(self.driver, DEADLINE, 0.05, [StaleElementReferenceException]).until(lambda _: condition())
+        except TimeoutException:
+            raise AssertionError(f"{what}\n{self.text}") from None
 
     def find(self, selector, text=None):
         return self.wait(lambda: next(iter(self.all(selector, text)), None), f"{selector} {text or ''}")

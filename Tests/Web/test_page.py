@@ -520,8 +520,9 @@ class Data(PageTest):
         browser.wait(lambda: (browser.value("wide") or "").startswith("{outer 0: {…}, "), "the preview")
         browser.sheet("wide")
         browser.wait(lambda: len(browser.all("dialog .tree > li")) == 100, "a hundred entries")
-        browser.run("for (const one of document.querySelectorAll('dialog .toggle')) one.click()")
-        browser.wait(lambda: browser.run("return document.querySelectorAll('dialog .tree .tree > li').length") == 10_000, "all entries")
+        self.assertLess(browser.run("return document.querySelectorAll('*').length"), 3_000)
+        browser.run("document.querySelector('dialog .tree .toggle').click()")
+        browser.wait(lambda: browser.run("return document.querySelectorAll('dialog .tree .tree > li').length") == 100, "its entries")
         browser.run("""const name = document.querySelector('dialog .tree .tree input.name');
             name.value = 'renamed'; name.dispatchEvent(new Event('input'));""")
         browser.click("dialog footer .button", "Save")

@@ -45,7 +45,9 @@ extension HTTPHeaders {
 
     /// A browser names those that it resembles, too: it is the first of these.
     private static func browser(among products: [Substring]) -> Substring? {
-        let names = ["Edg", "OPR", "Firefox", "FxiOS", "CriOS", "Chrome", "Version"]
+        let names = [
+            "Edg", "OPR", "Firefox", "FxiOS", "CriOS", "Chrome", "HeadlessChrome", "Version",
+        ]
         let found = names.lazy.compactMap { name in products.first { $0.hasPrefix(name + "/") } }
         return found.first.map { $0.hasPrefix("Version/") ? "Safari" + $0.dropFirst(7) : $0 }
     }
