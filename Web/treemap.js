@@ -9,7 +9,7 @@ import { bytes, counted, cut, shortKey } from './text.js';
 const tilesMax = 80;
 const [width, height] = [640, 400];
 /** A character's, at the size of the labels. */
-const characterWidth = 7.2;
+const characterWidth = 9;
 
 /**
  * Divides a rectangle into areas in proportion to weights, which descend: the squarified treemap of

@@ -108,9 +108,9 @@ class Figures(PageTest):
         say(f"First view of a signed-in browser: {KEYS:,} keys", [self.first(browser, "keys") for _ in range(ROUNDS)], "ms")
 
         browser.store()
-        browser.click(".foot .button")
-        while more := browser.all(".foot .button"):
-            more[0].click()
+        browser.wait(lambda: browser.run("""const more = document.querySelector('.foot .button');
+            more?.click();
+            return !more;"""), "no more to show")
         browser.wait(lambda: len(browser.all(".keys > li")) == KEYS, "all keys")
         browser.run(FRAMES)
         writer.stdin.write("go\n")
