@@ -161,12 +161,14 @@ class DataView {
     // The list
 
     changed({ keys, reason }) {
+        // Mostly, the same keys are there in the same order.
+        const isSameList = !this.search.value && keys.every((key) => this.rows.has(key) && this.model.value(key));
         for (const key of keys) this.drawRow(key);
         for (const key of keys) if (!this.model.value(key)) this.selected.delete(key);
-        this.drawList();
+        if (!isSameList) this.drawList();
         this.drawStatus();
         if (reason !== 'serverChange') return;
-        for (const key of keys) this.flash(key);
+        this.flash(keys);
         if (keys.length > announcedMax) announce(`${keys.length} keys changed on another device.`);
         else if (keys.length) announce(keys.map((key) => this.news(key)).join(' '));
     }
@@ -176,14 +178,13 @@ class DataView {
         return author ? `${shortKey(key)} was changed by ${this.model.deviceName(author.device)}.` : `${shortKey(key)} was removed.`;
     }
 
-    flash(key) {
-        const row = this.rows.get(key)?.element;
-        if (!row) return;
-        row.classList.remove('fresh');
-        // So that the animation begins anew.
-        row.getBoundingClientRect();
-        row.classList.add('fresh');
-        row.addEventListener('animationend', () => row.classList.remove('fresh'), { once: true });
+    flash(keys) {
+        for (const row of keys.map((key) => this.rows.get(key)?.element).filter(Boolean)) {
+            // So that the animation begins anew, without asking for a layout.
+            for (const one of row.getAnimations()) one.currentTime = 0;
+            row.classList.add('fresh');
+            row.addEventListener('animationend', () => row.classList.remove('fresh'), { once: true });
+        }
     }
 
     drawList() {

@@ -102,8 +102,8 @@ function picture(tiles, total, say, open) {
             'aria-label': `${label}: ${say(weight)}, ${share < 0.01 ? 'less than 1' : Math.round(share * 100)} percent` },
         svg('title', {}, `${label}: ${say(weight)}`),
         svg('rect', { x: x + 1, y: y + 1, width: Math.max(w - 2, 0.5), height: Math.max(tall - 2, 0.5), rx: Math.min(5, w / 4, tall / 4) }),
-        room > 2 && tall > 22 && svg('text', { x: x + 8, y: y + 19 }, cut(label, room)),
-        room > 5 && tall > 42 && svg('text', { x: x + 8, y: y + 36, class: 'size' }, cut(say(weight), room)));
+        room > 3 && tall > 22 && svg('text', { x: x + 8, y: y + 19 }, cut(label, room)),
+        room > 5 && tall > 42 && svg('text', { x: x + 8, y: y + 36, class: 'size' }, cut(say(weight), room + 1)));
         if (open && name !== null) element.addEventListener('click', () => open(name));
         return element;
     });
