@@ -140,7 +140,9 @@ final class Housekeeping: Service {
             ($0.comparison.isOver(now: uptime), $0.clockCheck.isOver(now: uptime))
         }
         try await server.readers.run { [server, storage] in
-            _ = try storage.operatorHash()
+            if let hash = try storage.operatorHash() {
+                server.authenticator.adopt(operator: hash)
+            }
             if compares { try server.otherNodes.compare() }
             if checks { try server.otherNodes.checkClock() }
         }

@@ -123,6 +123,7 @@ extension Server {
                 onReady: { port in
                     guard await bound.first(where: { true }) != nil else { return }
                     logStart(port: port)
+                    await logFirstRun(port: port)
                     await onReady(port)
                 }, logger: logger)
         ]
@@ -134,7 +135,7 @@ extension Server {
             isBound.yield()
         }
         if let port = settings.metricsPort {
-            services.append(metrics(port: port, onReady: onMetricsReady))
+            services.append(metricsService(port: port, onReady: onMetricsReady))
         }
         if let tls = edge.tls { services.append(TLSReloading(identity: tls, logger: logger)) }
         services.append(Housekeeping(self))
@@ -186,25 +187,27 @@ extension Server {
         }
     }
 
-    private func metrics(
+    /// Says how to make the first account, if there is none.
+    private func logFirstRun(port: Int) async {
+        do {
+            guard let link = try await writer.run({ try firstRun.link(port: port) }) else { return }
+            logger.notice(
+                """
+                There is no account yet. Open this link to make the first one; it works once, for an \
+                hour.
+                """, metadata: ["link": "\(link)"])
+        } catch {
+            logger.warning(
+                "There is no link to make the first account.", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    private func metricsService(
         port: Int, onReady: @escaping @Sendable (Int) async -> Void
     ) -> MetricsService {
         MetricsService(
-            host: settings.metricsHost, port: port, text: { edge.metrics.text(gauges) },
+            host: settings.metricsHost, port: port, text: { await metrics.text },
             onReady: onReady, logger: logger)
-    }
-
-    private var gauges: ServerMetrics.Gauges {
-        let database =
-            settings.database == nil ? DataFolder(path: settings.dataFolder).databasePath : nil
-        return ServerMetrics.Gauges(
-            connections: edge.connectionCounter.count, listeners: hub.count,
-            listenerBytes: hub.waitingBytes, answerBytes: edge.answers.bytes,
-            bodyBytes: edge.bodies.bytes,
-            databaseBytes: database.map { SystemFigures.bytes(ofFiles: [$0, $0 + "-wal"]) },
-            memoryBytes: SystemFigures.memoryBytes, certificateExpires: edge.tls?.expires,
-            certificateFailures: edge.tls?.failures,
-            isReady: readiness.isReady)
     }
 
     private func startError(_ error: any Error) -> any Error {

@@ -20,6 +20,8 @@ struct Server: Sendable {
     let edge: Edge
     let readiness: Readiness
     let otherNodes: OtherNodes
+    let firstRun: FirstRun
+    let metrics: MetricsSource
     let routes: Routes
     let logger: Logger
 
@@ -57,6 +59,10 @@ struct Server: Sendable {
         otherNodes = OtherNodes(
             storage: storage, threads: readers, hub: hub, revocation: revocation, apps: apps,
             readiness: readiness, clock: settings.clock, logger: logger)
+        firstRun = FirstRun(storage: storage, settings: settings)
+        metrics = MetricsSource(
+            settings: settings, storage: storage, readers: readers, edge: edge, hub: hub,
+            readiness: readiness)
         let answers = AccountShares(of: edge.answers, placesMax: settings.connectionsMax)
         let allowance = PushAllowance(settings)
         let attempts = SignInThrottle(settings)
@@ -80,7 +86,7 @@ struct Server: Sendable {
                 service: OperatorService(
                     storage: storage, settings: settings, actor: .operatorByCredential),
                 writer: writer, readers: readers, revocation: revocation, apps: apps),
-            stores: StoreRoutes(reader: reader, settings: settings),
+            stores: StoreRoutes(reader: reader, firstRun: firstRun, settings: settings),
             histories: HistoryRoutes(reader: reader, settings: settings),
             push: PushRoute(
                 commits: commits, gate: gate, threads: readers,
@@ -94,6 +100,7 @@ struct Server: Sendable {
             exports: ExportRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate, settings: settings),
             health: HealthRoutes(readiness: readiness),
+            metrics: metrics,
             page: settings.servesPage ? PageRoutes(provider: settings.identity?.page) : nil,
             requests: RateLimiter(
                 .requestsPerAddress, settings.requestAllowance, clock: settings.clock))

@@ -52,7 +52,7 @@ package struct AccessRule: Hashable, Sendable {
         case .makeOwnCode(let stores), .approveSignIn(let stores):
             guard stores?.allSatisfy(rights.reaches) ?? true else { throw .confined }
         case .readHealth, .readPage, .readConfig, .signIn, .requestSignIn,
-            .listAccounts, .createAccount,
+            .listAccounts, .createAccount, .listStoresOfAccount, .readMetrics,
             .renameAccount, .readLimitsOfAccount, .limitAccount, .eraseAccount, .exportAccount,
             .readSignInRequest, .denySignIn,
             .makeCode, .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount,
@@ -127,6 +127,8 @@ package enum ServerOperation: Hashable, Sendable {
     case limitAccount
     case eraseAccount
     case exportAccount
+    /// Their sizes, not their content.
+    case listStoresOfAccount
     case makeCode
     case listDevicesOfAccount
     case renameDeviceOfAccount
@@ -135,6 +137,7 @@ package enum ServerOperation: Hashable, Sendable {
     case registerApp
     case removeApp
     case readAudit
+    case readMetrics
 
     // MARK: A device's
 
@@ -176,9 +179,9 @@ package enum ServerOperation: Hashable, Sendable {
         case .readHealth, .readPage, .readConfig, .signIn, .requestSignIn: .anybody
         case .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
             .eraseAccount,
-            .exportAccount, .makeCode,
+            .exportAccount, .listStoresOfAccount, .makeCode,
             .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
-            .registerApp, .removeApp, .readAudit:
+            .registerApp, .removeApp, .readAudit, .readMetrics:
             .operator
         case .readOwnAccount, .eraseOwnAccount, .exportOwnAccount, .listDevices, .readDevice,
             .renameDevice,

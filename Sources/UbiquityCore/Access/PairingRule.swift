@@ -15,6 +15,11 @@ package enum PairingRule {
     /// The codes that a device has made and that are not used yet.
     package static let codesPerDeviceMax = 5
 
+    /// How long the code is valid by which a browser makes the first account of an empty server.
+    package static let firstCodeMilliseconds: Int64 = 3_600_000
+    /// The codes for the first account: one for each start of each server that found no account.
+    package static let firstCodesMax = 16
+
     /// Whether there is room for a further request.
     /// - Parameters:
     ///   - address: The address that makes it.

@@ -47,6 +47,21 @@ package struct AuditEntry: Hashable, Sendable {
     }
 }
 
+/// The entries of the audit log that somebody wants to see. Nil is for all.
+package struct AuditFilter: Hashable, Sendable {
+    package var action: AuditAction?
+    package var account: AccountID?
+
+    package init(action: AuditAction? = nil, account: AccountID? = nil) {
+        self.action = action
+        self.account = account
+    }
+
+    package func admits(_ event: AuditEvent) -> Bool {
+        (action.map { $0 == event.action } ?? true) && (account.map { $0 == event.account } ?? true)
+    }
+}
+
 /// An audited action. The raw values are the protocol's.
 package enum AuditAction: String, Hashable, Sendable, CaseIterable {
     case accountCreated = "account-created"

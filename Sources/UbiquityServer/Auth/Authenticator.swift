@@ -5,7 +5,8 @@ internal import UbiquityCore
 
 /// Finds the owner of a credential.
 ///
-/// State: `known`, a cache of the storage, guarded by its lock, so that a push needs no look-up. A
+/// State: `operatorHash`, guarded by its lock, because an operator may renew the credential. `known`, a
+/// cache of the storage, guarded by its lock, so that a push needs no look-up. A
 /// revocation removes an entry at once. If other nodes may revoke, an entry is only good for
 /// ``sharedMilliseconds``, in case the news is lost.
 final class Authenticator: Sendable {
@@ -20,7 +21,7 @@ final class Authenticator: Sendable {
     private let removals = Atomic(0)
     private let storage: any ServerStorage
     private let threads: BlockingThreads
-    private let operatorHash: SecretHash
+    private let operatorHash: Mutex<SecretHash>
     private let lastSeen: LastSeenBuffer
     private let clock: ServerClock
 
@@ -34,7 +35,7 @@ final class Authenticator: Sendable {
     ) {
         self.storage = storage
         self.threads = threads
-        self.operatorHash = operatorHash
+        self.operatorHash = Mutex(operatorHash)
         self.lastSeen = lastSeen
         self.clock = clock
     }
@@ -53,7 +54,7 @@ final class Authenticator: Sendable {
     ) {
         guard let credential else { return then(.success(.nobody)) }
         let hash = SecretHash(of: credential)
-        if hash.isEqual(to: operatorHash) { return then(.success(.operator)) }
+        if hash.isEqual(to: operatorHash.withLock(\.self)) { return then(.success(.operator)) }
         // Anything else is not a device's credential, and needs no look-up.
         guard credential.hasPrefix(Secret.devicePrefix) else { return then(.success(.stranger)) }
         let revocations = revocations
@@ -70,6 +71,9 @@ final class Authenticator: Sendable {
                 })
         }
     }
+
+    /// Call with what the storage has. Any earlier credential ends.
+    func adopt(operator hash: SecretHash) { operatorHash.withLock { $0 = hash } }
 
     var revocations: Int { removals.load(ordering: .acquiring) }
 

@@ -87,8 +87,8 @@ struct CopiedTable: Sendable {
 }
 
 extension CopiedTable {
-    /// The tables that a server fills when it starts.
-    static let ofServers: Set = ["secret", "known_limit"]
+    /// The tables that a server fills when it starts, even if nobody uses it.
+    static let ofServers: Set = ["secret", "known_limit", "code"]
 
     /// Every table with data. What was erased is removed before, and has no rows here.
     static let all: [CopiedTable] = [

@@ -11,7 +11,7 @@ internal import ServiceLifecycle
 struct MetricsService: Service {
     let host: String
     let port: Int
-    let text: @Sendable () -> String
+    let text: @Sendable () async -> String
     let onReady: @Sendable (_ port: Int) async -> Void
     let logger: Logger
 
@@ -27,9 +27,7 @@ struct MetricsService: Service {
     private var application: some ApplicationProtocol {
         let router = Router()
         router.get("/metrics") { [text] _, _ in
-            Response(
-                status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
-                body: ResponseBody(byteBuffer: ByteBuffer(string: text())))
+            Response(metrics: await text())
         }
         return Application(
             router: router,
@@ -39,6 +37,14 @@ struct MetricsService: Service {
                 availableConnectionsDelegate: .maximum(Self.connectionsMax, logger: logger)),
             onServerRunning: { [onReady] in await onReady($0.localAddress?.port ?? 0) },
             logger: logger)
+    }
+}
+
+extension Response {
+    init(metrics text: String) {
+        self.init(
+            status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
+            body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
     }
 }
 

@@ -10,8 +10,12 @@ extension ServerMetrics {
         var listenerBytes: Int
         var answerBytes: Int
         var bodyBytes: Int
-        /// Nil for a shared database.
+        /// This process among those of the same machine and others.
+        var node: String
+        /// Nil if the database does not say.
         var databaseBytes: Int?
+        /// The nodes that share the database; nil if it is this one's own.
+        var nodes: Int?
         /// Nil if the system does not provide it.
         var memoryBytes: Int?
         /// Seconds since 1970; nil without TLS.
@@ -96,6 +100,9 @@ extension ServerMetrics.Gauges {
             text.begin(name, .gauge, help)
             text.value(name, value)
         }
+        text.begin("ubiquity_node_info", .gauge, "The name of this node: machine and process.")
+        text.value("ubiquity_node_info", 1, ["node": node])
+        gauge("ubiquity_nodes", "Nodes that are connected to the database.", nodes)
         gauge("ubiquity_connections", "Connections that are open.", connections)
         gauge("ubiquity_listeners", "Streams that are open.", listeners)
         gauge("ubiquity_listener_bytes", "Bytes waiting for listeners.", listenerBytes)

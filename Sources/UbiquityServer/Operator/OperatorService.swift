@@ -40,12 +40,13 @@ struct OperatorService: Sendable {
             by: actor)
     }
 
-    /// The accounts after this name, or all for nil, in the byte order of their names.
+    /// The accounts after this name, or all for nil, in the byte order of their names, which contain
+    /// `part`.
     func accounts(
-        after name: AccountName?, max: Int
+        after name: AccountName?, containing part: String? = nil, max: Int
     ) throws(StorageError) -> [AccountSummary] {
         var summaries: [AccountSummary] = []
-        for account in try storage.accounts(after: name, max: max) {
+        for account in try storage.accounts(after: name, containing: part, max: max) {
             let devices = try storage.devices(of: account.id)
             summaries.append(AccountSummary(account: account, devices: devices))
         }
@@ -74,6 +75,10 @@ struct OperatorService: Sendable {
         let id = try account(name).id
         guard try storage.erase(id, now: now, by: actor) else { throw .noSuchAccount }
         return id
+    }
+
+    func stores(of name: AccountName) throws(StorageError) -> [StoreSummary] {
+        try storage.stores(of: account(name).id)
     }
 
     private func account(_ name: AccountName) throws(StorageError) -> Account {
@@ -123,8 +128,10 @@ struct OperatorService: Sendable {
         guard try storage.removeApp(identifier, now: now, by: actor) else { throw .noSuchApp }
     }
 
-    func audit(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry] {
-        try storage.auditEntries(before: number, max: max)
+    func audit(
+        before number: Int64?, _ filter: AuditFilter, max: Int
+    ) throws(StorageError) -> [AuditEntry] {
+        try storage.auditEntries(before: number, filter, max: max)
     }
 }
 

@@ -35,7 +35,7 @@ struct AccountRoutes: Sendable {
                 } else if message.code.isEmpty, let token = request.bearer {
                     try await signIn(device, byToken: token)
                 } else {
-                    try await signIn(device, byCode: message.code)
+                    try await signIn(device, byCode: message.code, naming: message.accountName)
                 }
         } catch {
             if Problem(error).status == .unauthorized {
@@ -49,11 +49,18 @@ struct AccountRoutes: Sendable {
 
     private typealias SignedIn = (account: Account, device: Device)
 
-    private func signIn(_ device: NewDevice, byCode text: String) async throws -> SignedIn {
+    /// - Parameter name: The name of the first account, which the code makes; empty for another code.
+    private func signIn(
+        _ device: NewDevice, byCode text: String, naming name: String
+    ) async throws -> SignedIn {
         guard let code = SignInCode(typed: text) else { throw StorageError.codeInvalid }
+        let accountName = name.isEmpty ? nil : AccountName(name)
+        guard name.isEmpty || accountName != nil else {
+            throw Problem.malformed("\"accountName\": \(AccountName.rule).")
+        }
         let now = settings.clock.now()
         return try await writer.run { [storage] in
-            try storage.redeem(code.hash, by: device, now: now)
+            try storage.redeem(code.hash, by: device, naming: accountName, now: now)
         }
     }
 

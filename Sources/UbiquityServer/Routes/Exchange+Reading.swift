@@ -108,6 +108,35 @@ extension URI {
         return number
     }
 
+    /// What names must contain; nil for any.
+    func part(bytesMax: Int) throws(Problem) -> String? {
+        guard let part = text("search"), !part.isEmpty else { return nil }
+        guard part.utf8.count <= bytesMax, !part.hasControls else {
+            throw .malformed(
+                "search must have at most \(bytesMax) bytes, and no control characters.")
+        }
+        return part
+    }
+
+    var auditFilter: AuditFilter {
+        get throws(Problem) {
+            var filter = AuditFilter()
+            if let word = text("deed") {
+                guard let action = AuditAction(rawValue: word) else {
+                    throw .malformed("deed must be one of the audit log's words.")
+                }
+                filter.action = action
+            }
+            if let id = text("account") {
+                guard let number = DeviceID(id) else {
+                    throw .malformed("account must be an account's ID, 16 hexadecimal digits.")
+                }
+                filter.account = AccountID(number.description)
+            }
+            return filter
+        }
+    }
+
     /// A number from 1 on.
     func count(_ name: Substring, max: Int) throws(Problem) -> Int? {
         guard let text = text(name) else { return nil }

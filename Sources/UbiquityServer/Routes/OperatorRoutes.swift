@@ -26,9 +26,11 @@ struct OperatorRoutes: Sendable {
     ) async throws -> Response {
         let format = try request.answerFormat
         let after = try request.uri.queryParameters["after"].map { try Self.accountName("\($0)") }
+        let part = try request.uri.part(bytesMax: AccountName.bytesMax)
         let max = try request.uri.count("limit", max: Self.accountsPerAnswerMax)
         let accounts = try await readers.run { [service] in
-            try service.accounts(after: after, max: max ?? Self.accountsPerAnswerMax)
+            try service.accounts(
+                after: after, containing: part, max: max ?? Self.accountsPerAnswerMax)
         }
         var list = WireAccountList()
         list.accounts = accounts.map { WireAccount($0.account, $0.devices) }
@@ -80,6 +82,18 @@ struct OperatorRoutes: Sendable {
         let name = try Self.account(context)
         revocation.accountChanged(try await writer.run { [service] in try service.erase(name) })
         return Response(status: .noContent)
+    }
+
+    /// What an erasure would remove.
+    @Sendable func listStores(
+        _ request: Request, _ context: ServerContext
+    ) async throws -> Response {
+        let format = try request.answerFormat
+        let name = try Self.account(context)
+        var list = WireStoreList()
+        list.stores = try await readers.run { [service] in try service.stores(of: name) }
+            .map(WireStoreList.Store.init)
+        return Response(list, format)
     }
 
     @Sendable func newCode(_ request: Request, _ context: ServerContext) async throws -> Response {
@@ -167,10 +181,11 @@ struct OperatorRoutes: Sendable {
     @Sendable func audit(_ request: Request, _ context: ServerContext) async throws -> Response {
         let format = try request.answerFormat
         let before = try request.uri.count("before", max: .max)
+        let filter = try request.uri.auditFilter
         let max = try request.uri.count("limit", max: Self.auditEntriesPerAnswerMax)
         let entries = try await readers.run { [service] in
             try service.audit(
-                before: before.map(Int64.init), max: max ?? Self.auditEntriesPerAnswer)
+                before: before.map(Int64.init), filter, max: max ?? Self.auditEntriesPerAnswer)
         }
         return Response(WireAuditTrail(entries), format)
     }

@@ -19,6 +19,7 @@ struct Routes: Sendable {
     let stream: StreamRoute
     var exports: ExportRoutes
     let health: HealthRoutes
+    let metrics: MetricsSource
     /// Nil where the page is not served.
     var page: PageRoutes?
     /// Nil for any rate.
@@ -55,6 +56,8 @@ struct Routes: Sendable {
             Route(.delete, "/v1/accounts/{name}", .eraseAccount, operations.erase),
             Route(.post, "/v1/accounts/{name}/codes", .makeCode, operations.newCode),
             Route(
+                .get, "/v1/accounts/{name}/stores", .listStoresOfAccount, operations.listStores),
+            Route(
                 .get, "/v1/accounts/{name}/devices", .listDevicesOfAccount,
                 operations.listDevices),
             Route(
@@ -68,6 +71,7 @@ struct Routes: Sendable {
             Route(.put, "/v1/apps/{identifier}", .registerApp, operations.register),
             Route(.delete, "/v1/apps/{identifier}", .removeApp, operations.removeApp),
             Route(.get, "/v1/audit", .readAudit, operations.audit),
+            Route(.get, "/v1/metrics", .readMetrics, metrics.read),
 
             Route(.get, "/v1/account", .readOwnAccount, accounts.show),
             Route(.get, "/v1/account/export", .exportOwnAccount, exports.own),

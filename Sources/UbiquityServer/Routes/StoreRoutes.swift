@@ -9,10 +9,13 @@ internal import UbiquityWire
 /// Reads stores.
 struct StoreRoutes: Sendable {
     let reader: StoreReader
+    let firstRun: FirstRun
     let settings: ServerSettings
 
     @Sendable func config(_ request: Request, _ context: ServerContext) async throws -> Response {
-        Response(WireConfig(ServerConfig(settings)), try request.answerFormat)
+        var config = WireConfig(ServerConfig(settings))
+        config.needsFirstAccount = await firstRun.needsFirstAccount(readingOn: reader.threads)
+        return Response(config, try request.answerFormat)
     }
 
     /// A confined device only sees its stores.
@@ -75,7 +78,7 @@ extension ServerConfig {
 }
 
 extension WireStoreList.Store {
-    fileprivate init(_ store: StoreSummary) {
+    init(_ store: StoreSummary) {
         self.init()
         identifier = store.identifier.string
         keys = UInt64(clamping: store.usage.keys)

@@ -36,7 +36,11 @@ protocol ServerStorage: Sendable {
     func account(_ id: AccountID) throws(StorageError) -> Account?
     /// The accounts with names after this one (nil for all), in the byte order of their names, and
     /// at most `max`.
-    func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account]
+    /// - Parameter part: What the names contain, byte by byte; nil for any. Then it may take as long
+    ///   as reading all names.
+    func accounts(
+        after name: AccountName?, containing part: String?, max: Int
+    ) throws(StorageError) -> [Account]
     /// An unchanged name is not a change.
     /// - Throws: ``StorageError/accountExists``, ``StorageError/noSuchAccount``.
     func rename(
@@ -82,10 +86,17 @@ protocol ServerStorage: Sendable {
 
     /// Uses up the code and signs the device in on its terms. Of two callers with one code, one
     /// succeeds.
+    /// - Parameter name: For a code of ``addFirstCode(_:now:)``, the name of the account that it
+    ///   makes, and nil for any other code. Of several such codes, only one makes an account.
     /// - Throws: ``StorageError/codeInvalid``, ``StorageError/tooMany(_:)``; after the latter the
     ///   code stays valid.
-    func redeem(_ code: SecretHash, by device: NewDevice, now: Int64)
+    func redeem(_ code: SecretHash, by device: NewDevice, naming name: AccountName?, now: Int64)
         throws(StorageError) -> (account: Account, device: Device)
+
+    /// Keeps a code for an account that does not exist yet, unless there is any account. Further
+    /// codes than ``PairingRule/firstCodesMax`` replace the earlier ones.
+    /// - Returns: Whether there was no account.
+    func addFirstCode(_ code: NewCode, now: Int64) throws(StorageError) -> Bool
 
     /// Keeps a sign-in request until it expires. Also removes those that expired by `now`.
     /// - Throws: ``StorageError/tooManyWaiting(_:)`` as ``PairingRule`` decides.
@@ -166,7 +177,9 @@ protocol ServerStorage: Sendable {
 
     /// The newest first.
     /// - Parameter number: Selects entries before this one; nil for all.
-    func auditEntries(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry]
+    func auditEntries(
+        before number: Int64?, _ filter: AuditFilter, max: Int
+    ) throws(StorageError) -> [AuditEntry]
     /// Adds entries that no other call records: exports, failed sign-ins, a restore.
     func record(_ entries: [AuditEntry]) throws(StorageError)
     /// Records which limits differ from those of the last call, and stores them for the next one.
@@ -200,6 +213,9 @@ protocol ServerStorage: Sendable {
 
     /// The storage's own clock, in milliseconds since 1970; nil if it has none.
     func clock() throws(StorageError) -> Int64?
+
+    /// The size of a shared storage, and the nodes that work on it; nil if it is not shared.
+    func sharedFigures() throws(StorageError) -> SharedFigures?
 
     /// The name of the storage's history, which changes when it restarts, when a standby takes its
     /// place, and when it is restored; nil if it cannot do so while it is open.
@@ -298,6 +314,30 @@ extension ServerStorage {
     func lease(for milliseconds: Int64) throws(StorageError) -> Bool { true }
     func clock() throws(StorageError) -> Int64? { nil }
     func history() throws(StorageError) -> UInt64? { nil }
+    func sharedFigures() throws(StorageError) -> SharedFigures? { nil }
+}
+
+extension ServerStorage {
+    func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account] {
+        try accounts(after: name, containing: nil, max: max)
+    }
+
+    func redeem(
+        _ code: SecretHash, by device: NewDevice, now: Int64
+    ) throws(StorageError) -> (account: Account, device: Device) {
+        try redeem(code, by: device, naming: nil, now: now)
+    }
+
+    func auditEntries(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry] {
+        try auditEntries(before: number, AuditFilter(), max: max)
+    }
+}
+
+/// What a node knows of a storage that it shares with others.
+struct SharedFigures: Hashable, Sendable {
+    var bytes: Int
+    /// Those that are connected to it, this one included.
+    var nodes: Int
 }
 
 /// What a node hears of the others, or of itself.

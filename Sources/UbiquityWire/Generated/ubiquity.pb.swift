@@ -707,6 +707,10 @@ package nonisolated struct WireConfig: Sendable {
   /// An idle stream gets a comment so often; 0: the server does not say.
   package var keepAliveSeconds: UInt64 = 0
 
+  /// Only the answer of `GET /v1/config` says it: there is no account yet, and the server's log has a
+  /// link to make the first one.
+  package var needsFirstAccount: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -849,6 +853,9 @@ package nonisolated struct WireSignIn: Sendable {
 
   /// In the place of a code: the secret of a sign-in request, once a device has approved it.
   package var request: String = String()
+
+  /// With the code of an empty server's log, and only with it: the name of the first account.
+  package var accountName: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2388,7 +2395,7 @@ nonisolated extension WireReady: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Config"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0\u{3}keep_alive_seconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0\u{3}keep_alive_seconds\0\u{3}needs_first_account\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2401,6 +2408,7 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 3: try { try decoder.decodeSingularMessageField(value: &self._allowance) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.deletionsRememberedSeconds) }()
       case 5: try { try decoder.decodeSingularUInt64Field(value: &self.keepAliveSeconds) }()
+      case 6: try { try decoder.decodeSingularBoolField(value: &self.needsFirstAccount) }()
       default: break
       }
     }
@@ -2426,6 +2434,9 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.keepAliveSeconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.keepAliveSeconds, fieldNumber: 5)
     }
+    if self.needsFirstAccount != false {
+      try visitor.visitSingularBoolField(value: self.needsFirstAccount, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2435,6 +2446,7 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs._allowance != rhs._allowance {return false}
     if lhs.deletionsRememberedSeconds != rhs.deletionsRememberedSeconds {return false}
     if lhs.keepAliveSeconds != rhs.keepAliveSeconds {return false}
+    if lhs.needsFirstAccount != rhs.needsFirstAccount {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2722,7 +2734,7 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireSignIn: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".SignIn"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{3}device_name\0\u{1}request\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{3}device_name\0\u{1}request\0\u{3}account_name\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2733,6 +2745,7 @@ nonisolated extension WireSignIn: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 1: try { try decoder.decodeSingularStringField(value: &self.code) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.deviceName) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.request) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.accountName) }()
       default: break
       }
     }
@@ -2748,6 +2761,9 @@ nonisolated extension WireSignIn: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.request.isEmpty {
       try visitor.visitSingularStringField(value: self.request, fieldNumber: 3)
     }
+    if !self.accountName.isEmpty {
+      try visitor.visitSingularStringField(value: self.accountName, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2755,6 +2771,7 @@ nonisolated extension WireSignIn: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.code != rhs.code {return false}
     if lhs.deviceName != rhs.deviceName {return false}
     if lhs.request != rhs.request {return false}
+    if lhs.accountName != rhs.accountName {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

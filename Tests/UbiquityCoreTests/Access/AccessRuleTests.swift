@@ -43,7 +43,7 @@ struct AccessRuleTests {
         .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
         .eraseAccount, .makeCode,
         .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
-        .registerApp, .removeApp, .readAudit, .exportAccount,
+        .registerApp, .removeApp, .readAudit, .exportAccount, .listStoresOfAccount, .readMetrics,
     ]
     private static let itself: [ServerOperation] = [
         .readOwnAccount, .listStores, .readDevice(own), .renameDevice(own), .revokeDevice(own),
@@ -116,7 +116,8 @@ struct AccessRuleTests {
     private static func group(of operation: ServerOperation) -> ServerOperation.Owner {
         switch operation {
         case .readHealth, .readPage, .readConfig, .signIn, .requestSignIn: .anybody
-        case .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
+        case .listStoresOfAccount, .readMetrics,
+            .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
             .eraseAccount, .makeCode,
             .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
             .registerApp, .removeApp, .readAudit, .exportAccount:

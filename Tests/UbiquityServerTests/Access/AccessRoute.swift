@@ -105,6 +105,8 @@ struct AccessRoute: CustomStringConvertible, Sendable {
         ofOperator("PUT", "/v1/apps/{identifier}", 204),
         ofOperator("DELETE", "/v1/apps/{identifier}", 204),
         ofOperator("GET", "/v1/audit"),
+        ofOperator("GET", "/v1/accounts/{name}/stores"),
+        ofOperator("GET", "/v1/metrics"),
     ]
 
     private static func ofDevice(

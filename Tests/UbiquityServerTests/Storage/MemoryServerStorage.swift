@@ -240,8 +240,14 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
-    func accounts(after name: AccountName?, max: Int) -> [Account] {
-        Array(accounts().filter { Self.isLess(name?.string ?? "", $0.name.string) }.prefix(max))
+    func accounts(
+        after name: AccountName?, containing part: String?, max: Int
+    ) -> [Account] {
+        let found = accounts().filter { account in
+            Self.isLess(name?.string ?? "", account.name.string)
+                && (part.map { Array(account.name.string.utf8).contains(Array($0.utf8)) } ?? true)
+        }
+        return Array(found.prefix(max))
     }
 
     private static func isLess(_ a: String, _ b: String) -> Bool {
@@ -310,14 +316,34 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
+    func addFirstCode(_ code: NewCode, now: Int64) -> Bool {
+        database.state.withLock { state in
+            guard state.accounts.isEmpty else { return false }
+            state.removeCodes(expiredBy: now)
+            if state.codes.count >= PairingRule.firstCodesMax { state.codes = [:] }
+            state.codes[code.hash] = MadeCode(code: code, maker: nil)
+            return true
+        }
+    }
+
     func redeem(
-        _ code: SecretHash, by device: NewDevice, now: Int64
+        _ code: SecretHash, by device: NewDevice, naming name: AccountName?, now: Int64
     ) throws(StorageError) -> (account: Account, device: Device) {
         try database.state.withLock { state throws(StorageError) in
-            guard let found = state.codes[code]?.code, found.expiresMilliseconds > now,
-                let account = state.accounts[found.account]
-            else { throw .codeInvalid }
+            guard let found = state.codes[code]?.code, found.expiresMilliseconds > now else {
+                throw .codeInvalid
+            }
             let device = try device.on(found.terms, now: now)
+            if let name {
+                guard state.accounts.isEmpty else { throw .codeInvalid }
+                let account = Account(id: found.account, name: name, createdMilliseconds: now)
+                let id = DeviceID.random()
+                try state.insert(account, accountsMax: 1, by: .device(id))
+                let signedIn = try state.insert(device, id, of: account.id, now)
+                state.codes[code] = nil
+                return (account, signedIn)
+            }
+            guard let account = state.accounts[found.account] else { throw .codeInvalid }
             let signedIn = try state.insert(device, .random(), of: account.id, now)
             if fault != .redeemsCodesAgain { state.codes[code] = nil }
             return (account, signedIn)
@@ -498,9 +524,13 @@ final class MemoryServerStorage: ServerStorage {
         return wasThere
     }
 
-    func auditEntries(before number: Int64?, max: Int) -> [AuditEntry] {
+    func auditEntries(
+        before number: Int64?, _ filter: AuditFilter, max: Int
+    ) -> [AuditEntry] {
         database.state.withLock { state in
-            Array(state.audit.reversed().filter { $0.number < number ?? .max }.prefix(max))
+            let found = state.audit.reversed()
+                .filter { $0.number < number ?? .max && filter.admits($0.event) }
+            return Array(found.prefix(max))
         }
     }
 

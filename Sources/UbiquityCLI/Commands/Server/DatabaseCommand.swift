@@ -13,7 +13,7 @@ struct DatabaseCommand: AsyncParsableCommand {
             database, version 15 or later. Accounts, devices, apps and the audit log are managed \
             by the same commands as with a data folder, given --database in place of --data.
             """,
-        subcommands: [Migrate.self, Check.self, Copy.self])
+        subcommands: [Migrate.self, Check.self, Copy.self, Credential.self])
 
     struct Migrate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -135,6 +135,31 @@ struct DatabaseCommand: AsyncParsableCommand {
                     + "\(Phrase.counted(copy.rows(in: "store"), "store")) and "
                     + "\(Phrase.counted(copy.rows(in: "record"), "record")) \(target), and "
                     + "compared both.")
+        }
+    }
+}
+
+extension DatabaseCommand {
+    struct Credential: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make a new operator's credential.",
+            discussion: """
+                For the page at /operator, and for --operator-credential. Running servers accept it \
+                within a few seconds, and the one before, if there was any, no longer. It is only \
+                shown here: the database has a hash of it.
+
+                JSON: {"operatorCredential"}.
+                """)
+
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var json: JSONOption
+
+        func run() async throws {
+            let credential = try NewOperatorCredential(try database.required()).text
+            guard !json.isOn else {
+                return Output.print(.object([("operatorCredential", .string(credential))]))
+            }
+            Output.print("\(credential)")
         }
     }
 }

@@ -41,6 +41,19 @@ extension PostgresServerStorage {
         }
     }
 
+    func sharedFigures() throws(StorageError) -> SharedFigures? {
+        let statement = PostgresStatement(
+            """
+            SELECT pg_database_size(current_database()), count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND application_name ~ $1
+            """, .text("^\(PostgresNews.sessionName(connections: "[0-9]{1,6}"))$"))
+        return try reading(statement) { result in
+            try result.rows.first.map { row in
+                SharedFigures(bytes: try row.count(0), nodes: try row.count(1))
+            }
+        }
+    }
+
     func createAccount(
         _ account: Account, accountsMax: Int, by actor: AuditActor
     ) throws(StorageError) {
@@ -82,12 +95,14 @@ extension PostgresServerStorage {
         try reading(Self.account(id)) { try $0.rows.first.map(Account.init) }
     }
 
-    func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account] {
+    func accounts(
+        after name: AccountName?, containing part: String?, max: Int
+    ) throws(StorageError) -> [Account] {
         let statement = PostgresStatement(
             """
-            SELECT \(Self.accountColumns) FROM ubiquity.account WHERE name > $1
-            ORDER BY name LIMIT $2
-            """, .text(name?.string ?? ""), .integer(Int64(max)))
+            SELECT \(Self.accountColumns) FROM ubiquity.account
+            WHERE name > $1 AND strpos(name, $3) > 0 ORDER BY name LIMIT $2
+            """, .text(name?.string ?? ""), .integer(Int64(max)), .text(part ?? ""))
         return try reading(statement) { $0.rows.compactMap { try? Account($0) } }
     }
 

@@ -8,12 +8,17 @@ internal import UbiquityCore
 /// holds the lock of the account's row, or that of the directory (``Directory``) for an entry
 /// without an account.
 extension PostgresServerStorage {
-    func auditEntries(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry] {
+    func auditEntries(
+        before number: Int64?, _ filter: AuditFilter, max: Int
+    ) throws(StorageError) -> [AuditEntry] {
         let statement = PostgresStatement(
             """
-            SELECT \(PostgresAudit.columns) FROM ubiquity.audit WHERE number < $1
+            SELECT \(PostgresAudit.columns) FROM ubiquity.audit
+            WHERE number < $1 AND ($3::text IS NULL OR deed = $3)
+                AND ($4::text IS NULL OR account = $4)
             ORDER BY number DESC LIMIT $2
-            """, .integer(number ?? .max), .integer(Int64(max)))
+            """, .integer(number ?? .max), .integer(Int64(max)),
+            .optional(filter.action?.rawValue), .optional(filter.account?.string))
         return try reading(statement) { $0.rows.compactMap { try? AuditEntry($0) } }
     }
 

@@ -40,8 +40,36 @@ extension PostgresServerStorage {
         }
     }
 
+    func addFirstCode(_ code: NewCode, now: Int64) throws(StorageError) -> Bool {
+        try writing { transaction in
+            let found = try transaction.run(
+                [Directory.locking] + Self.removingCodes(expiredBy: now) + [
+                    PostgresStatement("SELECT count(*) FROM ubiquity.code", [])
+                ])
+            guard try found[0].rows.first?.count(0) == 0 else { return false }
+            // Without an account, there are no other codes.
+            let count = try found[3].rows.first?.count(0) ?? 0
+            if count >= PairingRule.firstCodesMax {
+                _ = try transaction.run([PostgresStatement("DELETE FROM ubiquity.code", [])])
+            }
+            _ = try transaction.run([
+                PostgresStatement(
+                    """
+                    INSERT INTO ubiquity.code (hash, account, expires) VALUES ($1, $2, $3)
+                    ON CONFLICT (hash) DO NOTHING
+                    """,
+                    [
+                        .bytes(code.hash.bytes), .text(code.account.string),
+                        .integer(code.expiresMilliseconds),
+                    ]
+                )
+            ])
+            return true
+        }
+    }
+
     func redeem(
-        _ code: SecretHash, by device: NewDevice, now: Int64
+        _ code: SecretHash, by device: NewDevice, naming name: AccountName?, now: Int64
     ) throws(StorageError) -> (account: Account, device: Device) {
         try writing { transaction in
             let found = try transaction.run(
@@ -52,8 +80,10 @@ extension PostgresServerStorage {
             let account = try found.account(0)
             let device = try device.on(CredentialTerms(found, from: 1), now: now)
             let signIn = SignIn(device, to: account, now: now)
+            // Only the first account needs the directory.
+            let directory = name == nil ? [] : [Directory.locking]
             let results = try transaction.run(
-                signIn.first + [
+                directory + signIn.first + [
                     PostgresStatement(
                         """
                         UPDATE ubiquity.code SET used = $1
@@ -61,7 +91,9 @@ extension PostgresServerStorage {
                         """, [.integer(now), .bytes(code.bytes)]
                     )
                 ])
-            return try signIn.redeem(results, transaction)
+            guard let name else { return try signIn.redeem(results, transaction) }
+            return try signIn.redeem(
+                Array(results.dropFirst()), naming: name, results[0], transaction)
         }
     }
 
@@ -205,6 +237,26 @@ struct SignIn {
         if transaction.mayBeRepeated, let done = try done(results) { return (account, done) }
         guard results.last?.changes == 1 else { throw StorageError.codeInvalid }
         return (account, try finish(results, transaction))
+    }
+
+    /// The same for the first account, which this makes.
+    /// - Parameter directory: The result of ``Directory/locking``.
+    func redeem(
+        _ results: [PostgresResult], naming name: AccountName, _ directory: PostgresResult,
+        _ transaction: PostgresTransaction
+    ) throws -> (account: Account, device: Device) {
+        if transaction.mayBeRepeated, let known = try results[0].rows.first.map(Account.init),
+            let done = try done(results)
+        {
+            return (known, done)
+        }
+        guard results.last?.changes == 1, try directory.rows.first?.count(0) == 0 else {
+            throw StorageError.codeInvalid
+        }
+        let new = Account(id: account, name: name, createdMilliseconds: now)
+        try transaction.run(
+            PostgresServerStorage.inserting(new, accountsMax: 1, by: .device(id), directory))
+        return (new, try finish(nil, transaction))
     }
 
     /// - Parameter results: Those of ``first``; nil for a new account.

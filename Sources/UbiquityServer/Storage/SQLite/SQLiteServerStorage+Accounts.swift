@@ -57,13 +57,17 @@ extension SQLiteServerStorage: ServerStorage {
         try reading { try fetchAccount($0, "id = ?", id.string) }
     }
 
-    func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account] {
+    func accounts(
+        after name: AccountName?, containing part: String?, max: Int
+    ) throws(StorageError) -> [Account] {
         try reading { db in
             try Row.fetchAll(
                 db,
-                sql:
-                    "SELECT \(Self.accountColumns) FROM account WHERE name > ? ORDER BY name LIMIT ?",
-                arguments: [name?.string ?? "", max]
+                sql: """
+                    SELECT \(Self.accountColumns) FROM account
+                    WHERE name > ?1 AND (?2 IS NULL OR instr(name, ?2) > 0)
+                    ORDER BY name LIMIT ?3
+                    """, arguments: [name?.string ?? "", part, max]
             ).compactMap { try? Account($0) }
         }
     }

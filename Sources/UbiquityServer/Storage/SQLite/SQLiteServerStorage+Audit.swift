@@ -10,14 +10,19 @@ extension SQLiteServerStorage {
         """
 
     func auditEntries(
-        before number: Int64?, max: Int
+        before number: Int64?, _ filter: AuditFilter, max: Int
     ) throws(StorageError) -> [AuditEntry] {
         try reading { db in
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT \(Self.columns) FROM audit WHERE number < ? ORDER BY number DESC LIMIT ?
-                    """, arguments: [number ?? .max, max]
+                    SELECT \(Self.columns) FROM audit
+                    WHERE number < ?1 AND (?2 IS NULL OR deed = ?2) AND (?3 IS NULL OR account = ?3)
+                    ORDER BY number DESC LIMIT ?4
+                    """,
+                arguments: [
+                    number ?? .max, filter.action?.rawValue, filter.account?.string, max,
+                ]
             ).compactMap { try? AuditEntry($0) }
         }
     }

@@ -34,8 +34,26 @@ extension SQLiteServerStorage {
         }
     }
 
+    func addFirstCode(_ code: NewCode, now: Int64) throws(StorageError) -> Bool {
+        try writing { db in
+            guard try !hasAccount(db) else { return false }
+            try removeCodes(expiredBy: now, db)
+            // Without an account, there are no other codes.
+            let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM code") ?? 0
+            if count >= PairingRule.firstCodesMax { try db.execute(sql: "DELETE FROM code") }
+            try db.execute(
+                sql: "INSERT INTO code (hash, account, expires) VALUES (?, ?, ?)",
+                arguments: [code.hash.bytes, code.account.string, code.expiresMilliseconds])
+            return true
+        }
+    }
+
+    private func hasAccount(_ db: Database) throws -> Bool {
+        try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM account)") ?? false
+    }
+
     func redeem(
-        _ code: SecretHash, by device: NewDevice, now: Int64
+        _ code: SecretHash, by device: NewDevice, naming name: AccountName?, now: Int64
     ) throws(StorageError) -> (account: Account, device: Device) {
         try writing { db in
             try db.execute(
@@ -45,11 +63,23 @@ extension SQLiteServerStorage {
             guard db.changesCount == 1,
                 let row = try Row.fetchOne(
                     db, sql: "SELECT account, \(Self.terms) FROM code WHERE hash = ?",
-                    arguments: [code.bytes]),
-                let account = try fetchAccount(db, "id = ?", row.value(0))
+                    arguments: [code.bytes])
             else { throw StorageError.codeInvalid }
             let device = try device.on(CredentialTerms(row, from: 1), now: now)
-            return (account, try insert(device, of: account.id, now: now, db))
+            let id = DeviceID.random()
+            let account: Account
+            if let name {
+                guard try !hasAccount(db) else { throw StorageError.codeInvalid }
+                account = Account(
+                    id: AccountID(try row.value(0)), name: name, createdMilliseconds: now)
+                try insert(account, accountsMax: 1, by: .device(id), db)
+            } else {
+                guard let known = try fetchAccount(db, "id = ?", row.value(0)) else {
+                    throw StorageError.codeInvalid
+                }
+                account = known
+            }
+            return (account, try insert(device, id, of: account.id, now: now, db))
         }
     }
 

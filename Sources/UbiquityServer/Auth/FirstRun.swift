@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import Synchronization
+internal import UbiquityCore
+
+/// The first run of an empty server: the link in its log by which a browser makes the first account.
+///
+/// The link has a sign-in code for an account that does not exist yet, and grants no more than that:
+/// whoever opens it first gets one account, not the operator's rights.
+///
+/// State: `isOver`, set once an account was found. An account is then not looked for again, so that
+/// a used server's answers cost it nothing; if all accounts are erased, a restart makes a new link.
+final class FirstRun: Sendable {
+    private let isOver = Atomic(false)
+    private let storage: any ServerStorage
+    private let settings: ServerSettings
+
+    init(storage: any ServerStorage, settings: ServerSettings) {
+        (self.storage, self.settings) = (storage, settings)
+    }
+
+    /// Makes a link; nil if there is an account, or no page to open. Blocks.
+    /// - Parameter port: The port that the server listens on.
+    func link(port: Int) throws(StorageError) -> String? {
+        guard settings.servesPage else { return nil }
+        let (code, now) = (SignInCode.random(), settings.clock.now())
+        let new = NewCode(
+            hash: code.hash, account: .random(),
+            expiresMilliseconds: now + PairingRule.firstCodeMilliseconds)
+        guard try storage.addFirstCode(new, now: now) else { return nil }
+        return Self.link(
+            to: settings.host, port: port, isTLS: settings.tls != nil,
+            hostNames: settings.hostNames, code)
+    }
+
+    /// The address of the page, as well as the server knows it, with the code after a number sign:
+    /// browsers send that to nobody.
+    /// - Parameter host: The address to listen on, which may stand for all of the machine's.
+    static func link(
+        to host: String, port: Int, isTLS: Bool, hostNames: [String], _ code: SignInCode
+    ) -> String {
+        let isAny = ["0.0.0.0", "::"].contains(host)
+        let name = hostNames.first ?? (isAny ? "localhost" : host)
+        let shown = name.contains(":") ? "[\(name)]" : name
+        return "\(isTLS ? "https" : "http")://\(shown):\(port)/#\(code.text)"
+    }
+
+    /// Whether the page is to show how to make the first account.
+    func needsFirstAccount(readingOn threads: BlockingThreads) async -> Bool {
+        guard settings.servesPage, !isOver.load(ordering: .relaxed) else { return false }
+        // A database that does not answer is not an empty one.
+        let isEmpty = try? await threads.run { [storage] in
+            try storage.accounts(after: nil, max: 1).isEmpty
+        }
+        if isEmpty == false { isOver.store(true, ordering: .relaxed) }
+        return isEmpty ?? false
+    }
+}
