@@ -43,7 +43,9 @@ export function svg(name, attributes, ...children) {
 
 const paths = {
     add: 'M12 5v14M5 12h14',
+    app: 'M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z',
     back: 'M15 5l-7 7 7 7',
+    chart: 'M4 4v16h16M8 15l4-5 3 3 5-6',
     close: 'M6 6l12 12M18 6L6 18',
     data: 'M5 6h14M5 12h14M5 18h9',
     device: 'M5 5h14v10H5zM2 19h20',
@@ -51,6 +53,7 @@ const paths = {
     history: 'M4 12a8 8 0 1 0 2.6-5.9M4 4v4.5h4.5M12 8v4.5l3 2',
     open: 'M9 5l7 7-7 7',
     out: 'M14 5h5v14h-5M10 12h9M6 8l-3 4 3 4M3 12h11',
+    person: 'M12 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM5 20a7 7 0 0 1 14 0',
     remove: 'M5 7h14M10 7V4.5h4V7M7 7l1 12.5h8L17 7',
     rename: 'M4 20l1-4L16 5l3 3L8 19z',
     search: 'M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13zM15.5 15.5 20 20',

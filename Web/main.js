@@ -5,6 +5,7 @@
 import { backView } from './back-view.js';
 import { dataView } from './data-view.js';
 import { approveDialog, devicesView, signOutDialog } from './devices-view.js';
+import { firstRunView, needsFirstAccount } from './first-run-view.js';
 import { bdi, button, dialog, dialogHead, field, fill, h, icon, mark, toast } from './dom.js';
 import { finish, takeAnswer } from './identity.js';
 import { Model, sentenceOf } from './model.js';
@@ -38,6 +39,11 @@ async function start() {
         model = await Model.open();
     } catch (error) {
         plain('This browser keeps no data', `${sentenceOf(error)} The page needs IndexedDB, which private windows may not have.`);
+        return;
+    }
+    if (!model.account && await needsFirstAccount()) {
+        document.title = 'Welcome – Ubiquity';
+        fill(app, firstRunView(model, code?.kind === 'sign-in' ? code.code : ''));
         return;
     }
     setInterval(() => {

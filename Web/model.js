@@ -159,6 +159,11 @@ export class Model extends EventTarget {
         this.notes = readNotes(this.account.id);
     }
 
+    /** Signs in by the code of an empty server's log, which makes its first account. */
+    async makeFirstAccount(code, accountName, deviceName) {
+        await this.device.complete({ code, accountName }, { ...here(), deviceName });
+    }
+
     /** Asks for an approval; `approved` resolves when the browser is signed in. */
     async requestSignIn(deviceName) {
         const { userCode, link, account } = await this.device.requestSignIn({ ...here(), deviceName });

@@ -172,7 +172,8 @@ class Browser:
 
     @property
     def text(self):
-        return self.driver.find_element(By.TAG_NAME, "body").text[:4_000]
+        # In one step: a page may be on its way out.
+        return (self.run("return document.body?.innerText") or "")[:4_000]
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)

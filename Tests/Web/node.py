@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers for the operator's tests: on a folder or on a PostgreSQL of their own, with their log."""
+
+import glob
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import urllib.request
+
+from stage import DEADLINE, PROGRAM, Server, run
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Database:
+    """A PostgreSQL, which ends with the test. Its programs refuse to run as root."""
+
+    programs = max(glob.glob("/usr/lib/postgresql/*/bin"), default=None)
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="ubiquity-web-database-")
+        self.user = []
+        if os.getuid() == 0:
+            owner = pwd.getpwnam("postgres")
+            os.chown(self.folder, owner.pw_uid, owner.pw_gid)
+            self.user = ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups"]
+        port = free_port()
+        self.data = os.path.join(self.folder, "data")
+        self.run("initdb", "--auth=trust", "--username=ubiquity", "--no-sync", "-D", self.data)
+        self.run("pg_ctl", "start", "--wait", "-D", self.data, "-l", os.path.join(self.folder, "log"),
+                 "-o", f"-p {port} -h 127.0.0.1 -k '' -c fsync=off")
+        self.url = f"postgresql://ubiquity@127.0.0.1:{port}/postgres"
+        run("database", "migrate", "--database", self.url)
+
+    def run(self, program, *words):
+        subprocess.run([*self.user, os.path.join(self.programs, program), *words], check=True, timeout=DEADLINE,
+                       cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def credential(self):
+        """A new operator's credential. The one before ends."""
+        return run("database", "credential", "--database", self.url)
+
+    def close(self):
+        self.run("pg_ctl", "stop", "--mode=immediate", "-D", self.data)
+        shutil.rmtree(self.folder, True)
+
+
+class Node(Server):
+    """A server whose log is kept, on a database or on a folder."""
+
+    def __init__(self, folder, *options, database=None):
+        self.database = database
+        self.log = os.path.join(tempfile.mkdtemp(dir=folder), "log")
+        super().__init__(folder, *options)
+
+    def start(self):
+        place = ["--database", self.database.url] if self.database else ["--data", self.data]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [PROGRAM, "serve", *place, "--port", str(self.port), "--json", "--end-with-input",
+                 "--request-burst", "1000000", *self.options],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        ready = json.loads(self.process.stdout.readline())
+        self.url, self.port = ready["url"], ready["port"]
+
+    @property
+    def link(self):
+        """The link that makes the first account, from the log; None without one."""
+        found = re.findall(r"http://[^\s\"]+/#[0-9A-Z-]+", pathlib.Path(self.log).read_text())
+        return found[-1] if found else None
+
+    @property
+    def credential(self):
+        """The operator's credential of a server on a folder."""
+        return pathlib.Path(self.data, "operator-credential").read_text().strip()
+
+    def delete(self, path, credential):
+        request = urllib.request.Request(self.url + path, method="DELETE", headers={"Authorization": f"Bearer {credential}"})
+        urllib.request.urlopen(request, timeout=DEADLINE).close()
+
+
+class Balancer:
+    """Passes requests to one server after the other."""
+
+    def __init__(self, *servers):
+        turns = iter(range(10**9))
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                server = servers[next(turns) % len(servers)]
+                connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=DEADLINE)
+                connection.request("GET", self.path, headers={
+                    name: self.headers[name] for name in ["Accept", "Authorization"] if name in self.headers})
+                answer = connection.getresponse()
+                text = answer.read()
+                self.send_response(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() not in ("connection", "content-length", "transfer-encoding"):
+                        self.send_header(name, value)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+                connection.close()
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** The first run of an empty server: this browser makes the first account, by a code of the server's log. */
+
+import { field, h, mark } from './dom.js';
+import { browserName, sentenceOf } from './model.js';
+import { codeInput } from './sign-in-view.js';
+
+/** Whether the server has no account yet; false if it does not say. */
+export async function needsFirstAccount() {
+    try {
+        const answer = await fetch('/v1/config', { headers: { Accept: 'application/json' } });
+        return (await answer.json()).needsFirstAccount === true;
+    } catch { return false; }
+}
+
+export function firstRunView(model, code) {
+    const problem = h('p.problem', { role: 'alert' });
+    const secret = codeInput(12, code);
+    const account = h('input', { required: true, maxlength: 128, autocomplete: 'username', autocapitalize: 'off', spellcheck: 'false' });
+    const browser = h('input', { required: true, maxlength: 100, value: browserName() });
+    const submit = h('button.button.main', {}, 'Create the account');
+    const make = async (event) => {
+        event.preventDefault();
+        submit.disabled = true;
+        problem.textContent = '';
+        try {
+            await model.makeFirstAccount(secret.value, account.value.trim(), browser.value.trim());
+            // Where the codes for further devices are.
+            location.hash = '#/devices';
+            location.reload();
+        } catch (error) {
+            problem.textContent = sentenceOf(error);
+            submit.disabled = false;
+        }
+    };
+    queueMicrotask(() => (code ? account : secret).focus());
+    return h('main.sign-in', {}, h('div.hero', {}, mark(), h('h1', { id: 'title' }, 'Welcome to Ubiquity'),
+        h('p', {}, 'This server has no account yet. Create the first one here.')),
+    h('section.card', { 'aria-labelledby': 'title' }, h('form', { onsubmit: make },
+        field('Code', secret, code ? 'From the link that you opened.' : 'At the end of the link in the server’s log. It works once, '
+            + 'for an hour after the server’s start; a restart makes a new one.'),
+        field('Name of the account', account, 'Such as your first name or your e-mail address.'),
+        field('Name of this browser', browser), problem, submit)),
+    h('details', {}, h('summary', {}, 'Other ways'), h('p', {}, 'On the server’s machine, this creates an account and prints a code:'),
+        h('p.command', {}, h('code', {}, 'ubiquity account create NAME')),
+        h('p', {}, 'With the operator’s credential, the ', h('a', { href: '/operator' }, 'operator’s page'), ' does so too.')));
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** The accounts: search, make, sign devices in and out, limit, delete. */
+
+import { bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, toast } from './dom.js';
+import { qrPicture } from './qr.js';
+import { ago, bytes, counted, cut, time, visible } from './text.js';
+
+const accountsPerPage = 50;
+const typingMilliseconds = 250;
+
+/** A name that people gave, so that it shows what it is. */
+export const shown = (name) => visible(cut(name, 128)) || 'without a name';
+
+/** A moment in milliseconds of the protocol, with its exact time. */
+export function when(milliseconds) {
+    const date = new Date(Number(milliseconds));
+    return h('time', { datetime: date.toISOString(), title: time(date) }, ago(date));
+}
+
+/** Runs an action of a button, and says what went wrong. */
+export async function attempt(action, place = null) {
+    try {
+        await action();
+    } catch (error) {
+        if (place) fill(place, h('p.note.bad', { role: 'alert' }, error.message));
+        else toast(error.message);
+    }
+}
+
+export function accountsView(server) {
+    const list = h('ul.rows', { 'aria-label': 'Accounts' });
+    const foot = h('div.foot');
+    const problem = h('div.slot', { role: 'status' });
+    const search = h('input', { type: 'search', 'aria-label': 'Search accounts', placeholder: 'Search accounts', maxlength: 128,
+        autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
+    let timer = 0;
+    /** Which search is the newest one: an earlier answer may come later. */
+    let turn = 0;
+
+    const load = async (after = null) => {
+        turn += 1;
+        const own = turn;
+        const text = search.value.trim();
+        try {
+            const { accounts = [] } = await server.get(['accounts'], { search: text, after, limit: accountsPerPage });
+            if (own !== turn) return;
+            fill(problem);
+            if (!after) fill(list);
+            list.append(...accounts.map((account) => row(server, account, () => load())));
+            if (!list.children.length) {
+                fill(problem, h('p.quiet', {}, text ? 'No account’s name contains this. Capital letters count.' : 'There is no account yet.'));
+            }
+            fill(foot, accounts.length === accountsPerPage && button('More accounts', () => load(accounts.at(-1).name)));
+        } catch (error) {
+            if (own === turn) fill(problem, h('p.note.bad', {}, error.message));
+        }
+    };
+    search.addEventListener('input', () => {
+        clearTimeout(timer);
+        timer = setTimeout(load, typingMilliseconds);
+    });
+    load();
+    return {
+        title: 'Accounts',
+        element: h('div.view', {}, h('header.head', {}, h('h1', {}, 'Accounts'), h('span.space'),
+            button('Create an account', () => createDialog(server, () => load()), { symbol: 'add', kind: 'main' })),
+        h('div.tools', {}, h('div.search', {}, icon('search'), search)), problem, list, foot),
+        dispose: () => {
+            turn += 1;
+            clearTimeout(timer);
+        },
+    };
+}
+
+function row(server, account, refresh) {
+    const devices = account.devices ?? [];
+    const seen = Math.max(0, ...devices.map(({ seenMilliseconds }) => Number(seenMilliseconds ?? 0)));
+    return h('li', {}, h('button.open', { type: 'button', onclick: () => accountSheet(server, account, refresh) },
+        h('strong', {}, bdi(shown(account.name))), h('span', {}, counted(devices.length, 'device')),
+        h('span', {}, seen ? ['seen ', when(seen)] : 'never seen'), icon('open')));
+}
+
+const createDialog = (server, refresh) => dialog('box', 'Create an account', (close) => {
+    const name = h('input', { autofocus: true, required: true, maxlength: 128, autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
+    const problem = h('div.slot');
+    return h('form', { onsubmit: (event) => {
+        event.preventDefault();
+        attempt(async () => {
+            const made = await server.post(['accounts'], { name: name.value.trim() });
+            close();
+            refresh();
+            codeDialog(name.value.trim(), made);
+        }, problem);
+    } }, dialogHead('Create an account', close),
+    field('Name', name, 'Of the person, such as an e-mail address. No other account may have it.'), problem,
+    h('footer', {}, button('Cancel', close), h('button.button.main', {}, 'Create')));
+});
+
+/** A code, shown once: the server keeps its hash only. */
+const codeDialog = (name, { code, expiresMilliseconds }) => dialog('box', 'Code for a new device', (close) => [
+    dialogHead('Code for a new device', close), qrPicture(`${location.origin}/#${code}`),
+    h('p.code.shown', { 'aria-label': 'Code' }, code),
+    h('p.hint', {}, 'Signs one device in to the account of ', bdi(shown(name)), ', until ',
+        time(new Date(Number(expiresMilliseconds))), '. On that device, scan this, or open ', h('strong', {}, location.origin),
+        ' and enter the code, or type'),
+    h('p.command', {}, h('code', {}, `ubiquity sign-in --server ${location.origin} --code ${code}`)),
+    h('footer', {}, button('Done', close, { kind: 'main', autofocus: true })),
+]);
+
+/** Everything about one account. */
+const accountSheet = (server, account, refresh) => dialog('sheet', `Account ${shown(account.name)}`, (close) => {
+    const { name } = account;
+    const problem = h('div.slot', { role: 'status' });
+    const devices = h('ul.devices', { 'aria-label': 'Devices of the account' });
+    const stores = h('div.slot');
+    const title = shown(name);
+    const draw = () => attempt(async () => {
+        const found = (await server.get(['accounts', name, 'devices'])).devices ?? [];
+        fill(devices, found.map((device) => deviceItem(server, name, device, () => {
+            draw();
+            refresh();
+        })));
+        if (!found.length) fill(devices, h('li.quiet', {}, 'No device is signed in.'));
+    }, problem);
+    attempt(async () => {
+        const found = (await server.get(['accounts', name, 'stores'])).stores ?? [];
+        fill(stores, found.length ? h('details', {}, h('summary', {}, `${counted(found.length, 'store')}: ${contentOf(found)}`),
+            h('ul.lines', {}, found.map((store) => h('li', {}, h('span.name', {}, bdi(store.identifier)), h('span.quiet', {}, contentOf([store]))))))
+            : h('p.quiet', {}, 'No stores yet.'));
+    }, problem);
+    draw();
+    return [dialogHead(title, close),
+        h('p.author', {}, 'Created ', when(account.createdMilliseconds ?? 0), ' · ID ', h('code', {}, account.id)), problem,
+        h('div.line', {}, button('Code for a new device', () => attempt(async () =>
+            codeDialog(name, await server.post(['accounts', name, 'codes'], {})), problem), { symbol: 'add', kind: 'small' }),
+        button('Delete the account', () => attempt(() => erase(server, account, () => {
+            close();
+            refresh();
+        }), problem), { symbol: 'remove', kind: 'danger' })),
+        h('section', {}, h('h3', {}, 'Devices'), devices), h('section', {}, h('h3', {}, 'Content'), stores),
+        h('section', {}, h('h3', {}, 'Limits'), limitsForm(server, name))];
+});
+
+/** A browser tells its own kind in place of a version. */
+const versionOf = (version) => (version.startsWith('Mozilla') ? 'web page' : visible(cut(version, 60)));
+
+const total = (stores, name) => stores.reduce((all, store) => all + Number(store[name] ?? 0), 0);
+const contentOf = (stores) => `${counted(total(stores, 'keys'), 'key')}, ${bytes(total(stores, 'bytes'))}`;
+
+function deviceItem(server, account, device, refresh) {
+    const name = shown(device.name ?? '');
+    const revoke = async () => {
+        const isSure = await confirm(`Sign out ${name}?`, 'The device can neither read nor write the account’s data from then on, '
+            + 'on this server. What is on its disk already stays there.', 'Sign out');
+        if (!isSure) return;
+        await attempt(async () => {
+            await server.delete(['accounts', account, 'devices', device.id]);
+            toast(`${name} is signed out.`);
+            refresh();
+        });
+    };
+    return h('li.line', {}, icon('device'), h('div.what', {}, h('strong', {}, bdi(name)),
+        h('p.hint', {}, 'seen ', device.seenMilliseconds ? when(device.seenMilliseconds) : 'never', device.version && ` · ${versionOf(device.version)}`,
+            device.stores?.length > 0 && ` · only ${device.stores.join(', ')}`)),
+    h('span.space'), button('Sign out', revoke, { symbol: 'out', kind: 'small', 'aria-label': `Sign out ${name}` }));
+}
+
+const limits = [
+    ['storeBytesMax', 'Bytes of a store'], ['keysMax', 'Keys of a store'], ['historyDays', 'Days of history'],
+    ['historyVersions', 'Versions of a key'], ['historyBytes', 'Bytes of history'],
+];
+
+function limitsForm(server, name) {
+    const problem = h('div.slot', { role: 'status' });
+    const inputs = limits.map(([key, label]) => [key, label,
+        h('input', { inputmode: 'numeric', pattern: '[0-9]{1,15}', placeholder: 'as the server is set', autocomplete: 'off' })]);
+    const show = (message) => { for (const [key, , input] of inputs) input.value = message[key] ?? ''; };
+    const submit = h('button.button.small', { disabled: true }, 'Save limits');
+    const form = h('form.limits', { onsubmit: (event) => {
+        event.preventDefault();
+        attempt(async () => {
+            const given = inputs.filter(([, , input]) => input.value.trim()).map(([key, , input]) => [key, input.value.trim()]);
+            show(await server.put(['accounts', name, 'limits'], Object.fromEntries(given)));
+            fill(problem, h('p.hint', {}, 'Saved. Nothing is removed that is there already.'));
+        }, problem);
+    } }, inputs.map(([, label, input]) => field(label, input)), problem, h('div', {}, submit));
+    attempt(async () => {
+        show(await server.get(['accounts', name, 'limits']));
+        // Saving what was not read would remove it.
+        submit.disabled = false;
+    }, problem);
+    return form;
+}
+
+/** Asks with what would be lost. */
+async function erase(server, account, done) {
+    const [{ stores = [] }, { devices = [] }] = await Promise.all([
+        server.get(['accounts', account.name, 'stores']), server.get(['accounts', account.name, 'devices'])]);
+    const ends = `${counted(devices.length, 'device')} will be signed out.`;
+    const isSure = await confirm(`Delete ${shown(account.name)}?`, stores.length
+        ? `${counted(stores.length, 'store')} (${contentOf(stores)}) will be lost, with all history. ${ends} Only a backup can bring this back.`
+        : `It has no stores. ${ends}`, 'Delete for good');
+    if (!isSure) return;
+    await server.delete(['accounts', account.name]);
+    toast(`${shown(account.name)} was deleted.`);
+    done();
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** The apps that may have stores, and the audit log. */
+
+import { bdi, button, confirm, field, fill, h, toast } from './dom.js';
+import { attempt, shown, when } from './operator-accounts.js';
+import { counted, cut, visible } from './text.js';
+
+export function appsView(server) {
+    const list = h('ul.rows', { 'aria-label': 'Registered apps' });
+    const rule = h('p.lead');
+    const problem = h('div.slot', { role: 'status' });
+    const name = h('input', { required: true, maxlength: 255, pattern: '[A-Za-z0-9][A-Za-z0-9._\\-]{0,254}', autocapitalize: 'off',
+        autocomplete: 'off', spellcheck: 'false', placeholder: 'TEAMID.com.example.app' });
+    const load = () => attempt(async () => {
+        const { apps = [], registeredOnly = false } = await server.get(['apps']);
+        fill(problem);
+        rule.textContent = registeredOnly ? 'Only these apps may have stores on this server.'
+            : 'Any app may have stores on this server: with the option “--apps registered”, only these may.';
+        fill(list, apps.map((app) => h('li.line', {}, h('strong', {}, bdi(shown(app.identifier))),
+            h('span.quiet', {}, 'registered ', when(app.registeredMilliseconds ?? 0)), h('span.space'),
+            button('Unregister', () => remove(app.identifier, registeredOnly),
+                { symbol: 'remove', kind: 'small', 'aria-label': `Unregister ${shown(app.identifier)}` }))));
+        if (!apps.length) fill(problem, h('p.quiet', {}, 'No app is registered.'));
+    }, problem);
+    const remove = async (identifier, isNeeded) => {
+        const isSure = await confirm(`Unregister ${shown(identifier)}?`, isNeeded
+            ? 'No device can read or write the app’s stores on this server then. What they contain stays, for the time that it is registered again.'
+            : 'This changes nothing as long as any app may have stores.', 'Unregister');
+        if (!isSure) return;
+        await attempt(async () => {
+            await server.delete(['apps', identifier]);
+            toast(`${shown(identifier)} is not registered any more.`);
+            load();
+        });
+    };
+    load();
+    return {
+        title: 'Apps',
+        element: h('div.view', {}, h('header.head', {}, h('h1', {}, 'Apps')), rule,
+            h('form.inline', { onsubmit: (event) => {
+                event.preventDefault();
+                attempt(async () => {
+                    await server.put(['apps', name.value]);
+                    name.value = '';
+                    load();
+                }, problem);
+            } }, field('Identifier', name), h('button.button.main', {}, 'Register')), problem, list),
+    };
+}
+
+/** The log's words, in an order for people. */
+const deeds = [
+    ['sign-in-failed', 'Sign-in failed'], ['device-signed-in', 'Device signed in'], ['device-revoked', 'Device signed out'],
+    ['device-renamed', 'Device renamed'], ['device-removed', 'Expired device removed'], ['code-made', 'Code made'],
+    ['sign-in-approved', 'Sign-in approved'], ['sign-in-denied', 'Sign-in denied'], ['account-created', 'Account created'],
+    ['account-renamed', 'Account renamed'], ['account-exported', 'Account exported'], ['account-erased', 'Account deleted'],
+    ['limit-changed', 'Limit changed'], ['app-registered', 'App registered'], ['app-removed', 'App unregistered'],
+    ['database-restored', 'Database restored'],
+];
+const deedNames = new Map(deeds);
+const actors = new Map([['operator-locally', 'the operator, on the machine'], ['operator-by-credential', 'the operator, by credential'],
+    ['housekeeping', 'the server'], ['stranger', 'somebody']]);
+const entriesPerPage = 100;
+/** The names that are looked up to show them beside their IDs. */
+const namesMax = 1_000;
+
+export function auditView(server) {
+    const list = h('ol.rows.log', { 'aria-label': 'Entries' });
+    const foot = h('div.foot');
+    const problem = h('div.slot', { role: 'status' });
+    const deed = h('select', {}, h('option', { value: '' }, 'Everything'), deeds.map(([value, text]) => h('option', { value }, text)));
+    const account = h('input', { type: 'search', maxlength: 128, placeholder: 'name or ID', autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
+    let names = new Map();
+    let turn = 0;
+
+    /** The ID of the account to filter by; empty for all. */
+    const accountID = async () => {
+        const text = account.value.trim();
+        if (!text) return '';
+        const found = await server.accountNamed(text);
+        if (found) return found.id;
+        // An account that was deleted has an ID only.
+        if (/^[0-9a-f]{16}$/i.test(text)) return text.toLowerCase();
+        throw new Error('There is no account with this name. A deleted account can be found by its ID.');
+    };
+    const load = async (before = null) => {
+        turn += 1;
+        const own = turn;
+        await attempt(async () => {
+            const id = await accountID();
+            const { entries = [] } = await server.get(['audit'], { deed: deed.value, account: id, before, limit: entriesPerPage });
+            if (own !== turn) return;
+            fill(problem);
+            if (!before) fill(list);
+            list.append(...entries.map((entry) => entryItem(entry, names)));
+            if (!list.children.length) fill(problem, h('p.quiet', {}, 'No entry is like this.'));
+            fill(foot, entries.length === entriesPerPage && button('Older entries', () => load(entries.at(-1).number)));
+        }, problem);
+    };
+    const filter = h('form.inline', { onsubmit: (event) => {
+        event.preventDefault();
+        load();
+    } }, field('What', deed), field('Account', account), h('button.button', {}, 'Show'));
+    deed.addEventListener('change', () => load());
+    (async () => {
+        try {
+            const { accounts = [] } = await server.get(['accounts'], { limit: namesMax });
+            names = new Map(accounts.map(({ id, name }) => [id, name]));
+        } catch { /* IDs say enough. */ }
+        if (!turn) load();
+    })();
+    return {
+        title: 'Audit log',
+        element: h('div.view', {}, h('header.head', {}, h('h1', {}, 'Audit log')),
+            h('p.lead', {}, 'Who did what to accounts, devices and apps. It never has keys, values or credentials.'), filter, problem, list, foot),
+        dispose: () => { turn += 1; },
+    };
+}
+
+function entryItem(entry, names) {
+    const { account = '', device = '', actorDevice = '', detail = '' } = entry;
+    const by = entry.actor === 'device' ? ['device ', h('code', {}, actorDevice)] : actors.get(entry.actor) ?? shown(entry.actor ?? '');
+    const count = Number(entry.count ?? 0);
+    return h('li', {}, h('div.line', {}, h('strong', {}, deedNames.get(entry.deed) ?? shown(entry.deed ?? '')),
+        count > 1 && h('span.badge', {}, counted(count, 'time')), h('span.space'), h('span.quiet', {}, when(entry.milliseconds ?? 0))),
+    h('p.hint', {}, account && [names.has(account) ? [bdi(shown(names.get(account))), ' '] : 'account ', h('code', {}, account), ' · '],
+        device && device !== actorDevice && ['device ', h('code', {}, device), ' · '], 'by ', by,
+        detail && [' · ', bdi(visible(cut(detail, 300)))]));
+}
