@@ -61,6 +61,33 @@ import Testing
         #expect(b[key] == .integer(6))
     }
 
+    @Test(arguments: [(Int64.max, Int64.min), (Int64.min, Int64.max)])
+    func `of a counter at the ends of its range gives the value back`(from: Int64, to: Int64)
+        throws
+    {
+        let (a, b) = (cloud.device(), cloud.device())
+        try a.write(["k": .integer(to)])
+        cloud.settle()
+        try a.write(["k": .integer(from)])
+        cloud.settle()
+        try a.count(key, by: from > 0 ? -1 : 1)
+        cloud.settle()
+        try b.revert([key: .value(.integer(to))])
+        cloud.settle()
+        #expect(a[key] == .integer(to))
+        #expect(b[key] == .integer(to))
+    }
+
+    @Test func `of a counter whose runs together are too many gives the value back`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        for device in [a, b] { try device.count(key, by: .max - 1) }
+        cloud.settle()
+        try a.revert([key: .value(.integer(7))])
+        cloud.settle()
+        #expect(a[key] == .integer(7))
+        #expect(b[key] == .integer(7))
+    }
+
     @Test func `of a dictionary leaves alone the entries that others write meanwhile`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         try a.apply(.dictionary, from: nil, to: .dictionary(["x": .integer(1)]), key)

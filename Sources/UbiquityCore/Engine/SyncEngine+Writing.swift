@@ -60,14 +60,32 @@ extension SyncEngine {
     /// Under a policy it writes the difference, also for an app that knows nothing of the policy: a
     /// counter goes back by what was counted since, and what others count meanwhile stays. A
     /// maximum or minimum, which no write under its policy could take back, is replaced as far as
-    /// this device has seen it.
+    /// this device has seen it; so is an integer if a sum or difference does not fit into an `Int64`.
     /// - Throws: As ``write(_:merging:at:)``.
     package mutating func revert(
         to contents: [Key: Content], at now: ClockReading
     ) throws(LimitViolation) {
+        var trial = self
+        try trial.revert(to: contents, replacing: [], at: now)
+        let missed = contents.filter { key, content in
+            guard case .integer? = content.value else { return false }
+            return trial[key] != content.value
+        }
+        guard !missed.isEmpty else {
+            self = trial
+            return
+        }
+        try revert(to: contents, replacing: Set(missed.keys), at: now)
+    }
+
+    private mutating func revert(
+        to contents: [Key: Content], replacing replaced: Set<Key>, at now: ClockReading
+    ) throws(LimitViolation) {
         var all: [Change] = []
         for (key, content) in contents where content.value != self[key] {
-            all += reverting(key, to: content)
+            all +=
+                replaced.contains(key)
+                ? replacing(key, by: content) : reverting(key, to: content)
         }
         try write(all, at: now)
     }
