@@ -37,7 +37,7 @@ package struct AccountLimits: Hashable, Sendable {
         package var name: Name
 
         package var description: String {
-            "\(name.rawValue) is from \(name.range.lowerBound) to \(name.range.upperBound)"
+            "\(name.rawValue) must be from \(name.range.lowerBound) to \(name.range.upperBound)"
         }
     }
 

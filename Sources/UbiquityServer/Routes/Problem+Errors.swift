@@ -172,9 +172,11 @@ extension Problem {
     }
 
     private init(_ error: RateExceeded) {
+        let seconds = max(1, (error.waitMilliseconds + 999) / 1_000)
         self.init(
-            .tooManyRequests, "Too many requests. Wait as long as Retry-After says.",
-            retryAfterSeconds: max(1, (error.waitMilliseconds + 999) / 1_000), at: error.limit)
+            .tooManyRequests,
+            "Too many requests. Try again in \(seconds) \(seconds == 1 ? "second" : "seconds").",
+            retryAfterSeconds: seconds, at: error.limit)
     }
 
     private init(_ error: HistoryForgotten) {

@@ -155,6 +155,7 @@ extension AccountSuites {
                 let second = try await server.signIn(code: "2222-2222-2222")
                 #expect(second.status == 429)
                 #expect(second.headers["retry-after"] == "2")
+                #expect(try second.problem.detail == "Too many requests. Try again in 2 seconds.")
             }
         }
     }

@@ -67,7 +67,8 @@ extension AccountCommand {
             }
             let rows = AccountLimits.Name.allCases.map { limit in
                 let value = limits.values[limit].map { Phrase.grouped($0) }
-                return [limit.rawValue, value ?? "default"]
+                let none = limit == .historyDays && limits.values[limit] == 0
+                return [limit.rawValue, none ? "0: no history is kept" : value ?? "default"]
             }
             Output.print(TerminalText(lines: Table(header: ["LIMIT", "VALUE"], rows: rows).lines))
         }
@@ -93,7 +94,12 @@ struct OwnLimit: Sendable {
                     : "it needs a whole number, or `default`.")
         }
         var limits = AccountLimits()
-        do { try limits.set(name, to: number) } catch { throw ValidationError("\(error).") }
+        do { try limits.set(name, to: number) } catch {
+            let none = name.isOfHistory && number == 0 ? " For no history: --history-days 0." : ""
+            throw ValidationError(
+                "it must be from \(Phrase.grouped(name.range.lowerBound)) to "
+                    + "\(Phrase.grouped(name.range.upperBound)), or `default`.\(none)")
+        }
         value = number
     }
 
@@ -113,6 +119,7 @@ struct OwnLimit: Sendable {
 
 extension AccountLimits.Name {
     fileprivate var isBytes: Bool { self == .storeBytes || self == .historyBytes }
+    fileprivate var isOfHistory: Bool { self == .historyVersions || self == .historyBytes }
 }
 
 extension JSON {
