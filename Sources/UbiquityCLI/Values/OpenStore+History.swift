@@ -58,15 +58,15 @@ extension OpenStore {
     }
 
     /// For each key that the store has, its newest version and the value before that, if known.
-    func newestVersions() async throws -> [(now: KeyVersion, before: KeyVersion?)] {
+    func newestVersions() async throws -> [NewestVersion] {
         try await asked { store in
-            let records = try await store.recordVersions(of: nil, newest: .max)
+            let max = HistoryReading.versionsMax
+            let records = try await store.recordVersions(of: nil, newest: max)
             let all = Dictionary(grouping: records, by: \.record.key.whole)
             return try store.values.keys.sorted().compactMap { key in
-                let held = try KeyHistory(of: key, from: all[key] ?? []).versions(newest: 1_000)
-                    .adding(own: store.localVersions(of: key), newest: 1_000)
-                    .filter(\.isHeld)
-                return held.first.map { ($0, held.dropFirst().first) }
+                NewestVersion(
+                    of: key, from: all[key] ?? [], isWhole: records.count < max,
+                    local: try store.localVersions(of: key))
             }
         }
     }
@@ -76,6 +76,32 @@ extension OpenStore {
     }
 
     func devices() async throws -> AccountDevices { try await asked { await $0.devices() } }
+}
+
+/// A key's newest version, and the one before it.
+struct NewestVersion: Hashable, Sendable {
+    var now: KeyVersion
+    /// Nil if it is not known.
+    var before: KeyVersion?
+
+    private static let versionsMax = 1_000
+
+    /// - Parameters:
+    ///   - records: The key's versions in the newest part of the store's history.
+    ///   - isWhole: Whether that part is the whole history. Otherwise, nothing is concluded from the
+    ///     parts of a key with a policy, some of which may be missing.
+    ///   - local: What this device knows of the key.
+    init?(of key: Key, from records: [RecordVersion], isWhole: Bool, local: [KeyVersion]) {
+        let isKnown = isWhole || !records.contains(where: \.record.key.isPart)
+        var all = KeyHistory(of: key, from: isKnown ? records : [])
+            .versions(newest: Self.versionsMax).adding(own: local, newest: Self.versionsMax)
+            .filter(\.isHeld)
+        if !all.contains(where: { $0.outcome == .current }) {
+            all += local.filter { $0.outcome == .current }
+        }
+        guard let now = all.first else { return nil }
+        (self.now, before) = (now, all.dropFirst().first)
+    }
 }
 
 extension KeyVersion {

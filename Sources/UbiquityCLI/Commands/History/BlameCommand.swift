@@ -37,8 +37,9 @@ struct BlameCommand: AsyncParsableCommand {
         let list = VersionList(versions: [], devices: devices)
         let table = Table(
             header: ["KEY", Phrase.when(in: list.zone), "DEVICE", "VALUE", "BEFORE"],
-            rows: rows.map { now, before in
-                [
+            rows: rows.map { row in
+                let (now, before) = (row.now, row.before)
+                return [
                     JSON.escaped(now.key.string), list.time(now.stamp),
                     list.name(of: now.stamp.device), now.valueText(Self.valueColumns),
                     before?.valueText(Self.valueColumns) ?? "-",
