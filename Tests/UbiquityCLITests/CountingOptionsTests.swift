@@ -105,7 +105,9 @@ struct CountingOptionsTests {
             counts: values.union(["--skip-invalid", "--dry-run"]).subtracting(["--exact"])),
         Mode(words: ["export"], counts: values.union(["--binary"])),
         Mode(words: ["export", "--binary"], counts: values.subtracting(["--json", "--exact"])),
-        Mode(words: ["export", "f", "--binary"], counts: values.subtracting(["--exact"])),
+        Mode(
+            words: ["export", "f", "--binary"],
+            counts: values.union(["--force"]).subtracting(["--exact"])),
         Mode(words: ["stores"], counts: ["--home", "--local", "--timeout", "--json"]),
         Mode(
             words: ["store", "delete", "TEAM.app"],

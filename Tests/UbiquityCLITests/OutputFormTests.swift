@@ -45,6 +45,55 @@ struct OutputFormTests {
         #expect(PropertyListValue.dictionary([:]).text == "{}")
     }
 
+    @Test func `progress has a rate and an estimate once there is something to measure`() {
+        let step = ProgressStep("Copying", 12_000_000, of: 26_000_000)
+        #expect(step.text(after: 0.4) == "Copying: 46 %, 12 MB of 26 MB")
+        #expect(
+            step.text(after: 4)
+                == "Copying: 46 %, 12 MB of 26 MB, 3.0 MB/s, about 5 s left")
+        #expect(
+            ProgressStep("Reading", 12_000, .rows).text(after: 2)
+                == "Reading: 12,000 rows, 6,000 rows/s")
+        #expect(ProgressStep("Checking").text(after: 0.4) == "Checking")
+        #expect(ProgressStep("Checking").text(after: 200) == "Checking: 3 min")
+        #expect(
+            ProgressStep("Importing", 0, of: 10, .keys).text(after: 3)
+                == "Importing: 0 %, 0 keys of 10 keys")
+        #expect(
+            ProgressStep("Copying", 12, of: 10, .rows).text(after: 0)
+                == "Copying: 100 %, 12 rows of 10 rows")
+        #expect(ProgressStep("Copying", 5, of: 0).text(after: 0) == "Copying: 5 bytes")
+        #expect(
+            ProgressStep("Copying", 1, of: .max).text(after: 9e9).hasSuffix("about years left"))
+    }
+
+    @Test func `sizes and spans are short`() {
+        #expect(
+            [0, 1, 999, 1_000, 9_949, 999_600, 3 << 30].map(Phrase.size) == [
+                "0 bytes", "1 byte", "999 bytes", "1.0 kB", "9.9 kB", "1.0 MB", "3.2 GB",
+            ])
+        #expect(
+            [0.2, 59, 60, 3_600, 7_500].map(Phrase.span) == [
+                "1 s", "59 s", "1 min", "1 h", "2 h 5 min",
+            ])
+    }
+
+    @Test func `the locale says whether a terminal shows more than ASCII`() {
+        #expect(Output.isUnicode(in: ["LANG": "en_GB.UTF-8"]))
+        #expect(Output.isUnicode(in: ["LC_ALL": "", "LC_CTYPE": "C.utf8", "LANG": "C"]))
+        #expect(!Output.isUnicode(in: ["LC_ALL": "C", "LANG": "en_GB.UTF-8"]))
+        #expect(!Output.isUnicode(in: [:]))
+    }
+
+    @Test func `a summary of findings counts what is not in order`() {
+        let (ok, note) = (Finding.ok("a", "b"), Finding.note("a", "b"))
+        let problem = Finding.problem("a", "b")
+        #expect(Finding.summary([ok]) == "Everything is in order.")
+        #expect(Finding.summary([ok, note]) == "Nothing is broken; 1 note.")
+        #expect(
+            Finding.summary([problem, problem, note, ok]) == "Found 2 problems and 1 note.")
+    }
+
     @Test func `nothing in a text for a terminal can control it`() {
         let evil = "\u{1B}[2J\u{9B}\u{202E}\n"
         let shown = #"\u001b[2J\u009b\u202e\n"#

@@ -53,6 +53,35 @@ struct SettingsTests {
         }
     }
 
+    @Test
+    func `the server's folder is the variable's, the service's, or the user's, in this order`() {
+        let home = ["HOME": "/home/ada"]
+        let named = home.merging(["UBIQUITY_DATA": "/srv/ubiquity"]) { $1 }
+        func folder(_ environment: [String: String], isInstalled: Bool) -> String {
+            DataOptions.standard(environment, isInstalled: isInstalled)
+        }
+        #expect(folder(named, isInstalled: true) == "/srv/ubiquity")
+        #expect(folder(home, isInstalled: true) == "/var/lib/ubiquity")
+        #expect(folder(home, isInstalled: false) == "/home/ada/.local/share/ubiquity-server")
+        #expect(
+            folder(home.merging(["UBIQUITY_DATA": ""]) { $1 }, isInstalled: true)
+                == "/var/lib/ubiquity")
+        #expect(folder(["XDG_DATA_HOME": "/x"], isInstalled: false) == "/x/ubiquity-server")
+    }
+
+    @Test func `a limit out of its range says the range, and how to have no history`() {
+        func sentence(_ text: String, _ name: AccountLimits.Name) -> String {
+            do {
+                _ = try OwnLimit(text, name)
+                return ""
+            } catch { return "\(error)" }
+        }
+        #expect(sentence("0", .keys).contains("it must be from 1 to 65,536, or `default`."))
+        #expect(sentence("0", .historyVersions).contains("For no history: --history-days 0."))
+        #expect(sentence("0", .historyDays) == "")
+        #expect(sentence("40000", .historyDays).contains("from 0 to 36,500"))
+    }
+
     @Test func `the defaults that are documented are those of the server`() throws {
         let words = try documented().filter { Double($0.fallback) != nil }
             .flatMap { [$0.option, $0.fallback] }

@@ -90,6 +90,13 @@ package enum AccountClient {
         try await ServerRequest(.delete, ["account"], of: account).done()
     }
 
+    /// The account's stores on the server, or those that a confined device may use.
+    package static func stores(
+        _ account: SignedInAccount
+    ) async throws(LinkFailure) -> [ServerStore] {
+        try await ServerRequest(.get, ["stores"], of: account).stores()
+    }
+
     /// Downloads the archive of the account that this device is signed in to.
     ///
     /// - Parameter take: Called with each piece, in order. An error that it throws ends the export.
@@ -185,7 +192,30 @@ extension ServerDevice {
     }
 }
 
+/// A store as reported by its server.
+package struct ServerStore: Hashable, Sendable {
+    package var identifier: String
+    package var keys: Int
+    /// The size of its values, counted like the limits.
+    package var bytes: Int
+
+    package init(_ wire: WireStoreList.Store) {
+        identifier = wire.identifier
+        keys = Int(clamping: wire.keys)
+        bytes = Int(clamping: wire.bytes)
+    }
+}
+
 extension ServerRequest {
+    /// Sends a request for an account's stores.
+    package func stores() async throws(LinkFailure) -> [ServerStore] {
+        var request = self
+        request.bounds = .list
+        return try await request.answer(WireStoreList.self, .list) {
+            $0.stores.map(ServerStore.init)
+        }
+    }
+
     /// Sends a request for an account's devices.
     package func devices() async throws(LinkFailure) -> [ServerDevice] {
         var request = self

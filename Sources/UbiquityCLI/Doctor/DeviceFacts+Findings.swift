@@ -214,7 +214,8 @@ extension DeviceFacts {
                 ? .ok("waiting", "\(store.identifier): nothing waits to be sent (\(agreed)).")
                 : .note(
                     "waiting",
-                    "\(store.identifier): \(waiting) will be sent when this device is signed in.")
+                    "\(store.identifier): \(waiting) \(content.pendingCount == 1 ? "waits" : "wait") "
+                        + "until this device is signed in; if it was before, to the same account.")
         }
         let error = content.link.lastError.map { "; the last attempt: \($0)" } ?? ""
         let sentence =

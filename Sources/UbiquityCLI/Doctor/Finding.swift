@@ -34,6 +34,16 @@ struct Finding: Equatable {
         Finding(check: check, verdict: .problem, sentence: sentence)
     }
 
+    /// The sentence above all findings.
+    static func summary(_ findings: [Finding]) -> String {
+        func count(_ verdict: Verdict) -> Int { findings.count { $0.verdict == verdict } }
+        let (problems, notes) = (count(.problem), count(.note))
+        if problems == 0, notes == 0 { return "Everything is in order." }
+        let found = [(problems, "problem"), (notes, "note")].filter { $0.0 > 0 }
+            .map { Phrase.counted($0, $1) }.joined(separator: " and ")
+        return (problems == 0 ? "Nothing is broken; " : "Found ") + found + "."
+    }
+
     var json: JSON {
         .object([
             ("check", .string(check)), ("verdict", .string(verdict.rawValue)),

@@ -61,6 +61,8 @@ struct ArchiveImport {
         }
     }
 
+    /// The number of keys in the stores, as the manifest says.
+    var keys: Int { stores.reduce(0) { $0 &+ $1.keys } }
     var accountName: String { archive.manifest.accountName }
     var hasDigests: Bool { archive.hasDigests }
 
@@ -91,17 +93,17 @@ struct ImportedStore {
     var skipped: [ImportPlan.Rejected]
     /// Nil if nothing had to be written.
     var outcome: WriteOutcome?
+    var changes: [ValueChange]
 
     var line: String {
         let rest = unchanged > 0 ? ", \(Phrase.grouped(unchanged)) already had their value" : ""
         return "  \(identifier): \(Phrase.keys(imported))\(rest)"
     }
 
-    var json: JSON {
-        .object(
-            [
-                ("store", .string(identifier)), ("imported", .integer(imported)),
-                ("unchanged", .integer(unchanged)), ("skipped", .array(skipped.map(\.json))),
-            ] + (outcome ?? WriteOutcome(unsent: nil)).fields)
+    var fields: [(String, JSON)] {
+        [
+            ("store", .string(identifier)), ("imported", .integer(imported)),
+            ("unchanged", .integer(unchanged)), ("skipped", .array(skipped.map(\.json))),
+        ] + (outcome ?? WriteOutcome(unsent: nil)).fields
     }
 }

@@ -43,6 +43,11 @@ struct ImportPlan {
     func changes(of values: [Key: PropertyListValue]) -> [Key: Content] {
         accepted.filter { values[$0.key] != $0.value }.mapValues(Content.value)
     }
+
+    /// The same, with the values before and after, sorted by key.
+    func comparison(with values: [Key: PropertyListValue]) -> [ValueChange] {
+        ValueChange.all(from: values.filter { accepted[$0.key] != nil }, to: accepted)
+    }
 }
 
 extension ImportPlan.Rejected {

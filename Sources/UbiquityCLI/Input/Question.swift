@@ -5,12 +5,22 @@ import Foundation
 
 /// A question to the person at the terminal.
 enum Question {
-    /// - Returns: False also for Ctrl-C, so that what was prepared for a yes is taken back.
-    /// - Throws: ``Failure`` if there is no terminal to ask at.
-    static func ask(_ question: TerminalText) throws(Failure) -> Bool {
+    /// Asks, unless the answer was given by --yes. This is the only way in which commands ask.
+    /// - Parameter refusal: What to say after a no, in which case nothing must be done.
+    /// - Throws: ``Failure``: status 1 for a no, and wrong use if there is no terminal to ask at.
+    static func confirm(
+        _ question: TerminalText, isGiven yes: Bool, otherwise refusal: String
+    ) throws(Failure) {
+        if yes { return }
         guard Output.isAskable else {
-            throw Failure(.usage, "there is no terminal to ask at; give --yes to confirm")
+            throw Failure(
+                .usage, "\(question.string) There is no terminal to ask at; give --yes to confirm")
         }
+        guard ask(question) else { throw Failure(.no, refusal) }
+    }
+
+    /// - Returns: False also for Ctrl-C, so that what was prepared for a yes is taken back.
+    private static func ask(_ question: TerminalText) -> Bool {
         Output.noteInPlace("\(question) [y/N] ")
         guard isAnswered() else {
             Output.note("")

@@ -112,6 +112,10 @@ struct OperatorClient: Sendable {
         ).archive(take: take)
     }
 
+    func stores(accountName: String) async throws(LinkFailure) -> [ServerStore] {
+        try await request(.get, ["accounts", accountName, "stores"]).stores()
+    }
+
     // MARK: Devices
 
     /// The oldest first.

@@ -81,9 +81,11 @@ struct OperatorOptions: ParsableArguments {
 
     /// Calls `body` with the operator's requests, to the server with the credential or to that of the
     /// data folder.
+    /// - Parameter usesFiles: As in ``DataOptions/enter(isServer:usesFiles:)``.
     /// - Throws: ``Failure``, ``ServerStartError``, and the errors of `body`.
     func withClient<Result>(
-        about subject: OperatorSubject = .server, _ body: (OperatorClient) async throws -> Result
+        about subject: OperatorSubject = .server, usesFiles: Bool = false,
+        _ body: (OperatorClient) async throws -> Result
     ) async throws -> Result {
         if case .account(let name, let newName) = subject {
             for name in [name, newName].compactMap(\.self) where AccountName(name) == nil {
@@ -91,7 +93,9 @@ struct OperatorOptions: ParsableArguments {
             }
         }
         do {
-            guard let server, let operatorCredential else { return try await inFolder(body) }
+            guard let server, let operatorCredential else {
+                return try await inFolder(usesFiles, body)
+            }
             let security = try connection.security()
             try Failure.checkAddress(server, security)
             let text = String(decoding: try InputFile.readSecret(operatorCredential), as: UTF8.self)
@@ -102,7 +106,7 @@ struct OperatorOptions: ParsableArguments {
     }
 
     private func inFolder<Result>(
-        _ body: (OperatorClient) async throws -> Result
+        _ usesFiles: Bool, _ body: (OperatorClient) async throws -> Result
     ) async throws -> Result {
         if let server { try Failure.checkAddress(server) }
         if let database = database.settings(unless: data.given) {
@@ -110,7 +114,7 @@ struct OperatorOptions: ParsableArguments {
                 try await body(OperatorClient(server))
             }
         }
-        let folder = try data.enter()
+        let folder = try data.enter(usesFiles: usesFiles)
         return try await FolderServer.with(
             dataFolder: folder,
             onWaiting: {

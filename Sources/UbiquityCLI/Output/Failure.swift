@@ -126,7 +126,7 @@ extension Failure.Status {
     init(_ error: BackupError) {
         self =
             switch error {
-            case .takesTooLong: .unavailable
+            case .takesTooLong, .folderInUse: .unavailable
             case .noFile: .noInput
             case .notBackup: .badInput
             case .hasData, .noRoom, .notMade, .inUse: .cannotCreate

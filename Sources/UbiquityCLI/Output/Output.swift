@@ -66,10 +66,25 @@ extension Output {
     }
 
     /// The columns of the terminal; nil if the output is not one.
-    static var columns: Int? {
+    static var columns: Int? { columns(of: STDOUT_FILENO) }
+
+    /// The columns of the terminal for everything else; nil if there is none.
+    static var errorColumns: Int? { columns(of: STDERR_FILENO) }
+
+    private static func columns(of file: Int32) -> Int? {
         var size = winsize()
-        guard isTerminal, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
-        else { return nil }
+        guard ioctl(file, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)
+    }
+
+    /// Whether the terminal shows more than ASCII.
+    static let isUnicode = isUnicode(in: ProcessInfo.processInfo.environment)
+
+    /// As the C library has it: the first of these variables that is set counts.
+    static func isUnicode(in environment: [String: String]) -> Bool {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }
+            .first { !$0.isEmpty }
+        let charset = (locale ?? "").lowercased()
+        return charset.contains("utf-8") || charset.contains("utf8")
     }
 }

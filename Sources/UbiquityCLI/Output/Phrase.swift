@@ -23,6 +23,24 @@ enum Phrase {
 
     static func bytes(_ count: Int) -> String { counted(count, "byte") }
 
+    /// For example "900 bytes", "12 kB" or "3.1 GB".
+    static func size(_ bytes: Int) -> String {
+        var (size, units) = (Double(bytes), ["kB", "MB", "GB", "TB"][...])
+        guard size >= 1_000 else { return self.bytes(bytes) }
+        var unit = ""
+        while size >= 999.5, let next = units.popFirst() { (size, unit) = (size / 1_000, next) }
+        return String(format: size < 9.95 ? "%.1f" : "%.0f", size) + " " + unit
+    }
+
+    /// A length of time, roughly: "5 s", "3 min" or "2 h 5 min".
+    static func span(_ seconds: Double) -> String {
+        guard seconds < 1e9 else { return "years" }
+        if seconds < 60 { return "\(max(1, Int(seconds.rounded()))) s" }
+        let minutes = Int((seconds / 60).rounded())
+        let rest = minutes.isMultiple(of: 60) ? "" : " \(minutes % 60) min"
+        return minutes < 60 ? "\(minutes) min" : "\(minutes / 60) h" + rest
+    }
+
     /// For example "3.4 ms" or "1.25 s".
     static func duration(_ duration: Duration) -> String {
         let seconds = duration / .seconds(1)

@@ -6,27 +6,27 @@ import Synchronization
 /// Shows the progress of long work: a line on the terminal that appears after half a second and
 /// disappears at the end. Prints nothing if the standard error is not a terminal.
 enum Progress {
-    private static let frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
+    /// Sets the step that the line shows, from any thread.
+    typealias Note = @Sendable (ProgressStep) -> Void
 
     static func showing<Result>(
         _ what: String, _ body: () async throws -> Result
     ) async rethrows -> Result {
         try await showing { note in
-            note(what)
+            note(ProgressStep(what))
             return try await body()
         }
     }
 
     /// The same for work that says how far it is.
-    /// - Parameter body: Is given a function that changes the line.
     static func showing<Result>(
-        _ body: (_ note: @escaping @Sendable (String) -> Void) async throws -> Result
+        _ body: (_ note: @escaping Note) async throws -> Result
     ) async rethrows -> Result {
         guard Output.isErrorTerminal else { return try await body { _ in } }
         let line = ProgressLine()
         let animation = Task.detached { await animate(line) }
         do {
-            let result = try await body(line.set)
+            let result = try await body { line.set($0, at: .now) }
             await end(animation)
             return result
         } catch {
@@ -42,21 +42,76 @@ enum Progress {
 
     @concurrent private static func animate(_ line: ProgressLine) async {
         guard (try? await Task.sleep(for: .milliseconds(500))) != nil else { return }
+        let frames = Array(Output.isUnicode ? "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" : "|/-\\")
         var frame = 0
         repeat {
-            Output.noteInPlace("\r\(frames[frame % frames.count]) \(line.text)\u{1B}[K")
+            let text = line.text(at: .now).prefix(max(0, (Output.errorColumns ?? 80) - 3))
+            Output.noteInPlace("\r\(frames[frame % frames.count]) \(text)\u{1B}[K")
             frame += 1
         } while (try? await Task.sleep(for: .milliseconds(100))) != nil
         Output.noteInPlace("\r\u{1B}[K")
     }
 }
 
-/// The text of a line that work on one thread sets and the animation shows.
-///
-/// State: the text, guarded by its lock.
-private final class ProgressLine: Sendable {
-    private let state = Mutex("")
+/// A step of long work, and how far it is.
+struct ProgressStep: Hashable, Sendable {
+    enum Unit: String, Sendable { case bytes, rows, keys }
 
-    var text: String { state.withLock(\.self) }
-    func set(_ text: String) { state.withLock { $0 = text } }
+    /// For example "Copying".
+    var what: String
+    /// Nil if that is not known.
+    var done: Int?
+    /// Nil if that is not known.
+    var all: Int?
+    var unit: Unit
+
+    init(_ what: String, _ done: Int? = nil, of all: Int? = nil, _ unit: Unit = .bytes) {
+        (self.what, self.done, self.all, self.unit) = (what, done, all, unit)
+    }
+
+    /// For example "Copying: 45 %, 12 of 26 MB, 3 MB/s, about 5 s left".
+    /// - Parameter seconds: Since the step began. In the first one there is no rate.
+    func text(after seconds: Double) -> String {
+        guard let done else {
+            return seconds < 1 ? what : "\(what): \(Phrase.span(seconds))"
+        }
+        var parts: [String] = []
+        if let all, all > 0 {
+            parts.append("\(Int(100 * Double(min(done, all)) / Double(all))) %")
+            parts.append("\(amount(done)) of \(amount(all))")
+        } else {
+            parts.append(amount(done))
+        }
+        if seconds >= 1, done > 0 {
+            let rate = Double(done) / seconds
+            parts.append("\(amount(Int(rate)))/s")
+            if let all, all > done {
+                parts.append("about \(Phrase.span(Double(all - done) / rate)) left")
+            }
+        }
+        return "\(what): \(parts.joined(separator: ", "))"
+    }
+
+    private func amount(_ count: Int) -> String {
+        unit == .bytes ? Phrase.size(count) : "\(Phrase.grouped(count)) \(unit.rawValue)"
+    }
+}
+
+/// The step of a line that work on any thread sets and the animation shows.
+///
+/// State: the step and when it began, guarded by their lock.
+private final class ProgressLine: Sendable {
+    private let state = Mutex((step: ProgressStep(""), start: ContinuousClock.now))
+
+    func set(_ step: ProgressStep, at now: ContinuousClock.Instant) {
+        state.withLock { state in
+            if state.step.what != step.what { state.start = now }
+            state.step = step
+        }
+    }
+
+    func text(at now: ContinuousClock.Instant) -> String {
+        let (step, start) = state.withLock(\.self)
+        return step.text(after: (now - start) / .seconds(1))
+    }
 }

@@ -10,9 +10,14 @@ extension QRCode {
             })
     }
 
-    /// A link as a QR code between empty lines; empty if it is too long, or the terminal too narrow.
-    static func block(of link: String) -> TerminalText {
-        guard let code = QRCode(link), code.size + 8 <= Output.columns ?? .max else { return "" }
-        return "\n\(code.terminalLines)\n"
+    /// A command with a link that is also shown as a QR code, unless the link is too long, the
+    /// terminal too narrow, or its characters are only ASCII.
+    static func block(command: String, link: String) -> TerminalText {
+        let columns = Output.columns ?? Output.errorColumns ?? .max
+        guard let code = QRCode(link), Output.isUnicode, code.size + 8 <= columns else {
+            return "or with the link:\n\n    \(command)\n"
+        }
+        return
+            "or with the link, which the QR code contains:\n\n    \(command)\n\n\(code.terminalLines)\n"
     }
 }

@@ -8,20 +8,36 @@ struct DataOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The server's data folder.",
-            discussion: "Default: ubiquity-server in XDG_DATA_HOME, or in ~/.local/share.",
+            discussion: """
+                Default: \(Self.variable); then \(Self.installed), if the service is installed, \
+                for all commands but `serve`; then ubiquity-server in XDG_DATA_HOME or \
+                ~/.local/share.
+                """,
             valueName: "folder"), transform: notEmpty)
     var data: String?
 
     var given: [String] { UbiquityCLI.given(("--data", data != nil)) }
 
-    private var folder: String { data ?? Self.standard(ProcessInfo.processInfo.environment) }
+    static let variable = "UBIQUITY_DATA"
+    /// As in Deployment/ubiquity.service.
+    static let installed = "/var/lib/ubiquity"
 
     /// The folder, to work there from now on: see ``FolderOwner``.
+    /// - Parameters:
+    ///   - isServer: Whether to serve it. The installed service has options of its own for that.
+    ///   - usesFiles: Whether the command also uses files elsewhere.
     /// - Throws: ``Failure``.
-    func enter() throws(Failure) -> String {
-        let folder = Self.expanded(folder)
-        try FolderOwner.become(of: folder)
+    func enter(isServer: Bool = false, usesFiles: Bool = false) throws(Failure) -> String {
+        let folder = Self.expanded(data ?? Self.found(isServer: isServer))
+        try FolderOwner.become(of: folder, usesFiles: usesFiles)
         return folder
+    }
+
+    /// The folder if none is given.
+    static func found(isServer: Bool = false) -> String {
+        standard(
+            ProcessInfo.processInfo.environment,
+            isInstalled: !isServer && FileManager.default.fileExists(atPath: installed))
     }
 
     /// Expands a tilde that the shell left in place.
@@ -29,10 +45,13 @@ struct DataOptions: ParsableArguments {
         URL(fileURLWithPath: (path as NSString).expandingTildeInPath).standardizedFileURL.path
     }
 
-    static func standard(_ environment: [String: String]) -> String {
+    /// - Parameter isInstalled: Whether there is the folder of an installed service.
+    static func standard(_ environment: [String: String], isInstalled: Bool) -> String {
         func variable(_ name: String) -> String? {
             environment[name].flatMap { $0.isEmpty ? nil : $0 }
         }
+        if let folder = variable(Self.variable) { return folder }
+        if isInstalled { return installed }
         let base = variable("XDG_DATA_HOME") ?? (variable("HOME") ?? "~") + "/.local/share"
         return base + "/ubiquity-server"
     }
@@ -42,8 +61,9 @@ struct DataOptions: ParsableArguments {
 enum FolderOwner {
     /// As root, permanently becomes the user who owns the folder or a part of its path. That user
     /// could otherwise put links there that lead root to any other file.
+    /// - Parameter usesFiles: Whether the command also uses files elsewhere.
     /// - Throws: ``Failure``.
-    static func become(of folder: String) throws(Failure) {
+    static func become(of folder: String, usesFiles: Bool = false) throws(Failure) {
         guard geteuid() == 0 else { return }
         let owners = Set(places(on: folder).compactMap(owner)).subtracting([0])
         guard let user = owners.first else { return }
@@ -61,9 +81,9 @@ enum FolderOwner {
                     + "process cannot become that user; run the command with `sudo -u "
                     + "\(Machine.userName(user))`")
         }
-        Output.note(
-            "Working as \(Machine.userName(user)), the owner of \(folder): that user must be able "
-                + "to read or write other files.")
+        let files: TerminalText =
+            usesFiles ? ", who must be able to read or write the other files of this command." : "."
+        Output.note("Working as \(Machine.userName(user)), the owner of \(folder)" + files)
     }
 
     /// The folder, the folders above it, and all links on the path.

@@ -11,7 +11,7 @@ struct DatabaseOptions: ParsableArguments {
             "A PostgreSQL database in place of the data folder: postgresql://user@host/name.",
             discussion: """
                 Better in the environment variable \(Self.variable), which has the same effect \
-                unless --data is given: other users of the machine can read a command's options. \
+                unless --data is given, and counts before \(DataOptions.variable): other users of the machine can read a command's options. \
                 The password may also be in ~/.pgpass or PGPASSWORD. Several hosts, separated by \
                 commas, are tried in turn.
                 """, valueName: "url"), transform: notEmpty)

@@ -94,13 +94,23 @@ struct OpenStore {
         if account == nil { return WriteOutcome(unsent: .notSignedIn) }
         if sync.isLocal { return WriteOutcome(unsent: .local) }
         do { try await exchange() } catch {
-            return WriteOutcome(unsent: .failed(Failure.sentence(of: error)))
+            let reason = Failure.sentence(of: error)
+            guard let error = error as? UbiquityError, error.code == .refused else {
+                return WriteOutcome(unsent: .failed(reason))
+            }
+            return WriteOutcome(unsent: .refused(reason, isTakenBack: !error.refusedKeys.isEmpty))
         }
         return WriteOutcome(unsent: nil)
     }
 
     /// No process of this device talks to the server, because this one was told not to.
     var isHeldOffline: Bool { lease != nil && account != nil }
+
+    /// The other process that holds the connection; nil if there is none.
+    var leader: String? {
+        if store.engineStatus.isLeading || isHeldOffline { return nil }
+        return LockHolder(of: ProcessLease.path(ofStore: path))?.description
+    }
 
     /// The process that holds the connection and does not respond, or is stopped.
     var heldUpBy: String? {
@@ -143,6 +153,8 @@ struct WriteOutcome {
         case local
         case dryRun
         case failed(String)
+        /// Trying again does not help. A write that is taken back is not on this device either.
+        case refused(String, isTakenBack: Bool)
     }
 
     /// Nil if the server has it.
@@ -154,6 +166,8 @@ struct WriteOutcome {
         case nil, .local, .dryRun: nil
         case .notSignedIn: "Not signed in. Saved on this device."
         case .failed(let reason): "Saved on this device, but not sent yet: \(reason)"
+        case .refused(let reason, isTakenBack: false): "Saved on this device only: \(reason)"
+        case .refused(let reason, isTakenBack: true): "Taken back, the server refuses it: \(reason)"
         }
     }
 
@@ -165,7 +179,7 @@ struct WriteOutcome {
             case .local: "--local"
             case .dryRun: "--dry-run"
             case .notSignedIn: "not signed in"
-            case .failed(let reason): reason
+            case .failed(let reason), .refused(let reason, _): reason
             }
         return [("sent", .boolean(unsent == nil)), ("notSentBecause", .optional(reason))]
     }

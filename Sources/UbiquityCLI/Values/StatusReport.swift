@@ -10,6 +10,9 @@ struct StatusReport {
     var store: (identifier: String, status: EngineStatus)?
     /// False if no process of this device talks to the server now, so the last known state is old.
     var knowsConnection = true
+    /// The other process that holds the connection, and will go on after this command; nil if there
+    /// is none.
+    var leader: String?
     /// The process that holds the connection and does not respond, or was stopped.
     var heldUpBy: String?
     /// The server does not let this device use the store, and retrying will not help.
@@ -18,14 +21,84 @@ struct StatusReport {
     /// that is not known.
     var clockAhead: Int64?
 
+    /// A sentence, and below it the details.
     var text: TerminalText {
         let rows = [("Folder", home)] + accountRows + storeRows
         let width = rows.map(\.0.count).max() ?? 0
-        return TerminalText(
-            lines: rows.map { name, value in
-                let padding = String(repeating: " ", count: width + 2 - name.count)
-                return "\(Output.styled("\(name)", .dim))\(padding)\(value)"
-            })
+        return "\(Output.styled("\(sentence)", .bold))\n\n"
+            + TerminalText(
+                lines: rows.map { name, value in
+                    let padding = String(repeating: " ", count: width + 2 - name.count)
+                    return "\(Output.styled("\(name)", .dim))\(padding)\(value)"
+                })
+    }
+
+    /// What a person wants to know, and what to do. Only this command's process ends now, so what
+    /// happens later is left to ``leader``.
+    var sentence: String {
+        guard let (_, status) = store else {
+            return account.map { "This device is signed in to \($0.accountName)." }
+                ?? "This device is not signed in, so values stay on it."
+        }
+        if let failure = status.diskFailure {
+            return "Changes cannot be saved on this device: \(failure)."
+        }
+        let waiting = Waiting(count: status.pendingKeys.count)
+        guard account != nil else {
+            return "This device is not signed in, so values stay on it."
+        }
+        if status.link.state == .unauthorized {
+            return "The server does not accept this device's sign-in any more. Sign in again with "
+                + "`ubiquity sign-in --replace`\(waiting.then("until then"))."
+        }
+        if isRefused {
+            return "The server does not let this device use this store"
+                + (waiting.count > 0
+                    ? ", so \(waiting.keys) \(waiting.verb("stays", "stay")) here" : "")
+                + (status.link.lastError.map { ": \($0)" } ?? "") + "."
+        }
+        if let heldUpBy {
+            return
+                "\(heldUpBy) holds the connection and does not respond, so nothing is synced; let "
+                + "it continue (kill -CONT), or end it."
+        }
+        return sentence(status, waiting)
+    }
+
+    private func sentence(_ status: EngineStatus, _ waiting: Waiting) -> String {
+        let sync = waiting.count > 0 ? "; `ubiquity sync` sends \(waiting.verb("it", "them"))" : ""
+        guard knowsConnection else {
+            return "The server was not asked. \(waiting.sentence)\(sync)."
+        }
+        switch status.link.state {
+        case .connected, .polling:
+            if waiting.count == 0 {
+                return status.hasCompletedFirstSync
+                    ? "Everything is synced." : "The first download is not complete yet."
+            }
+            return leader.map { "\($0) is connected, and sends \(waiting.keys)." }
+                ?? "The server can be reached. \(waiting.sentence)\(sync)."
+        case .waiting, .connecting, .signedOut, .unauthorized:
+            let reason = status.link.lastError.map { ": \($0)" } ?? ""
+            let retry =
+                leader.map { "\($0) tries again" } ?? "`ubiquity sync` tries again"
+            return "The server cannot be reached\(reason). \(waiting.sentence); \(retry)."
+        }
+    }
+
+    /// The keys that wait to be sent, in words.
+    private struct Waiting {
+        var count: Int
+
+        var keys: String { Phrase.keys(count) }
+        func verb(_ one: String, _ several: String) -> String { count == 1 ? one : several }
+        var sentence: String {
+            count == 0
+                ? "Nothing waits to be sent" : "\(keys) \(verb("waits", "wait")) to be sent"
+        }
+        func then(_ time: String) -> String {
+            count == 0 ? "" : "; \(keys) \(verb("waits", "wait")) \(time)"
+        }
     }
 
     private var accountRows: [(String, String)] {
@@ -62,7 +135,8 @@ struct StatusReport {
             ("First download", status.hasCompletedFirstSync ? "complete" : "not yet complete"),
             ("Last synced", status.link.lastSync.map(Phrase.time) ?? "never"),
             ("Last error", status.link.lastError),
-            ("Next try", status.link.nextRetry.map(Phrase.time)), ("Disk", status.diskFailure),
+            ("Next try", leader == nil ? nil : status.link.nextRetry.map(Phrase.time)),
+            ("Disk", status.diskFailure),
         ]
         return rows.compactMap { name, value in value.map { (name, $0) } }
     }
@@ -77,10 +151,14 @@ struct StatusReport {
         if !knowsConnection { return "not asked for" }
         if isRefused { return "refused by the server, for this store" }
         return switch link.state {
-        case .connected: "connected"
-        case .polling: "connected, without a live stream; asks for changes at least once a minute"
-        case .connecting: "connecting"
-        case .waiting: "not connected; will try again"
+        case .connected where leader == nil, .polling where leader == nil:
+            "the server answers; no program stays connected"
+        case .connected: "connected, by \(leader ?? "")"
+        case .polling:
+            "connected, by \(leader ?? ""), without a live stream; it asks for changes at least once "
+                + "a minute"
+        case .connecting: "no answer yet"
+        case .waiting: leader.map { "not connected; \($0) tries again" } ?? "not connected"
         case .unauthorized: "refused by the server; sign in again"
         case .signedOut: "none; this device is not signed in"
         }

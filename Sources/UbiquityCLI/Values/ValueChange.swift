@@ -36,9 +36,18 @@ struct ValueChange: Hashable {
         return "\(style.map { Output.styled(sign, $0) } ?? sign) \(name)\(padding)  \(values)"
     }
 
-    static func lines(_ changes: [ValueChange]) -> TerminalText {
+    static func lines(_ changes: [ValueChange], indent: TerminalText = "") -> TerminalText {
         let columns = changes.map { Table.width(JSON.escaped($0.key.string)) }.max() ?? 0
-        return TerminalText(lines: changes.map { $0.line(keyColumns: columns) })
+        return TerminalText(lines: changes.map { indent + $0.line(keyColumns: columns) })
+    }
+
+    /// For example "1 key is overwritten, 2 keys are new".
+    static func summary(_ changes: [ValueChange]) -> String {
+        let new = changes.count { $0.before == nil }
+        let parts = [(changes.count - new, "overwritten"), (new, "new")]
+        return parts.filter { $0.0 > 0 }.map { count, word in
+            "\(Phrase.keys(count)) \(count == 1 ? "is" : "are") \(word)"
+        }.joined(separator: ", ")
     }
 
     private static let keysShown = 5

@@ -56,15 +56,17 @@ extension ServerStartError: CustomStringConvertible {
             "another program is working on the data folder \(path), and no server answers there; "
                 + "try again when it has ended"
         case .noServerData(let path):
-            "\(path) has no server data; start a server on it with `ubiquity serve`"
+            "\(path) has no server data; start a server on it with `ubiquity serve`, or give the "
+                + "folder of a server with --data or in UBIQUITY_DATA"
         case .notPermitted(let path, "root"):
-            "permission denied: \(path) belongs to root; run the command with `sudo`"
+            "permission denied: \(path) belongs to root; run the command with `sudo`, or give the "
+                + "folder of another server with --data"
         case .notPermitted(let path, let owner?):
-            "permission denied: \(path) belongs to \(owner); run the command as that user, with "
-                + "`sudo -u \(owner)`"
+            "permission denied: \(path) belongs to \(owner); run the command with `sudo`, which "
+                + "works as \(owner) then, or give the folder of another server with --data"
         case .notPermitted(let path, nil):
-            "permission denied: \(path) cannot be read; run the command as the user that runs the "
-                + "server, or with `sudo`"
+            "permission denied: \(path) cannot be read; run the command with `sudo`, or as the "
+                + "user that runs the server"
         case .databaseDamaged(let path, let reason):
             "the database \(path) is damaged (\(reason)); nothing was changed. Restore it from a "
                 + "backup; the devices bring back what the backup lacks"

@@ -19,21 +19,38 @@ package struct Backup: Sendable {
     ///     complete, checked and flushed.
     ///   - replaces: Whether an existing file is replaced.
     ///   - secondsMax: The time after which copying is given up.
+    ///   - progress: Called on any thread.
     /// - Throws: ``BackupError``, ``AtomicFileError``, ``ServerStartError``; there is no copy then.
     package init(
-        of dataFolder: String, to output: String, replaces: Bool, secondsMax: Double
+        of dataFolder: String, to output: String, replaces: Bool, secondsMax: Double,
+        progress: @escaping Progress = { _ in }
     ) throws {
         let folder = DataFolder(path: dataFolder)
         try folder.requireServerData(R_OK)
         let draft = try AtomicFile(path: output, replaces: replaces)
-        try Self.copy(folder.databasePath, to: draft, secondsMax: secondsMax)
+        try Self.copy(
+            folder.databasePath, to: draft, secondsMax: secondsMax, progress: progress)
+        progress(.checking)
         let copy = try BackupFile(draft.draftPath)
         try draft.finish()
         (size, accounts, path) = (copy.size, copy.accounts, draft.path)
     }
 
+    package enum Step: Hashable, Sendable {
+        /// The size of the copy so far, and about that of the whole.
+        case copying(bytes: Int, of: Int)
+        case checking
+    }
+
+    package typealias Progress = @Sendable (Step) -> Void
+
+    private static let progressMilliseconds = 200
+
     /// A log beside the database is part of it.
-    static func copy(_ database: String, to draft: AtomicFile, secondsMax: Double) throws {
+    static func copy(
+        _ database: String, to draft: AtomicFile, secondsMax: Double,
+        progress: @escaping Progress
+    ) throws {
         do {
             let queue = try DatabaseQueue(path: database, configuration: BackupFile.configuration)
             let watchdog = DispatchWorkItem { queue.interrupt() }
@@ -41,6 +58,16 @@ package struct Backup: Sendable {
             defer { watchdog.cancel() }
             try queue.writeWithoutTransaction { db in
                 _ = try SQLiteSchema.check(db, path: database)
+                let all = try size(of: db)
+                // SQLite says nothing while it copies, but the file grows.
+                let timer = DispatchSource.makeTimerSource(queue: .global())
+                timer.schedule(
+                    deadline: .now(), repeating: .milliseconds(progressMilliseconds))
+                timer.setEventHandler { [path = draft.draftPath] in
+                    progress(.copying(bytes: FileStatus(path: path)?.bytes ?? 0, of: all))
+                }
+                timer.resume()
+                defer { timer.cancel() }
                 try db.execute(sql: "VACUUM INTO ?", arguments: [draft.draftPath])
             }
             try queue.close()
@@ -48,6 +75,14 @@ package struct Backup: Sendable {
         } catch let error as DatabaseError {
             throw BackupError(error, database: database, output: draft.path)
         }
+    }
+
+    /// Of the pages that are in use.
+    private static func size(of db: Database) throws -> Int {
+        func number(_ name: String) throws -> Int {
+            try Int.fetchOne(db, sql: "PRAGMA \(name)") ?? 0
+        }
+        return try (number("page_count") - number("freelist_count")) * number("page_size")
     }
 
     /// Removes the remaining data of erased accounts from the copy, if a server was in the middle
@@ -71,6 +106,8 @@ package enum BackupError: Error, Hashable, Sendable {
     /// Not a server's database, or damaged.
     case notBackup(path: String, reason: String)
     case hasData(folder: String)
+    /// A server is running on it, or another command is at work.
+    case folderInUse(String)
     /// Another program has the database open.
     case inUse(path: String)
     case notMade(path: String, reason: String)
@@ -104,6 +141,9 @@ extension BackupError: CustomStringConvertible {
         case .hasData(let folder):
             "\(folder) already has data; with --replace the backup takes its place, and the old "
                 + "database is kept beside it"
+        case .folderInUse(let folder):
+            "a server is running on \(folder), or another command is at work there; stop it first, "
+                + "for example with `systemctl stop ubiquity`. Nothing was changed"
         case .inUse(let path):
             "another program is using \(path), perhaps a backup; end it first. Nothing was changed"
         case .notMade(let path, let reason): "\(path) cannot be written: \(reason)"

@@ -23,30 +23,44 @@ package struct Restoration: Sendable {
     /// - Parameters:
     ///   - file: The backup, which stays unchanged.
     ///   - replaces: Whether an existing database may be replaced.
+    ///   - progress: Called on any thread.
     ///   - signsOutDevices: Whether every device must sign in again. Otherwise, devices that were
     ///     signed out after the copy was made are signed in again.
     /// - Throws: ``BackupError``, ``AtomicFileError``, ``ServerStartError``; the folder's database
     ///   is unchanged then.
     package init(
-        of file: String, into dataFolder: String, replaces: Bool, signsOutDevices: Bool
+        of file: String, into dataFolder: String, replaces: Bool, signsOutDevices: Bool,
+        progress: @escaping Backup.Progress = { _ in }
     ) throws {
         let folder = DataFolder(path: dataFolder)
+        // It is said before the backup is checked, which takes its time.
+        if FolderLock.isHeld(folder) ?? false { throw BackupError.folderInUse(folder.path) }
+        progress(.checking)
         let backup = try BackupFile(file)
         try folder.make()
-        let lock = try FolderLock(folder)
+        let lock = try Self.lock(folder)
         defer { withExtendedLifetime(lock) {} }
         folder.removeDrafts()
         guard replaces || !folder.hasServerData else {
             throw BackupError.hasData(folder: folder.path)
         }
         let draft = try AtomicFile(path: folder.databasePath, replaces: true)
-        try Backup.copy(backup.path, to: draft, secondsMax: Self.copyingSecondsMax)
+        try Backup.copy(
+            backup.path, to: draft, secondsMax: Self.copyingSecondsMax,
+            progress: progress)
+        progress(.checking)
         devices = try Self.prepare(draft.draftPath, signsOutDevices: signsOutDevices)
         accounts = try BackupFile(draft.draftPath).accounts
         oldDatabase = try Self.setAside(folder)
         try draft.finish()
         let credential = folder.operatorCredentialPath
         missingCredential = FileManager.default.fileExists(atPath: credential) ? nil : credential
+    }
+
+    private static func lock(_ folder: DataFolder) throws -> FolderLock {
+        do { return try FolderLock(folder) } catch ServerStartError.folderInUse {
+            throw BackupError.folderInUse(folder.path)
+        }
     }
 
     /// The time limit where none was given.

@@ -7,8 +7,12 @@ internal import ProcessHarness
 /// A terminal that a program thinks it writes to.
 enum PseudoTerminal {
     /// Runs a command to its end.
+    /// - Parameter answer: What a person types there; nil for nobody.
     /// - Returns: All that came to the terminal.
-    static func run(_ arguments: [String], on stage: Stage) async throws -> String {
+    static func run(
+        _ arguments: [String], answer: String? = nil, environment: [String: String] = [:],
+        columns: Int = 120, on stage: Stage
+    ) async throws -> String {
         let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
         guard master >= 0 else {
             throw Trouble("there is no terminal: \(String(cString: strerror(errno)))")
@@ -20,15 +24,22 @@ enum PseudoTerminal {
         }
         let slave = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
         guard slave >= 0 else { throw Trouble("the terminal cannot be opened") }
+        var size = winsize(ws_row: 40, ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
+        _ = ioctl(master, UInt(TIOCSWINSZ), &size)
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try ProgramFile.ubiquity.path())
         process.arguments = arguments
         process.environment = ["PATH": "/usr/bin:/bin", "HOME": stage.folder, "NO_COLOR": "1"]
-        process.standardInput = FileHandle.nullDevice
+            .merging(environment) { $1 }
+        process.standardInput =
+            answer == nil ? FileHandle.nullDevice : FileHandle(fileDescriptor: slave)
         process.standardOutput = FileHandle(fileDescriptor: slave)
         process.standardError = FileHandle(fileDescriptor: slave)
         try process.run()
         close(slave)
+        // The terminal keeps it until the command reads.
+        let typed = Array((answer ?? "").utf8)
+        _ = write(master, typed, typed.count)
         return await Task.detached { text(from: master) }.value
     }
 

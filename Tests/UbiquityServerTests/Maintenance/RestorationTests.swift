@@ -79,7 +79,7 @@ import UbiquityWire
         try await withServer(in: folder) { _ in
             let copy = try Backup(
                 of: data, to: folder.file("copy"), replaces: false, secondsMax: 60)
-            #expect(throws: ServerStartError.folderInUse(path: data)) {
+            #expect(throws: BackupError.folderInUse(data)) {
                 _ = try restore(copy.path)
             }
         }

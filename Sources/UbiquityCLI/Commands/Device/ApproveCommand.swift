@@ -49,9 +49,9 @@ struct ApproveCommand: AsyncParsableCommand {
                 return report(request, granted, isApproved: false)
             }
             try await show(request, granted, manager)
-            guard try yes || Question.ask("Let it sign in?") else {
-                return Output.note("Nothing was approved. --deny tells the device so.")
-            }
+            try Question.confirm(
+                "Let it sign in?", isGiven: yes,
+                otherwise: "nothing was approved; --deny tells the device so")
             try await manager.approve(userCode, granted)
             report(request, granted, isApproved: true)
         }

@@ -123,9 +123,9 @@ struct DeviceCommand: AsyncParsableCommand {
 
         private func revokeOthers() async throws {
             let revoked = try await options.withManager { manager in
-                guard try yes || Question.ask("Sign out all other devices of the account?") else {
-                    throw Failure(.no, "nothing was signed out")
-                }
+                try Question.confirm(
+                    "Sign out all other devices of the account?", isGiven: yes,
+                    otherwise: "nothing was signed out")
                 return try await manager.revokeOthers()
             }
             if json.isOn { return Output.print(.array(revoked.map { .string($0.id) })) }

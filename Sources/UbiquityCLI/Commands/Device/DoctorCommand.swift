@@ -14,14 +14,16 @@ struct DoctorCommand: AsyncParsableCommand {
             and its stores, or the one that is given. With --data: a server's data folder; run \
             the command as the user that runs the server. With --database: the PostgreSQL \
             database of servers that share one, from the machine of one of them. Nothing is \
-            changed. A line begins with ok, \
-            note (nothing is broken yet) or problem; the status is 1 if there is a problem.
+            changed. After a sentence that sums up, a line begins with ok, note (nothing is broken \
+            yet) or problem; the status is 1 if there is a problem.
 
             JSON: a list of {"check", "verdict", "sentence"}.
             """)
 
     @Option(
-        help: ArgumentHelp("Check a server's data folder instead.", valueName: "folder"),
+        help: ArgumentHelp(
+            "Check a server's data folder instead; -: the one that `ubiquity account` would use.",
+            valueName: "folder"),
         transform: notEmpty)
     var data: String?
 
@@ -53,6 +55,7 @@ struct DoctorCommand: AsyncParsableCommand {
         if json.isOn {
             Output.print(.array(findings.map(\.json)))
         } else {
+            Output.print("\(Output.styled("\(Finding.summary(findings))", .bold))\n")
             Output.print(TerminalText(lines: findings.map(Self.line)))
         }
         if findings.contains(where: { $0.verdict == .problem }) { Output.end(.no) }
@@ -60,8 +63,9 @@ struct DoctorCommand: AsyncParsableCommand {
 
     private func findings() async throws -> [Finding] {
         if let data {
-            try FolderOwner.become(of: DataOptions.expanded(data))
-            return ServerFacts(dataFolder: data).findings
+            let folder = DataOptions.expanded(data == "-" ? DataOptions.found() : data)
+            try FolderOwner.become(of: folder)
+            return await Progress.showing("Looking") { ServerFacts(dataFolder: folder).findings }
         }
         if let database {
             let given = database == "-" ? DatabaseOptions.fromEnvironment : .init(url: database)

@@ -47,10 +47,7 @@ struct PairCommand: AsyncParsableCommand {
 
                 \(command)
 
-            or with the link, which the QR code contains:
-
-                ubiquity sign-in '\(link)'
-            \(QRCode.block(of: link))
+            \(QRCode.block(command: "ubiquity sign-in '\(link)'", link: link))
             """)
     }
 }

@@ -141,11 +141,10 @@ struct SignInCommand: AsyncParsableCommand {
         let choice = keep ?? .server
         let count = stores.reduce(0) { $0 + $1.comparison.different.count }
         guard keep == nil, count > 0, Output.isAskable else { return choice }
-        guard try Question.ask("Replace \(Phrase.keys(count)) here by the server's values?") else {
-            throw Failure(
-                .no,
-                "this device was not signed in; --keep device or --keep newest keeps its values")
-        }
+        try Question.confirm(
+            "Replace \(Phrase.keys(count)) here by the server's values?", isGiven: false,
+            otherwise: "this device was not signed in; --keep device or --keep newest keeps its "
+                + "values")
         return choice
     }
 
@@ -156,10 +155,7 @@ struct SignInCommand: AsyncParsableCommand {
 
                 ubiquity approve \(Output.styled(TerminalText(pending.userCode), .bold))
 
-            or with the link, which the QR code contains:
-
-                ubiquity approve '\(pending.link.text)'
-            \(QRCode.block(of: pending.link.text))
+            \(QRCode.block(command: "ubiquity approve '\(pending.link.text)'", link: pending.link.text))
             Waiting until \(Phrase.time(pending.expiresMilliseconds)).
             """)
     }

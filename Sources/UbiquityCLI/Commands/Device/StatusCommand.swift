@@ -10,7 +10,7 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Show the account, the connection, and what waits to be sent.",
         discussion: """
-            Asks the server first, unless --local is given. Without a store identifier, only the \
+            One sentence, and below it the details. Asks the server first, unless --local is given. Without a store identifier, only the \
             account is shown.
 
             JSON: {"home", "account", "clockAhead", "store"}; "clockAhead" is how far this device's \
@@ -41,6 +41,7 @@ struct StatusCommand: AsyncParsableCommand {
                 let refusal = await ask(open)
                 report.clockAhead = await clockAhead(open)
                 report.heldUpBy = open.heldUpBy
+                report.leader = open.leader
                 report.knowsConnection = !open.isHeldOffline
                 report.store = (open.identifier, open.store.engineStatus)
                 // A server that refuses one write accepts others.

@@ -65,9 +65,9 @@ struct RewindCommand: AsyncParsableCommand {
                 keys.isEmpty || keys.contains($0)
             }
             preview(changes, forgotten, milliseconds)
-            guard try changes.isEmpty || dryRun || isConfirmed(changes.count) else {
-                return Output.note("Nothing was changed.")
-            }
+            try Question.confirm(
+                "Change \(Phrase.keys(changes.count))?",
+                isGiven: yes || dryRun || changes.isEmpty, otherwise: "nothing was changed")
             let outcome = try await write(changes, to: open)
             report(changes, forgotten, outcome, milliseconds)
         }
@@ -80,15 +80,6 @@ struct RewindCommand: AsyncParsableCommand {
         if changes.isEmpty { return Output.note("All is as it was at \(time).") }
         Output.note("Back to \(time):")
         Output.print(ValueChange.lines(changes))
-    }
-
-    private func isConfirmed(_ count: Int) throws(Failure) -> Bool {
-        if yes { return true }
-        guard !json.isOn, Output.isAskable else {
-            throw Failure(
-                .usage, "this changes \(Phrase.keys(count)); give --yes to confirm, or --dry-run")
-        }
-        return try Question.ask("Change \(Phrase.keys(count))?")
     }
 
     private func write(

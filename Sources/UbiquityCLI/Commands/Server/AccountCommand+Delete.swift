@@ -9,7 +9,7 @@ extension AccountCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete an account and everything in it, permanently.",
             discussion: """
-                With a NAME, for server operators. Without it, the account that this device is \
+                Shows how much is lost, and asks. With a NAME, for server operators. Without it, the account that this device is \
                 signed in to; the device is signed out, and its values stay on it unless --wipe \
                 is given.
 
@@ -25,7 +25,7 @@ extension AccountCommand {
         @Argument(
             help: "The account's name.", completion: Completions.accounts, transform: notEmpty)
         var name: String?
-        @Flag(help: "Yes, delete it.") var yes = false
+        @Flag(help: "Do not ask.") var yes = false
         @Flag(help: "Remove the account's values from this device too.") var wipe = false
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var home: HomeOptions
@@ -38,9 +38,16 @@ extension AccountCommand {
 
         func run() async throws {
             guard let name else { return try await eraseOwn() }
-            try confirm(name)
             let isOverwritten = try await operation.withClient(about: .account(name)) { client in
-                try await client.erase(accountName: name)
+                if !yes {
+                    // Of a server of version 0.2 and earlier, it is not known.
+                    try confirm(
+                        name, of: try await client.devices(accountName: name),
+                        try? await client.stores(accountName: name))
+                }
+                return try await Progress.showing("Deleting \(name)") {
+                    try await client.erase(accountName: name)
+                }
             }
             if !isOverwritten {
                 Output.note(
@@ -52,7 +59,12 @@ extension AccountCommand {
 
         private func eraseOwn() async throws {
             let own = try OwnAccount(home)
-            try confirm("\(own.account.accountName) at \(own.account.server)")
+            if !yes {
+                try confirm(
+                    "\(own.account.accountName) at \(own.account.server)",
+                    of: try await AccountClient.devices(own.account),
+                    try await AccountClient.stores(own.account))
+            }
             try await AccountClient.erase(own.account)
             _ = try own.home.endSignIn(wipes: wipe)
             report(
@@ -61,13 +73,21 @@ extension AccountCommand {
                     + (wipe ? "Its values were removed from here." : "The values stay here."))
         }
 
-        private func confirm(_ account: String) throws(Failure) {
-            guard yes else {
-                throw Failure(
-                    .usage,
-                    "this permanently deletes the account \(account) with all its values; give "
-                        + "--yes to confirm")
+        /// - Parameter stores: Nil if they are not known.
+        private func confirm(
+            _ account: String, of devices: [ServerDevice], _ stores: [ServerStore]?
+        ) throws(Failure) {
+            let content = stores.map { stores in
+                let keys = stores.reduce(0) { $0 &+ $1.keys }
+                let bytes = stores.reduce(0) { $0 &+ $1.bytes }
+                return Phrase.counted(stores.count, "store") + " with \(Phrase.keys(keys)) and "
+                    + Phrase.bytes(bytes)
             }
+            try Question.confirm(
+                """
+                Permanently delete the account \(account)? It has \(content ?? "its stores"), and \
+                \(Phrase.counted(devices.count, "signed-in device")).
+                """, isGiven: yes, otherwise: "nothing was deleted")
         }
 
         private func report(_ account: String, _ sentence: String) {

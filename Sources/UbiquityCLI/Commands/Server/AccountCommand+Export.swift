@@ -55,7 +55,8 @@ extension AccountCommand {
         func run() async throws {
             let (bytes, hasDigests, path) =
                 if let name {
-                    try await operation.withClient(about: .account(name)) { client in
+                    try await operation.withClient(about: .account(name), usesFiles: true) {
+                        client in
                         try await save {
                             try await client.export(
                                 accountName: name, withHistory: withHistory, take: $0)
@@ -84,20 +85,26 @@ extension AccountCommand {
             _ download: (@escaping Take) async throws -> Void
         ) async throws -> (bytes: Int, hasDigests: Bool, path: String) {
             let draft = try AtomicFile(path: output, replaces: force)
-            let (bytes, hasDigests) = try await Progress.showing("Exporting") {
-                try await write(to: draft, download)
+            let (bytes, hasDigests) = try await Progress.showing { note in
+                note(ProgressStep("Exporting"))
+                return try await write(to: draft, note, download)
             }
             try draft.finish()
             return (bytes, hasDigests, draft.path)
         }
 
         private func write(
-            to draft: AtomicFile, _ download: (@escaping Take) async throws -> Void
+            to draft: AtomicFile, _ note: @escaping Progress.Note,
+            _ download: (@escaping Take) async throws -> Void
         ) async throws -> (bytes: Int, hasDigests: Bool) {
             let received = Received()
             do {
                 try await download { piece in
-                    try received.check.withLock { try $0.take(piece) }
+                    let bytes = try received.check.withLock { check in
+                        try check.take(piece)
+                        return check.bytes
+                    }
+                    note(ProgressStep("Exporting", bytes))
                     try draft.write(piece)
                 }
                 let check = received.check.withLock { $0 }

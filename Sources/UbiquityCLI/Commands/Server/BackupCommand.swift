@@ -43,10 +43,11 @@ struct BackupCommand: AsyncParsableCommand {
 
     func run() async throws {
         try database.refuseForBackups(data)
-        let folder = try data.enter()
-        let backup = try await Progress.showing("Copying the database") {
+        let folder = try data.enter(usesFiles: true)
+        let backup = try await Progress.showing { note in
             try Backup(
-                of: folder, to: output, replaces: force, secondsMax: secondsMax)
+                of: folder, to: output, replaces: force, secondsMax: secondsMax
+            ) { note(ProgressStep($0)) }
         }
         guard json.isOn else {
             return Output.print(
@@ -58,5 +59,14 @@ struct BackupCommand: AsyncParsableCommand {
                 ("file", .string(backup.path)), ("bytes", .integer(backup.size)),
                 ("accounts", .integer(backup.accounts)),
             ]))
+    }
+}
+
+extension ProgressStep {
+    init(_ step: Backup.Step) {
+        switch step {
+        case .copying(let bytes, let all): self.init("Copying", bytes, of: all)
+        case .checking: self.init("Checking")
+        }
     }
 }

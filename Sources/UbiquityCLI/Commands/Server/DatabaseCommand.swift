@@ -66,7 +66,7 @@ struct DatabaseCommand: AsyncParsableCommand {
         func run() async throws {
             let settings = try database.required()
             let check = try await Progress.showing { note in
-                try DatabaseCheck(settings) { note("Reading: \(Phrase.grouped($0)) rows") }
+                try DatabaseCheck(settings) { note(ProgressStep("Reading", $0, .rows)) }
             }
             let isSound = check.unreadable == 0 && check.isCountRight
             if json.isOn { Output.print(check.json) } else { show(check) }
@@ -121,7 +121,8 @@ struct DatabaseCommand: AsyncParsableCommand {
             let folder = try data.enter()
             let copy = try await Progress.showing { note in
                 let progress = { (done: Int, all: Int) in
-                    note("Copying: \(all == 0 ? 100 : 100 * done / all) % of \(all / 3) rows")
+                    // Each row is copied, and read again in both databases.
+                    note(ProgressStep("Copying and comparing", done / 3, of: all / 3, .rows))
                 }
                 return back
                     ? try DatabaseCopy(from: settings, to: folder, progress: progress)

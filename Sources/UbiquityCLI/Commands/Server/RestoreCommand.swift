@@ -9,7 +9,7 @@ struct RestoreCommand: AsyncParsableCommand {
         commandName: "restore",
         abstract: "Replace a server's database with a backup.",
         discussion: """
-            No server may be running on the data folder. If there is data, --replace is needed, \
+            Stop the server on the data folder first. If there is data, --replace is needed, \
             and the old database is kept beside the new one, under a name with the time. The file \
             with the operator's credential stays as it is.
 
@@ -43,10 +43,11 @@ struct RestoreCommand: AsyncParsableCommand {
 
     func run() async throws {
         try database.refuseForBackups(data)
-        let folder = try data.enter()
-        let restoration = try await Progress.showing("Restoring") {
+        let folder = try data.enter(usesFiles: true)
+        let restoration = try await Progress.showing { note in
             try Restoration(
-                of: file, into: folder, replaces: replace, signsOutDevices: signOutDevices)
+                of: file, into: folder, replaces: replace, signsOutDevices: signOutDevices
+            ) { note(ProgressStep($0)) }
         }
         guard !json.isOn else { return Output.print(restoration.json(folder)) }
         Output.print(

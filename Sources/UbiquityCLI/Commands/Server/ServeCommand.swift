@@ -144,7 +144,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     private func settings() throws -> ServerSettings {
         let database = node.settings(data)
-        var settings = ServerSettings(dataFolder: database == nil ? try data.enter() : "")
+        let folder = database == nil ? try data.enter(isServer: true) : ""
+        var settings = ServerSettings(dataFolder: folder)
         settings.database = database
         settings.host = host
         settings.port = port

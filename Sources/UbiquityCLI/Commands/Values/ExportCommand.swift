@@ -14,7 +14,7 @@ struct ExportCommand: AsyncParsableCommand {
         discussion: """
             Changes on the server are fetched first if possible. The XML form cannot hold control \
             characters, and loses fractions of a second; --binary keeps everything. Only you can \
-            read the file. It is replaced as a whole, or not at all.
+            read the file. An existing file is only replaced with --force: as a whole, or not at all.
 
             JSON, with a file: {"exported", "file"}. Without one, the values themselves, as `list \
             --json` prints them.
@@ -24,6 +24,9 @@ struct ExportCommand: AsyncParsableCommand {
         help: "The file to write. Default: standard output.", completion: .file(),
         transform: notEmpty)
     var file: String?
+
+    @Flag(help: "Replace the file if it exists.")
+    var force = false
 
     @Flag(help: "Use the binary form instead of XML.")
     var binary = false
@@ -36,20 +39,21 @@ struct ExportCommand: AsyncParsableCommand {
         if file != nil {
             try refuse(given(("--exact", json.exact)), "with a file, which is a property list.")
         }
+        if file == nil { try refuse(given(("--force", force)), "without a file.") }
         if file == nil, binary, json.isOn {
             throw ValidationError("Without a file, --binary cannot be used with --json or --exact.")
         }
     }
 
     func run() async throws {
+        let draft = try file.map { try AtomicFile(path: $0, replaces: force) }
         let values = try await OpenStore.with(store, sync.policy) { open in
             await open.refresh()
             return open.store.values
         }
         if file == nil, json.isOn { return json.print(.values(values)) }
         let bytes = binary ? BinaryPropertyList.encode(.entries(values)) : try xml(values)
-        guard let file else { return Output.write(bytes) }
-        let draft = try AtomicFile(path: file, replaces: true)
+        guard let file, let draft else { return Output.write(bytes) }
         try draft.write(bytes)
         try draft.finish()
         report(values.count, file)

@@ -19,13 +19,17 @@ extension ImportCommand {
         for store in archive.stores {
             try await with(store, of: archive) { _, plan in try check(plan) }
         }
-        var imported: [ImportedStore] = []
-        for store in archive.stores {
-            let result = try await Progress.showing("Importing \(store.identifier.string)") {
-                try await with(store, of: archive) { open, plan in try await take(plan, into: open)
-                }
+        let imported = try await Progress.showing { note in
+            var (imported, done) = ([ImportedStore](), 0)
+            for store in archive.stores {
+                note(ProgressStep("Importing", done, of: archive.keys, .keys))
+                imported.append(
+                    try await with(store, of: archive) { open, plan in
+                        try await take(plan, into: open)
+                    })
+                done += store.keys
             }
-            imported.append(result)
+            return imported
         }
         report(imported, of: archive)
     }
@@ -49,7 +53,8 @@ extension ImportCommand {
         let changes = plan.changes(of: open.store.values)
         var imported = ImportedStore(
             identifier: open.identifier, imported: changes.count,
-            unchanged: plan.accepted.count - changes.count, skipped: plan.rejected)
+            unchanged: plan.accepted.count - changes.count, skipped: plan.rejected,
+            changes: plan.comparison(with: open.store.values))
         if dryRun || !changes.isEmpty {
             imported.outcome = try await write(changes, to: open, named: open.identifier)
         }
@@ -59,13 +64,21 @@ extension ImportCommand {
     private func report(_ stores: [ImportedStore], of archive: ArchiveImport) {
         let notes = Set(stores.compactMap { $0.outcome?.note })
         for note in notes.sorted() { Output.note(TerminalText(note)) }
-        if json.isOn { return Output.print(.array(stores.map(\.json))) }
+        if json.isOn {
+            return Output.print(
+                .array(stores.map { .object($0.fields + dryRunFields($0.changes)) }))
+        }
         let count = stores.reduce(0) { $0 + $1.imported }
         let verb = dryRun ? "Would import" : "Imported"
         let heading: TerminalText =
             "\(verb) \(Phrase.keys(count)) of the account \(JSON.escaped(archive.accountName)) "
             + "into \(Phrase.counted(stores.count, "store"))"
-        let lines = stores.map { TerminalText($0.line) }
+        var lines: [TerminalText] = []
+        for store in stores {
+            lines.append(TerminalText(store.line))
+            guard dryRun, !store.changes.isEmpty else { continue }
+            lines.append(ValueChange.lines(store.changes, indent: "      "))
+        }
         Output.print(lines.isEmpty ? heading + "." : TerminalText(lines: [heading + ":"] + lines))
     }
 }

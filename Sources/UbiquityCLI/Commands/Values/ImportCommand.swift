@@ -14,6 +14,9 @@ struct ImportCommand: AsyncParsableCommand {
             Imports XML and binary property lists. All entries become one change: here, on the \
             server, and for other devices. Other keys in the store stay.
 
+            --dry-run shows the keys that would be overwritten (~) or added (+), with their values \
+            before and after.
+
             If a store cannot take some entries, they are listed with the reason and nothing is \
             imported; with --skip-invalid the others are.
 
@@ -22,8 +25,8 @@ struct ImportCommand: AsyncParsableCommand {
             already have their value are not written.
 
             JSON: {"imported", "skipped", "sent", "notSentBecause"}; "skipped" lists {"key", \
-            "path", "reason"}. For an archive: a list of such objects, with "store" and \
-            "unchanged".
+            "path", "reason"}. With --dry-run also "changes", a list of {"key", "before", \
+            "after"}. For an archive: a list of such objects, with "store" and "unchanged".
             """)
 
     @Argument(
@@ -56,10 +59,11 @@ struct ImportCommand: AsyncParsableCommand {
             await open.catchUp()
             let plan = ImportPlan(entries, limits: open.store.engineStatus.limits)
             try check(plan)
+            let changes = plan.comparison(with: open.store.values)
             let outcome = try await Progress.showing("Importing \(Phrase.keys(entries.count))") {
                 try await write(plan.changes, to: open)
             }
-            report(plan, outcome)
+            report(plan, changes, outcome)
         }
     }
 
@@ -91,16 +95,25 @@ struct ImportCommand: AsyncParsableCommand {
         }
     }
 
-    private func report(_ plan: ImportPlan, _ outcome: WriteOutcome) {
+    private func report(_ plan: ImportPlan, _ changes: [ValueChange], _ outcome: WriteOutcome) {
         if let note = outcome.note { Output.note(TerminalText(note)) }
-        guard json.isOn else {
-            let verb = dryRun ? "Would import" : "Imported"
-            return Output.print("\(verb) \(Phrase.keys(plan.accepted.count)).")
+        let count = Phrase.keys(plan.accepted.count)
+        guard !json.isOn else {
+            let fields: [(String, JSON)] = [
+                ("imported", .integer(plan.accepted.count)),
+                ("skipped", .array(plan.rejected.map(\.json))),
+            ]
+            return Output.print(.object(fields + outcome.fields + dryRunFields(changes)))
         }
-        let fields: [(String, JSON)] = [
-            ("imported", .integer(plan.accepted.count)),
-            ("skipped", .array(plan.rejected.map(\.json))),
-        ]
-        Output.print(.object(fields + outcome.fields))
+        guard dryRun else { return Output.print("Imported \(count).") }
+        guard !changes.isEmpty else {
+            return Output.print("Would import \(count); all have their value already.")
+        }
+        Output.print(ValueChange.lines(changes))
+        Output.print("Would import \(count): \(ValueChange.summary(changes)).")
+    }
+
+    func dryRunFields(_ changes: [ValueChange]) -> [(String, JSON)] {
+        dryRun ? [("changes", .array(changes.map(\.json)))] : []
     }
 }

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Foundation
+internal import ProcessHarness
+internal import Testing
+internal import Ubiquity
+
+extension EndToEndTests {
+    /// Commands that could cost somebody something say so before, and say afterwards only what is so.
+    @Suite struct CarefulCommandTests {
+        private static let store = ["--store", "TEAM.app"]
+
+        private func write(_ entries: [String: Any], to file: String) throws {
+            let data = try PropertyListSerialization.data(
+                fromPropertyList: entries, format: .xml, options: 0)
+            try data.write(to: URL(fileURLWithPath: file))
+        }
+
+        // MARK: The server's folder
+
+        @Test func `an operator's command finds the folder that the environment names`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let environment = ["UBIQUITY_DATA": server.data]
+                let created = try await stage.run(
+                    ["account", "create", "ann"], environment: environment)
+                #expect(created.status == 0, "\(created)")
+                let list = try await stage.run(["account", "list"], environment: environment)
+                #expect(list.output.contains("ann"))
+                let doctor = try await stage.run(
+                    ["doctor", "--data", "-"], environment: environment)
+                #expect(doctor.output.contains(server.data), "\(doctor)")
+                let elsewhere = try await stage.run(
+                    ["account", "list", "--data", stage.path("none")], environment: environment)
+                #expect(elsewhere.status == 66 && elsewhere.errors.contains("--data or in UBIQU"))
+            }
+        }
+
+        @Test(.enabled(if: geteuid() == 0))
+        func `a command of another user says how to go on`() async throws {
+            try await onStage { stage in
+                chmod(stage.folder, 0o755)
+                let server = try await ServerProcess.started(stage)
+                let (process, errors) = (Process(), Pipe())
+                process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
+                process.arguments = [
+                    "--reuid=65534", "--clear-groups", try ProgramFile.ubiquity.path(), "account",
+                    "create", "ann", "--data", server.data,
+                ]
+                process.standardError = errors
+                try process.run()
+                let text = try errors.fileHandleForReading.readToEnd() ?? Data()
+                process.waitUntilExit()
+                let said = String(decoding: text, as: UTF8.self)
+                #expect(process.terminationStatus == 77, "\(said)")
+                #expect(said.contains("belongs to root; run the command with `sudo`"), "\(said)")
+            }
+        }
+
+        // MARK: Files and values
+
+        @Test func `an export replaces no file unasked`() async throws {
+            try await onStage { stage in
+                let options = ["--home", stage.path("home")] + Self.store
+                let file = stage.path("export.plist")
+                try await stage.run(["set", "k", "1"] + options).expectSuccess()
+                try await stage.run(["export", file] + options).expectSuccess()
+                try Data("mine".utf8).write(to: URL(fileURLWithPath: file))
+                let refused = try await stage.run(["export", file] + options)
+                #expect(refused.status == 73 && refused.errors.contains("give --force"))
+                #expect(try String(contentsOfFile: file, encoding: .utf8) == "mine")
+                try await stage.run(["export", file, "--force"] + options).expectSuccess()
+                #expect(try String(contentsOfFile: file, encoding: .utf8).contains("<plist"))
+            }
+        }
+
+        @Test func `a dry run of an import shows what would be overwritten, and how`()
+            async throws
+        {
+            try await onStage { stage in
+                let options = ["--home", stage.path("home")] + Self.store
+                for (key, value) in [("theme", "light"), ("same", "s"), ("other", "o")] {
+                    try await stage.run(["set", key, value] + options).expectSuccess()
+                }
+                let file = stage.path("import.plist")
+                try write(["theme": "dark", "same": "s", "new": 1], to: file)
+                let dry = try await stage.run(["import", file, "--dry-run"] + options)
+                #expect(
+                    dry.output == """
+                        + new    1
+                        ~ theme  "light" → "dark"
+                        Would import 3 keys: 1 key is overwritten, 1 key is new.
+
+                        """)
+                let json = try await stage.run(["import", file, "--dry-run", "--json"] + options)
+                let document = try JSONSerialization.jsonObject(with: Data(json.output.utf8))
+                let changes = (document as? [String: Any])?["changes"] as? [[String: Any]]
+                #expect(changes?.compactMap { $0["key"] as? String } == ["new", "theme"])
+                let value = try await stage.run(["get", "theme"] + options)
+                #expect(value.output == "light\n")
+                try await stage.run(["import", file] + options).expectSuccess()
+                let again = try await stage.run(["import", file, "--dry-run"] + options)
+                #expect(again.output == "Would import 3 keys; all have their value already.\n")
+            }
+        }
+
+        // MARK: Accounts and databases
+
+        @Test func `the deletion of an account says how much is lost, and deletes nothing unasked`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.newHome("a", isFirst: true)
+                _ = try await server.newHome("b")
+                for store in ["TEAM.one", "TEAM.two"] {
+                    try await stage.succeed("set", "k", "v", "--store", store, "--home", home)
+                }
+                let lost = "It has 2 stores with 2 keys and 4 bytes, and 2 signed-in devices."
+                for way in [["ada", "--data", server.data], ["--home", home]] {
+                    let run = try await stage.run(["account", "delete"] + way)
+                    #expect(run.status == 64)
+                    #expect(run.errors.contains(lost) && run.errors.contains("give --yes"))
+                    #if os(Linux)
+                    let asked = try await PseudoTerminal.run(
+                        ["account", "delete"] + way, answer: "n\n", on: stage)
+                    #expect(asked.contains(lost) && asked.contains("nothing was deleted"))
+                    #endif
+                }
+                let list = try await stage.succeed("account", "list", "--data", server.data)
+                #expect(list.contains("ada"))
+                #if os(Linux)
+                let asked = try await PseudoTerminal.run(
+                    ["account", "delete", "ada", "--data", server.data], answer: "yes\n", on: stage)
+                #expect(asked.contains("Deleted the account ada."))
+                #endif
+            }
+        }
+
+        @Test func `a restore tells to stop the server, and is in the log of what it restored`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                _ = try await server.newCode(isFirst: true)
+                let copy = stage.path("copy")
+                try await stage.succeed("backup", "--data", server.data, "--output", copy)
+                let restore = ["restore", copy, "--data", server.data, "--replace"]
+                let early = try await stage.run(restore)
+                #expect(early.status == 69 && early.errors.contains("stop it first"))
+                try await server.stop()
+                try await stage.run(restore).expectSuccess()
+                let audit = try await stage.succeed(
+                    "audit", "--data", server.data, "--limit", "1", "--json")
+                #expect(audit.contains(#""deed":"database-restored""#))
+            }
+        }
+
+        // MARK: What happens next
+
+        @Test func `status says what is so on a device in every state`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let options = ["--home", stage.path("home")] + Self.store
+                func sentence(_ arguments: String...) async throws -> String {
+                    let run = try await stage.run(["status"] + arguments + options)
+                    return String(run.output.prefix { $0 != "\n" })
+                }
+                try await stage.run(["set", "a", "1"] + options).expectSuccess()
+                #expect(try await sentence().hasPrefix("This device is not signed in"))
+                let code = try await server.newCode(isFirst: true)
+                try await stage.succeed(
+                    "sign-in", "--server", server.url, "--code", code, "--home",
+                    stage.path("home"))
+                try await stage.run(["sync"] + options).expectSuccess()
+                #expect(try await sentence() == "Everything is synced.")
+                try await stage.run(["set", "a", "2", "--local"] + options).expectSuccess()
+                #expect(
+                    try await sentence("--local")
+                        == "The server was not asked. 1 key waits to be sent; `ubiquity sync` sends it."
+                )
+                try await server.stop()
+                let unreachable = try await stage.run(["status", "--timeout", "2"] + options)
+                #expect(unreachable.output.hasPrefix("The server cannot be reached: "))
+                #expect(
+                    unreachable.output.contains(
+                        "1 key waits to be sent; `ubiquity sync` tries again."))
+                // This process ends now: nothing tries again by itself.
+                #expect(!unreachable.output.contains("Next try"))
+                #expect(!unreachable.output.contains("will try"))
+                try await server.start()
+                let list = try await stage.succeed(
+                    "device", "list", "--account", "ada", "--data", server.data, "--json")
+                let devices = try JSONSerialization.jsonObject(with: Data(list.utf8))
+                let id = (devices as? [[String: Any]])?.first?["id"] as? String
+                try await stage.succeed(
+                    "device", "revoke", try #require(id), "--account", "ada", "--data", server.data)
+                let revoked = try await sentence()
+                #expect(
+                    revoked.hasPrefix("The server does not accept this device's sign-in any more."))
+                #expect(revoked.hasSuffix("1 key waits until then."), "\(revoked)")
+                let doctor = try await stage.run(["doctor"] + options)
+                #expect(doctor.output.hasPrefix("Found 1 problem and 1 note.\n"), "\(doctor)")
+                #expect(!doctor.output.contains("sends it now"))
+                try await stage.succeed("sign-out", "--home", stage.path("home"))
+                #expect(try await sentence().hasPrefix("This device is not signed in"))
+            }
+        }
+
+        // MARK: Terminals
+
+        #if os(Linux)
+        @Test func `a QR code is only spoken of where it is shown`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.newHome("a", isFirst: true)
+                for (variables, columns, isShown) in [
+                    (["LANG": "C.UTF-8"], 120, true), (["LANG": "C.UTF-8"], 30, false),
+                    (["LC_ALL": "C", "LANG": "C.UTF-8"], 120, false), ([:], 120, false),
+                ] {
+                    let shown = try await PseudoTerminal.run(
+                        ["pair", "--home", home], environment: variables, columns: columns,
+                        on: stage)
+                    #expect(shown.contains("or with the link"), "\(shown)")
+                    #expect(shown.contains("QR code") == isShown, "\(variables) \(columns)")
+                    #expect(shown.contains("█") == isShown, "\(variables) \(columns)")
+                    #expect(isShown || shown.allSatisfy(\.isASCII))
+                }
+            }
+        }
+        #endif
+    }
+}
