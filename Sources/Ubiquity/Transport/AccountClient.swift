@@ -70,21 +70,6 @@ package enum AccountClient {
         try await ServerRequest(.delete, ["devices", device], of: account).done()
     }
 
-    /// The stores of the account on the server that this device may use.
-    package static func stores(
-        _ account: SignedInAccount
-    ) async throws(LinkFailure) -> [(identifier: String, usage: Usage)] {
-        var request = try ServerRequest(.get, ["stores"], of: account)
-        request.bounds = .list
-        return try await request.answer(WireStoreList.self, .list) { list in
-            list.stores.map { store in
-                let usage = Usage(
-                    bytes: Int(clamping: store.bytes), keys: Int(clamping: store.keys))
-                return (store.identifier, usage)
-            }
-        }
-    }
-
     /// Removes the account, with all devices and stores, from the server.
     package static func erase(_ account: SignedInAccount) async throws(LinkFailure) {
         try await ServerRequest(.delete, ["account"], of: account).done()
@@ -195,14 +180,11 @@ extension ServerDevice {
 /// A store as reported by its server.
 package struct ServerStore: Hashable, Sendable {
     package var identifier: String
-    package var keys: Int
-    /// The size of its values, counted like the limits.
-    package var bytes: Int
+    package var usage: Usage
 
     package init(_ wire: WireStoreList.Store) {
         identifier = wire.identifier
-        keys = Int(clamping: wire.keys)
-        bytes = Int(clamping: wire.bytes)
+        usage = Usage(bytes: Int(clamping: wire.bytes), keys: Int(clamping: wire.keys))
     }
 }
 

@@ -66,7 +66,12 @@ extension SyncEngine {
         to contents: [Key: Content], at now: ClockReading
     ) throws(LimitViolation) {
         var trial = self
-        try trial.revert(to: contents, replacing: [], at: now)
+        do throws(LimitViolation) {
+            try trial.revert(to: contents, replacing: [], at: now)
+        } catch {
+            self = trial
+            throw error
+        }
         let missed = contents.filter { key, content in
             guard case .integer? = content.value else { return false }
             return trial[key] != content.value

@@ -78,8 +78,8 @@ extension AccountCommand {
             _ account: String, of devices: [ServerDevice], _ stores: [ServerStore]?
         ) throws(Failure) {
             let content = stores.map { stores in
-                let keys = stores.reduce(0) { $0 &+ $1.keys }
-                let bytes = stores.reduce(0) { $0 &+ $1.bytes }
+                let keys = stores.reduce(0) { $0 &+ $1.usage.keys }
+                let bytes = stores.reduce(0) { $0 &+ $1.usage.bytes }
                 return Phrase.counted(stores.count, "store") + " with \(Phrase.keys(keys)) and "
                     + Phrase.bytes(bytes)
             }

@@ -262,7 +262,7 @@ private struct Declared {
     static let prefix = "UBIQUITY_SERVE_"
 
     func standard(_ environment: [String: String]) -> String? {
-        isFlag ? "false" : name == "data" ? DataOptions.standard(environment) : help
+        isFlag ? "false" : name == "data" ? DataOptions.standard(environment, isInstalled: false) : help
     }
 
     /// Nil for a flag that is false.

@@ -44,24 +44,19 @@ struct StoreCommand: AsyncParsableCommand {
                 guard !keys.isEmpty else {
                     throw Failure(.no, "the store \(store) has no keys")
                 }
-                guard try yes || isConfirmed(open) else {
-                    return Output.note("Nothing was removed.")
-                }
+                try confirm(open)
                 let changes = Dictionary(keys.map { ($0, Content.deleted) }) { first, _ in first }
                 report(keys.count, try await open.write(changes))
             }
         }
 
-        private func isConfirmed(_ open: OpenStore) throws(Failure) -> Bool {
+        private func confirm(_ open: OpenStore) throws(Failure) {
             let usage = open.store.engineStatus.usage
             let place = open.account.map { "all devices of \($0.accountName)" } ?? "this device"
-            let loss =
-                "everything in the store \(store) (\(Phrase.keys(usage.keys)), "
-                + "\(Phrase.bytes(usage.bytes))) from \(place)"
-            guard !json.isOn, Output.isAskable else {
-                throw Failure(.usage, "this removes \(loss); give --yes to confirm")
-            }
-            return try Question.ask("Remove \(loss)?")
+            let loss = "\(Phrase.keys(usage.keys)), \(Phrase.bytes(usage.bytes))"
+            try Question.confirm(
+                "Remove everything in the store \(store) (\(loss)) from \(place)?",
+                isGiven: yes, otherwise: "nothing was removed")
         }
 
         private func report(_ count: Int, _ outcome: WriteOutcome) {
