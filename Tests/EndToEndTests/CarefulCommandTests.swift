@@ -119,7 +119,7 @@ extension EndToEndTests {
                 for store in ["TEAM.one", "TEAM.two"] {
                     try await stage.succeed("set", "k", "v", "--store", store, "--home", home)
                 }
-                let lost = "It has 2 stores with 2 keys and 4 bytes, and 2 signed-in devices."
+                let lost = "It has 2 stores with 2 keys and 2 bytes, and 2 signed-in devices."
                 for way in [["ada", "--data", server.data], ["--home", home]] {
                     let run = try await stage.run(["account", "delete"] + way)
                     #expect(run.status == 64)

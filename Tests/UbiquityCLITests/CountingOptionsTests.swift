@@ -204,6 +204,7 @@ struct CountingOptionsTests {
             counts: ["--data", "--replace", "--sign-out-devices", "--json"]),
         Mode(words: ["database", "migrate"], counts: ["--database", "--json"]),
         Mode(words: ["database", "check"], counts: ["--database", "--json"]),
+        Mode(words: ["database", "credential"], counts: ["--database", "--json"]),
         Mode(
             words: ["database", "copy"], counts: ["--data", "--database", "--back", "--json"]),
     ]

@@ -66,6 +66,7 @@ struct ServeConfigurationTests {
             "metrics-host": "metrics-port = 5", "database-connections": "database = x",
             "require-synchronous-standby": "database = x",
             "identity-issuer": "identity-audience = a\nidentity-keys = /k",
+            "identity-client": "identity-issuer = https://i.example\nidentity-keys = /k",
         ]
         let names = try documented()
         #expect(names.count > 60)

@@ -2,6 +2,7 @@
 
 internal import HTTPTypes
 internal import NIOCore
+internal import NIOHTTP1
 internal import SwiftProtobuf
 internal import UbiquityWire
 
@@ -44,9 +45,9 @@ struct Problem: Error, Sendable {
     }
 
     var status: HTTPResponse.Status {
-        code == .storageFull
-            ? HTTPResponse.Status(code: code.status, reasonPhrase: "Insufficient Storage")
-            : HTTPResponse.Status(integerLiteral: code.status)
+        HTTPResponse.Status(
+            code: code.status,
+            reasonPhrase: HTTPResponseStatus(statusCode: code.status).reasonPhrase)
     }
 }
 

@@ -103,7 +103,10 @@ private struct PageAnswers: Sendable {
             .flatMap { $0.split(separator: ",") }
             .map { $0.drop { $0 == " " }.trimmingPrefix("W/") }
         guard !known.contains(where: { $0 == form.tag || $0 == "*" }) else {
-            return Response(status: .notModified, headers: form.headers)
+            // There is no content that could be encoded.
+            var headers = form.headers
+            headers[.contentEncoding] = nil
+            return Response(status: .notModified, headers: headers)
         }
         return Response(
             status: .ok, headers: form.headers, body: ResponseBody(byteBuffer: form.body))
