@@ -262,7 +262,9 @@ private struct Declared {
     static let prefix = "UBIQUITY_SERVE_"
 
     func standard(_ environment: [String: String]) -> String? {
-        isFlag ? "false" : name == "data" ? DataOptions.standard(environment, isInstalled: false) : help
+        isFlag
+            ? "false"
+            : name == "data" ? DataOptions.standard(environment, isInstalled: false) : help
     }
 
     /// Nil for a flag that is false.
