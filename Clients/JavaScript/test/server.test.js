@@ -107,7 +107,7 @@ serverTest('every type comes back as it was, from the server and from Swift', as
   }
   assert.equal({}.safe, undefined);
   await stage.command('swift', 'sign-in', '--server', stage.server.url, '--code', await stage.server.code('ann'));
-  const wire = async (key) => ({ value: JSON.parse(await stage.command('swift', 'get', key, '--json')) });
+  const wire = async (key) => ({ value: JSON.parse(await stage.command('swift', 'get', key, '--exact')) });
   assert.deepEqual((await wire('unsigned')).value, { unsigned: '18446744073709551615' });
   assert.deepEqual((await wire('beyond')).value, { integer: '9007199254740992' });
   assert.deepEqual((await wire('one')).value, { real: 1 });
