@@ -28,35 +28,58 @@ export async function attempt(action, place = null) {
     }
 }
 
-export function accountsView(server) {
-    const list = h('ul.rows', { 'aria-label': 'Accounts' });
+/**
+ * A list that the server answers page by page. `show(page, none)` begins it anew, with the answer of
+ * `page(after)`, its elements and where the next page begins, or with what to say if there are none.
+ */
+export function pagedList(name, label, more) {
+    const list = h(`${name}.rows`, { 'aria-label': label });
     const foot = h('div.foot');
     const problem = h('div.slot', { role: 'status' });
+    /** Which question is the newest one: the answer to an earlier one may come later. */
+    let turn = 0;
+
+    const stop = () => {
+        turn += 1;
+        list.ariaBusy = 'true';
+        fill(foot);
+        return turn;
+    };
+    const show = async (page, none, after = null) => {
+        const own = stop();
+        let answer;
+        try { answer = await page(after); } catch (error) { answer = { problem: error.message }; }
+        if (own !== turn) return;
+        list.ariaBusy = 'false';
+        if (answer.problem) {
+            fill(problem, h('p.note.bad', { role: 'alert' }, answer.problem));
+            fill(foot, after && button(more, () => show(page, none, after)));
+            return;
+        }
+        if (!after) fill(list);
+        list.append(...answer.items);
+        fill(problem, !list.children.length && h('p.quiet', {}, none));
+        fill(foot, answer.next && button(more, () => show(page, none, answer.next)));
+    };
+    return { elements: [problem, list, foot], show, stop };
+}
+
+export function accountsView(server) {
+    const list = pagedList('ul', 'Accounts', 'More accounts');
     const search = h('input', { type: 'search', 'aria-label': 'Search accounts', placeholder: 'Search accounts', maxlength: 128,
         autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
     let timer = 0;
-    /** Which search is the newest one: an earlier answer may come later. */
-    let turn = 0;
 
-    const load = async (after = null) => {
-        turn += 1;
-        const own = turn;
+    const load = () => {
         const text = search.value.trim();
-        try {
+        list.show(async (after) => {
             const { accounts = [] } = await server.get(['accounts'], { search: text, after, limit: accountsPerPage });
-            if (own !== turn) return;
-            fill(problem);
-            if (!after) fill(list);
-            list.append(...accounts.map((account) => row(server, account, () => load())));
-            if (!list.children.length) {
-                fill(problem, h('p.quiet', {}, text ? 'No account’s name contains this. Capital letters count.' : 'There is no account yet.'));
-            }
-            fill(foot, accounts.length === accountsPerPage && button('More accounts', () => load(accounts.at(-1).name)));
-        } catch (error) {
-            if (own === turn) fill(problem, h('p.note.bad', {}, error.message));
-        }
+            return { items: accounts.map((account) => row(server, account, load)),
+                next: accounts.length === accountsPerPage && accounts.at(-1).name };
+        }, text ? 'No account’s name contains this. Capital letters count.' : 'There is no account yet.');
     };
     search.addEventListener('input', () => {
+        list.stop();
         clearTimeout(timer);
         timer = setTimeout(load, typingMilliseconds);
     });
@@ -64,10 +87,10 @@ export function accountsView(server) {
     return {
         title: 'Accounts',
         element: h('div.view', {}, h('header.head', {}, h('h1', {}, 'Accounts'), h('span.space'),
-            button('Create an account', () => createDialog(server, () => load()), { symbol: 'add', kind: 'main' })),
-        h('div.tools', {}, h('div.search', {}, icon('search'), search)), problem, list, foot),
+            button('Create an account', () => createDialog(server, load), { symbol: 'add', kind: 'main' })),
+        h('div.tools', {}, h('div.search', {}, icon('search'), search)), list.elements),
         dispose: () => {
-            turn += 1;
+            list.stop();
             clearTimeout(timer);
         },
     };

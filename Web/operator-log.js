@@ -3,7 +3,7 @@
 /** The apps that may have stores, and the audit log. */
 
 import { bdi, button, confirm, field, fill, h, toast } from './dom.js';
-import { attempt, shown, when } from './operator-accounts.js';
+import { attempt, pagedList, shown, when } from './operator-accounts.js';
 import { counted, cut, visible } from './text.js';
 
 export function appsView(server) {
@@ -66,13 +66,11 @@ const entriesPerPage = 100;
 const namesMax = 1_000;
 
 export function auditView(server) {
-    const list = h('ol.rows.log', { 'aria-label': 'Entries' });
-    const foot = h('div.foot');
-    const problem = h('div.slot', { role: 'status' });
+    const list = pagedList('ol.log', 'Entries', 'Older entries');
     const deed = h('select', {}, h('option', { value: '' }, 'Everything'), deeds.map(([value, text]) => h('option', { value }, text)));
     const account = h('input', { type: 'search', maxlength: 128, placeholder: 'name or ID', autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
     let names = new Map();
-    let turn = 0;
+    let isAsked = false;
 
     /** The ID of the account to filter by; empty for all. */
     const accountID = async () => {
@@ -84,37 +82,33 @@ export function auditView(server) {
         if (/^[0-9a-f]{16}$/i.test(text)) return text.toLowerCase();
         throw new Error('There is no account with this name. A deleted account can be found by its ID.');
     };
-    const load = async (before = null) => {
-        turn += 1;
-        const own = turn;
-        await attempt(async () => {
-            const id = await accountID();
-            const { entries = [] } = await server.get(['audit'], { deed: deed.value, account: id, before, limit: entriesPerPage });
-            if (own !== turn) return;
-            fill(problem);
-            if (!before) fill(list);
-            list.append(...entries.map((entry) => entryItem(entry, names)));
-            if (!list.children.length) fill(problem, h('p.quiet', {}, 'No entry is like this.'));
-            fill(foot, entries.length === entriesPerPage && button('Older entries', () => load(entries.at(-1).number)));
-        }, problem);
+    const load = () => {
+        isAsked = true;
+        const found = accountID();
+        const wanted = deed.value;
+        list.show(async (before) => {
+            const { entries = [] } = await server.get(['audit'], { deed: wanted, account: await found, before, limit: entriesPerPage });
+            return { items: entries.map((entry) => entryItem(entry, names)),
+                next: entries.length === entriesPerPage && entries.at(-1).number };
+        }, 'No entry is like this.');
     };
     const filter = h('form.inline', { onsubmit: (event) => {
         event.preventDefault();
         load();
     } }, field('What', deed), field('Account', account), h('button.button', {}, 'Show'));
-    deed.addEventListener('change', () => load());
+    deed.addEventListener('change', load);
     (async () => {
         try {
             const { accounts = [] } = await server.get(['accounts'], { limit: namesMax });
             names = new Map(accounts.map(({ id, name }) => [id, name]));
         } catch { /* IDs say enough. */ }
-        if (!turn) load();
+        if (!isAsked) load();
     })();
     return {
         title: 'Audit log',
         element: h('div.view', {}, h('header.head', {}, h('h1', {}, 'Audit log')),
-            h('p.lead', {}, 'Who did what to accounts, devices and apps. It never has keys, values or credentials.'), filter, problem, list, foot),
-        dispose: () => { turn += 1; },
+            h('p.lead', {}, 'Who did what to accounts, devices and apps. It never has keys, values or credentials.'), filter, list.elements),
+        dispose: list.stop,
     };
 }
 

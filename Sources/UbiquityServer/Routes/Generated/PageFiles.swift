@@ -5290,33 +5290,50 @@ if (place) fill(place, h('p.note.bad', { role: 'alert' }, error.message));
 else toast(error.message);
 }
 }
-export function accountsView(server) {
-const list = h('ul.rows', { 'aria-label': 'Accounts' });
+export function pagedList(name, label, more) {
+const list = h(`${name}.rows`, { 'aria-label': label });
 const foot = h('div.foot');
 const problem = h('div.slot', { role: 'status' });
+let turn = 0;
+const stop = () => {
+turn += 1;
+list.ariaBusy = 'true';
+fill(foot);
+return turn;
+};
+const show = async (page, none, after = null) => {
+const own = stop();
+let answer;
+try { answer = await page(after); } catch (error) { answer = { problem: error.message }; }
+if (own !== turn) return;
+list.ariaBusy = 'false';
+if (answer.problem) {
+fill(problem, h('p.note.bad', { role: 'alert' }, answer.problem));
+fill(foot, after && button(more, () => show(page, none, after)));
+return;
+}
+if (!after) fill(list);
+list.append(...answer.items);
+fill(problem, !list.children.length && h('p.quiet', {}, none));
+fill(foot, answer.next && button(more, () => show(page, none, answer.next)));
+};
+return { elements: [problem, list, foot], show, stop };
+}
+export function accountsView(server) {
+const list = pagedList('ul', 'Accounts', 'More accounts');
 const search = h('input', { type: 'search', 'aria-label': 'Search accounts', placeholder: 'Search accounts', maxlength: 128,
 autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
 let timer = 0;
-let turn = 0;
-const load = async (after = null) => {
-turn += 1;
-const own = turn;
+const load = () => {
 const text = search.value.trim();
-try {
+list.show(async (after) => {
 const { accounts = [] } = await server.get(['accounts'], { search: text, after, limit: accountsPerPage });
-if (own !== turn) return;
-fill(problem);
-if (!after) fill(list);
-list.append(...accounts.map((account) => row(server, account, () => load())));
-if (!list.children.length) {
-fill(problem, h('p.quiet', {}, text ? 'No account’s name contains this. Capital letters count.' : 'There is no account yet.'));
-}
-fill(foot, accounts.length === accountsPerPage && button('More accounts', () => load(accounts.at(-1).name)));
-} catch (error) {
-if (own === turn) fill(problem, h('p.note.bad', {}, error.message));
-}
+return { items: accounts.map((account) => row(server, account, load)),
+next: accounts.length === accountsPerPage && accounts.at(-1).name };
+}, text ? 'No account’s name contains this. Capital letters count.' : 'There is no account yet.');
 };
 search.addEventListener('input', () => {
+list.stop();
 clearTimeout(timer);
 timer = setTimeout(load, typingMilliseconds);
 });
@@ -5324,10 +5341,10 @@ load();
 return {
 title: 'Accounts',
 element: h('div.view', {}, h('header.head', {}, h('h1', {}, 'Accounts'), h('span.space'),
-button('Create an account', () => createDialog(server, () => load()), { symbol: 'add', kind: 'main' })),
-h('div.tools', {}, h('div.search', {}, icon('search'), search)), problem, list, foot),
+button('Create an account', () => createDialog(server, load), { symbol: 'add', kind: 'main' })),
+h('div.tools', {}, h('div.search', {}, icon('search'), search)), list.elements),
 dispose: () => {
-turn += 1;
+list.stop();
 clearTimeout(timer);
 },
 };
@@ -5451,7 +5468,7 @@ await server.delete(['accounts', account.name]);
 toast(`${shown(account.name)} was deleted.`);
 done();
 }
-"""##, compressed: "H4sIAAAAAAACA61a647bxhX+r6eYokZIIlxmnSJFuwtn0WZT1GgcG3CQ/FgI0IgcSRPzopDUyspGQF+jT9L/fZQ+Sb9zzgxvkuyijX+syJkzM2fO5TsX2hbbqm7Vk1pmNlbLXdtWZazSqlzZuohVZnVerf3vX43OYrWyJuefPI/VJlY2pSVtpZtWHdWqrgoVJJ9lVZH82AS3M+tP+Kl+Y9N2V5sB1U/1hEivK7BxaE1DXOzK1uCodNfiAFuYWD3axi7z4Rated/KJuADLOiU1zVvTP1Gr416ob649nPtYWvL9StwbhuDoazB9Oc0b94zA0LWbKp9iZmw1IWJ1Isv/bEhOOHBWD3//A9RpH75RQV7226qHQ5WNBN0e612ZdraqlT7jSnDYnBopJ4cQ5luicPS7NU9HsNvd8XS1GPi6HZWG8itVJswICkEMQRFK+nlhp+Stnr59vXbtsb1woiE1eaYIoKQ5iN1jEm28oIdj55L3RzKtOdVt60ptm2o+TVW21ynzOEuz4nttj7gr95rS5ImmpB2U6lu040KTV1XNdHZlQp5bcSGIs8x3WCblBUYXuqM71FXxGigc1O3AXHJWySFaRpoj1g1eWPEvMLxHN3ieCJtr//vrdmHjakfTd3LG1JtcRuwscuTuto3zEOga6uvcr00eQBe/uR2ADuRt5xVVbmFmX1M6C3o5rZ1Bdso+ukmx/Tgck2r291ou8boGvLiFbbc7oQc5snkPImRCV9vZZG/YOC0s6nyzNRn5wv9Pjflut3ckL3GM71rq1Rvbatz+zMdVa1WIOPhqtjmpu0Hm63J83Rj0ncYWmkoQS4AIrarGtxfu1cyTn5zUq50hncxrVCvWiYWE4IzwYpowacv1HO/QvyNhjtXhVtjSGSRPOp8ByOvbUHmJkYodE/dfUH9MAcw4GA2T9F9sjZt+BB0QpmToGXXGz4E1ycGY9hGYdubE/ygO5M1E4u/eSFMRko88nYmxi0G4Ah/w/s5uyeDI6HhJ9HbrSmzMEkSf0ZS6G0YujeWDWzSGW3sOYlVyFMk1TCKIn8M75lubJ7VpkxEz2TpQ5acx/20s4ZNDP7Fgr1TwbeVP+Dff/9Hw9hF8NdqWzaq3dgmUV+JqSjoGDdqBJCTQMEgvtsYALnFum4bdTCYFHBhHshLuls0jkP1AjKcyviTT1zoCYNXFfYdmPDg7t1Oug2vnkcJo3N0EX7YpjqFnZHKEIfOAQ/Q5XbmDFBn2dePpmy/gdBNCYju3DZ0Np3moPwOjoFYELKDkKU6R2lM66foKvGZSEQHkqWwljvIh68IlPeoFAMRTQFebjzePALq3CUwskGUht3Tz2DwuXvu94l4otnqMsGf1GBg5rXwVW0oMukOTruLpjxzz/lAZ6kjA2UHOxTLKidcz4iJd7bM8FLAtghEcJDjvK2qvOm5ZPD06EdjlFuEHhCxszzRGZ0qyQ1ixmdsm9lmWzUQV3gGac4p6BiTkmGwPnycdcDarGrTbAZx2zza1BDkOJrEj9zdAYV6mDeEa690u4Grvw+vYwXvd6Ti/E9MNEpJjsy7SwVOZnHAdTROCnLbi1A0mFSAmmFMkWGMVGWaW8J0kZBj/+3GACYv3/vIGmvauirX7iwkjCEnSt4vvT92ZuUIXRoX+msLDsASZSBw5jBYwWKDHAN+wCBnUPQSzQl8SgM2mYpsQmyELyxo4IQ/tFRK5vztukvh+pLXQmrVe4q3Z80+zWFR3sl5Z8bKSeymGLqq0l2DqFLvDB0D1K1N5t8nsVj9GrH4Q/nHyEJWVV0wm1iwW3KcCw3hmbsXPyfbmn/vzUrv8pZQqEsHJZSPpFAAZqbBFs53Gm1JXDf8dxTH5QYkXME71krIt8o8wJwsivlYdlzVh90jJY59jXIev0SP8YzrlzD4VnMmLdl88HqFmGfUFmGO0t5mR4lUQxuYK8BWrgBk4A9BEXGzAmndhb1CH9RGPyIaUvjrkWnGckeMqb3HeHDVZYqMruNo4Lbuh4HS4bVcxZl2p/NeRr5OIUnTKALZ+y0MrzmDKVNzBzmQs6bSBRWI88eRyT/MRmK9sMBfpCvxwsWzpxzmTZCaVLVd2/L42W+fPRGDx4U4/Daht4Qx5FwaTodxRUBkfsnGlj6RCd7aNVKVqjSOEWVL1AmsR6+bakXw0UOVQFRMg5iGWhFNuUiaVmBnZMjQFiTqNU7ZaB8DYCupLjlhArjWinCItp/C5UQauE8A68oU/A22RDyL8rAFQXbQy6goQNcDPJG5t8VuaQEy7UE1EMUVrn91JY6oTsWPOVqqOiVEly30HkL1aiXNDON3PIU6CejzaFKAc0gZ4u5pVBlYZEPU2Hvh0hOweSa4HBdn8VggRlJ/If8/SrM+tEuV6N7PWei9I61WQ6Mb1Xkt0tnmFJldjUOpHWWHvW12XNR6T8KTIP0BFF7hSCq2wg8VPR3M+cvMo2iasXCC7MZi2VYyFBkTbfHjS3DTaVU29r7geSP2J6h+7CsX2dxXLOODOZ0ZFSxUqXgHb9jSTQZXd6XGMAz8enISvbGYnAqHUpIhLyRX19yxjg3qp2FG2+zgvvXBOyw5n2RDw7X+wCA63rB/gqJsX6+EKPKACWPMbWn87gMV8Wq+7iQb5Oy+lEjXJW1EnNgMR1jEwnqQsY3k3rPxwEvmEf+b3ZzWlKQiJ6e+CBxqprcHzkgeBkGFnaCPzrw3EGZT1eMImHWJoIcESfCy0+wYa9S//qle3jsgHkCmX2uzaBKqyT1JvNNgfSlGXvLMafoSfzhD6kyOlknCdByw9oFqqil0nhPY9GXbvaG0cQRGU07lzdQaadeFRsPT2azseImp2hTVo+n5ynS5RkTp6jyohuLQoBb9ndesA1DKmhwAOFu8vOQrsUouBtniPnrIN9TX4TO4w9P8BbnwCL6iaD5MrTDeYCtkhEAL98Jy8S+ABF23zQ+23VC/4mfYnw4i6qnszVJt9dpQi2TYMnYLY/V7Kd0c/FfUXKEI6fCkazfLQILqYZeaMNTUae99HK/q064+pOEHWjn3xn89yBKdC/en8A4DHGImOg6Cd+bAoqIHwFEMOOJu/JSOB+Hnx8VtXzufCQ+dafkIcVJKu2JKYqBQMWLRbYI+VqI0qd6Zvqs4AnfbvKXvCr4YcZ8vwgVliIp688+eaMvjHfIHal35eEKZW2ksp/MAk0yVcPR9bcc+xP2xTLdavjlgBptCmcHsUxRokvt591Y/UGpoKS1FPYBltnkHhdHmyNJafaDemgH+Bi6BJfYCHxjlHn130fXZz4a1Eapk7PhjXOlEH/QpjJOvzShdk576wslmEFzBUrKYev8tNUqGPYchWkoN7gv6rpezhzAGwWjaPnDZ+Glm7+t+x+5pD0QCwYXpqOsR9Fs4D6RO44Jiw7Onzs3DMQklmTO/M5v7nQ/xX6rrboOqzA/YZUSY/FhZiAEXiLr8etRf66JKp/nYGfYIUWViBPPTjwEnpr0gvO2bHwJ11BKfPUhy8Wfy2FeaCz9+prRVC6xQ2Hlg33cEf8PjyTzMHC+Hexgx0dAv0bhh0Mw6mu9Flkznn2U/wpXhbszKiKfBfvMBuFwC7w4E/odcn9s3JCXZXJKpB7CIWEGCnksN3A+wSvumDz8VCNxkcLvC1DalrzLksHWJsYfrqz/On57Hz784nnyt0YwEzoHZ+TidOtP/AcN9dUU4SWju+9QMBpyghEIg3MbC25wEKreM5Fe6KdjBbUDkc8HaW3XsTuEmkYhy3Jrw5vhE0KYh8MxXgQRo1AbJXbztP53VTin0lLjpX7kZtbaP3GqVuyZI06EC6LKXBJMPROAaStFQ6SNaGTpdQbogLYwrCVCdTevcdWHyr5c/IklJKIZ8XWIrBFXmmjOCM58nRq0OCDaj3hNiTbkma5GsK5NWhHVRxUeaMxk4t8icdOTG3qSHd5be2HB81GsXx/JdWtZddFExpzK6VG15GdFesmvijQsq5X7n5DYuDpFBEeZNPmJfyG6zqhzAxcNTX53Td0M26a72p5F5l1C8gc4QXRKYfvgwu3SbYatiWEPG6r9c0Vfnvb8b+U8Kg4ztYh/9qPawIrU0ozh++5EcydUM5/stlDC52CbHze6GrIymBlWsCodVrEs8j1HHH8oL6IP+4wQnsw7xEzBB1z2q1xRctVrq9N1uy1nakv5ng2RaNJosUIYuXrZqo/kTpGPEb7Dg2oLvRci4rqrsIznWx/MolsgobTonMLUHQ7JLxjkUGR0nUP8ByN5jlGojAAA="),
+"""##, compressed: "H4sIAAAAAAACA61a3Y7bxhW+11NM0CAkES5jp0jR7mJjNNkENRrHBhwkFwsBmhVHq4n5o5DUyspGQF+jT9L7PkqfpN85Z4YcUpJtBPHFipyfM+f3O+cMbctN3XTqUd3lNlV3266rq1Qt62plmzJVudVFfe9//2F0nqqVNQX/FEWq1qmyS9rS1brt1EGtmrpUUfZZXpfZz210NbP+hF+aV3bZbRsTrPqlmSzS9zXY2HemJS62VWdw1HLb4QBbmlQ92NbeFSGJzrzthAj4AAt6yfvaV6Z5pe+NulZfPPFz3X5jq/sX4Ny2BkN5i+nPad68ZQZkWbuudxVm4kqXJlHXX/pjY3DCg6l6+vlfk0T99puKdrZb11scrGgm6mmtttWys3WldmtTxWVwaKIeHUO57ojDyuzUDR7j77flnWnGi5OrWWOgt0qt44i0EKVQFO2kl0t+yrr6+euXr7sG4sUJKasrMEULYppP1CEl3coLKB48l7rdV8uBV911ptx0sebXVG0KvWQOt0VBbHfNHn/1TlvSNK2JiZpa6m65VrFpmrqhdXalYt6bsKPIc0oSbLKqBsN3Omc5mpoYjXRhmi4iLplEVpq2hfWIVVO0RtwrHs+RFIcjbW8wlX9nW2+oQt8ZOGpZN2bQO7TbQap1vPj4kZYdsqbetQtiKNKN1Re8K7qU3eqQeA9a1bVsjHL7kNFb1M9tmho+Ug7TbYHpQMi20922jZhcYeCOZNRr1btn29Ubcjt2Oeiapj+9Vk+xGvxmxNhX23aPJVHXbMnVWLfExeAk9Aea6WnCl7FBzByTclJV1RX+6lVnmt60fKJsEecnZmLHqK7anWmuxPrujYiyGxDNmIklV+rIE4bVj15Bl2MbqwO2scPQwR9dX7MIiRJ5Tsi+0vAIAg1sEeqZo0wGFneT9w9yuAmJJNCqV9InnzhojMmNUmchUu2xRpMhYMlBicmPZEIigcRJvFSbjanyOMsyx4RF9LWeg16Ij3jxcm2LvDFVVpjqvlsTUyzdL1tr2M0OwsdUAqFcASY/WI5hC0tz6J3rURlwZACvl+q254/YSzk05ilTS8WVD1cn4tPj84/W7OLWNA+mOYrLIYajbQHRor+7TfT8Aqz3VIboa41u4HgcfLbabCXygPgceTxJu0fRHb2WTXogz0C1rovcNCfnS/1W9H9JKSCd6W1XL/XGdrqwv9JR9WqFZTxclxtEzzDYbkxRLNdm+ebSe/GABYDqJgSDotZ5AAYugZEVr52s2YMutoD+xpax9yi2pQt253XB9sdeEhC5nSNafRCLIbJ708W3US/unFQoh13y2c7HyeSl7S6Pku0hCVyFnXlYk5V6E8fujdkC5joPSP2qlOVOknRG3hdsdk5/DXiYHgqv7pfpLr54mmSE6ex+qajsmYq+r/2q//3r3y3nakr3nbZVq7q1bTP1tdhRwR4QspUCJIsUrPXD2sDrLPb1ZNTeYFLCwxlE5/k3D4gOcl1TIZH3nujNKEZy0LossO0HGB7lQ8wOgEHvCK3p/BSpJD1RvNDZZHhMx4HiZy77B1Ezc2F76VPTA6LPYQZG1ijsYH36CQafuueBTsIT7UZXGf4sDQZmDlCirxtDxYzuI7yXeskzN1xC9vZmM7N77cu7uiBEzunwN7bK8VLCLBQcOMBx3NV10Q7ccX71UU1jVIbGPtBBWZ5AgEEl87gFgrltN3ULBX24UQ7pjMGsR7GTrtuYVWPadVDemQe7NBRsbk3mR549Q/wN0GUo477Q3RpB8jZ+kiqkBLdUwuaRF40q1wNz7yrGo1kc8CQZ146FHdQnVstq5J8QJ2UYI3W1LCzhlOjIsf96bQAQ5+U+sLXarqmre3cW+oqY62kf+RybSTK4klvoqv3Yiy0BD++Tgci5QrCD1QY9RvyAQS606SWZU8xWBmzyKvIH8Q8WWJKaU37onYS3XrpeKIgv7Q+0Vr+lHHLS1ZcFfGqEtgwxk3xEeWFVL7fARSrh6Bjk78bk/n2SX9QfkV/eVZ6OPGRVNyWziQ3bO0b42BCgObn4GZUS/96Yld4WHcVM3zVI4hlpoQS0TNMMwu84z5C6LvnvKLGJBKRcwTi2CgdqnXtQOdqU8rEcuF5ublMOYSt7GrPEjumM29w4+l5zwyW9RPRyhVRh1AbZgbqjdkvFQUsEzAUgq1AAMfCHXIJ0U2Np02eLUu/VWj8giVDW6Nlip6bSyTQ+Yjyg6mppioGjIGzdD4Okw2gRxbl2b/NBR76dJU3TKBqttxs4XnsCU6bujuWo7hrqcNGoungcufztbKTWMxu8IP1NALVfBdybIDWrG3tvq8Nnf/r4kRg8LCTgNxm9cWEjUDUp4egwruNpmd+ytpUviaPX9h4ZHoWtY0RZNEk129Hbpl4RfAxQJRCV0iCmYVZkUO6lp436CR0ytEWZeolT1trnAPjKUldcZwBcG0U4ROSncDnRBuSJ4F25QrzBl4hnMR5IEGRHg47KEusGgKdl7m2xvbMAmW6vWqjiAuJfXEggqmP1Y462qt4IyXkPvYFSvVnJMmHuTqdQJ8l8nkzuaTilhLh7nFUCj2xpNWgvXEkCNk8kl8PiJB4LxEjRK8t/V+c+Te1ralJ8tj7loTduab0KnS4khtqj8bRCZHZFP5VzVBEOvtlz0ehd3yS8C4VXOJLbiXeV+z3MeWHmSTKtWLizdGOpkJUKRcbEWvz4HNz0VhXCPhY8b8T+BNUPjGDcNQtxyYauee4P5nJm1PpSge8DvGVPNzlCHVg7TQN/nJ7EbqwmZ8JQSzLkleQamGdsY4O2I6xm2y3Ct9n7gKXgk2oo3OsPjJLDJccnVlTdy5UsSjxgwhkLWxlPPTAR72ZxJ9UgV/SVZLq+aKPFmc1xhEUubIKKbaT3gY1b3gJl0L/Z5fHtBJnI6Ul6p6llBn/giuQ2SCocBEN2ZtpAmHXdjDNg3heCHhKkwMuPq2PsUf/9j3p+44A4gEy/11IrOkrVFJ6k3mmyPpcjz0XmtHxJ310h9S5H26RgOgSsvaOTaktdFAQ2Q6t2Y6hsHIHRlFN5M41G2XWEzH3InKjKDueYakxZP5iBr1xX98gofY8H01AeCvrPP3vLOgClqskBgPPF81u+Fq/kRpA97r2HfEc3GnwG322036IWHsFXkszD0grjLUihIgRauBfWi38BJOima3+yHc55Uf8K/9NRQlcRO3PHV1x0sxB+WXAbU/UXad0c/Nd0J0EZ0uFJ/1VCBjJ0D9uliWNNH2SGGMer+rTvD2n4lnbOvfM/CapEF8LDKUwhwCFmoucgemP2rCp6ABylgCP+aDNdx4OI88PiauidT6SH3rV8hjhqpV0zJTlQVsktD6SJhlyJ1qR+Y4YL7xG42/Y1fX7yzYj7yhUvqEJU9AnHfQx4hvqBbnx8PqHKrTKWy3mASa4qBPquseMY4mulXHdaPk1hBkRhzGj2KRo0qf18eKufqDS0VJaiH8A2276BwYg4qrRO7+lKygB/I1fAEnuRT4wix3BD7j7HnExrI1TJOfDHuNKrPhpKGKdfm1O5Jp9e/IeSILmCpWwxjf7wtliSdICW0oP7hr6/x9lBGUEyml4fuGr8uLL3fb9j9/gORBLBmemkvyMYSLgIpCvFBeWGjx/7MI/HS6jInHnK7O7PfIr/Uj3pCdRVsQeV0cLs59pCDRAg6evr0Z1an1V6y6fOsUeIKhMjmJ9ecB+59oLwdrj8EKijy+DZrRQXX1HEvtDc+PEzla1aYIXSzi3HvlvwTzwezcPN8bK/gRPTGvqlNW4Ya2b9mh9Fl7zOPws9wpWQGrMy4imgNw/A5Rx49yDwO2p9vr4hLQlxKaZuwaL7ujiXHngYYJMOlz78VCJxk8NtS9PYJX1poIBtKozdPrn42/zxafr0i8PRFwjNSOACmIOPy6kT9z9geOiu3Ge/2H8rZTDgAiWWBcJtKrzNSaEiZSK/cpsCCo4ALZ8L1l6p4eMiXxKJKsdXE94dHwnaNBSe+y6QAI2uQQqXb4cvq40zCj1lbvoPvoy6tw981SqyZijTYQLYctAELw9U4C6UktDoo7UydLyDbCFfY0Z13fZ0WefEhcu/vPsZRUpGOeSbCqSQVJnrJDn6Lnh81QHF5nT3hFxT3ZO3SNWVy1WEdVnFZ5oTFThfkTntiMT9F/RAZrkbC8fDMtkFlr+lZdslZw1zrKNz3ZbXEdESqpl3LpiU7zsn0rg8RA5FmDf5vw5nqtucvqH2HnP7OHTn9MWMXbrv/Wlk3hcUr2AzZJcMrh/fzs5JE15VhD1kqj5wx9CdD/Fu5P+yBBXb2Xv0g9rBi9SdGeXxq/fUSK5nOH3fQgWTy21y3OxZyMpoKuhiVRx2sa7wPCQ9f2gvYA/6/zVczDrEz8AEiXtQLym5anWnl2+2G67S7ug/wEilRaPZAm3o4nmn1pq/3DlGPIEF9xYsFyHjfV3n76mx3l9HsUZGZdMphakdGBIqOddQ5HRcQP0fk6d48JElAAA="),
 PageFile(path: "/app/operator-chart.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { fill, h, svg } from './dom.js';
 import { counted } from './text.js';
@@ -5511,7 +5528,7 @@ return { element, show };
 """##, compressed: "H4sIAAAAAAACA4VW247bNhB991dMgC1EbbWMHCALxKk3yL0Fkpe0DwUMo+ZKtM1UogyJ8jpwBPQf+of9ks4MKcnebNoFFpbI4XDmnJkzMuWuqh0cYW2KIoFtAs1+Ax2s66qESD7Oq1J+bqLnE9MbZlVrnc5PbJw+OG+UVbZxsLgzuUNPW202W7eEOSyu0zSB6dN02dtkRZX9iTtW38Ev1hXyjXL6N1Pqd1VdKiciba/ev4oSvNDh6q/uS6FnEJU6N20ZQRc/n+gDR7RubeZMZaHJVKHf2lyU6hDDcWLWIB7RC9xAGsdQa9fWFqZ9CK01DiOYpnB5CR+V28p1UVW14Mei2kxT9oQ3hZOLaQJPEniKmaRLWaqdEGuVuaqOYX4D/hEu2W8s1wYjEdrmvIm/cDMHCuYSUvns2TN0232TQrZVtRPOuEInUBirmwTWDAgl5MO21R1GvRXRTuJjFPfpKNcvKzeuMke83uyUHdddtXtoeVdU5AZrAHf2G8Z/b/Tdq+owg1UKKVwcmd0OHzy/3SqBXa0bXe/1y2anM/dJYTJIlq2sRg91xdSZcuN58zfpQpfahpjXZtPWWmaqziVjQBd3SdjK1I7QGde2T8IzIxUnhEmcTHAnN3tJOYy2tMKVwblEqjbqamvyXNsIg3J1qzGqhPBIBjj8YQ+8wNLBG8jpeAWVZPPfDgn4BEm57zVi0qiqCu0gr9WdRQyOmEKumxkslgnc6o2xM8COwbLBX+hG1oocrUWjyh0mTpXFVeKLEZ2oEgunWiPOtLfo3/sDS6rLwulaiEUCe1W0esmW/AiP5tiQbVHEE+8wnD+xW10caQ1e9E8drADTjrqLY8CLreNuFcvPlbEC045i+PoVon/++nuQiGbLVSw465Axp8u3HCf3cDm1IDQIXEmy87pCLeIqwniCMvkGrvHFNyBc+dMxPIbr9I80TZHPqDS2dTqKO1CbatXHxcE3pEt0LQqCch89tB7BJiAb3kaD7zEycDGSgH8DCx6sBxjoAyLFmI/SxqnhmsDikFL6cKmYsH7vARLoIAnrnZEr4QU1RCUEv5wgdI7YJXC3x9JV78wBsZ0Ozr6QszF+4dUAjz7Bf5/N4yB44951fO6Kpo6g3kpgkUpS1iCsOxQBjzRJ0Q7T5nbLCtVgl0Sb2uS4gN2x+kia9EX4m/hY93MvUitME7v2e2SicLTlra4DGPeIw1FIUwfTjKJgceSmNc2biqtzrYpGD9KJMRJVoTLKe1VxPK0wtBvrYegJp0mTg0EoBOw0vH3W34l99+HieOiPdpx633FAaHxvd5tikQ+Rn1fbMOEoBJxLfetG4+x7kIZV1qLoQ4ZS4HH8Aa7pUsaN5gLyw7CQ7HcsemGG6TvduKHNztTrvNGCBJHwiR5arOqraYxiFuoHFTUJLmWh7YZ4wMymiJZfXaTLxXSJ8AQjL27oFRsG9RYntT7QbSjvK5JqSWFJSovCW/D+Up7kuArjB89zVlTBstHupXO1uUVdEX4uFOpWF4gYihOPqo5HFSJ0FkhIkYLxrXSeyw1n0uvtDE+TKdPtAwhsPUehRdlFpENAKs/f7lEMPhjk1aLcRDs0RN0pqz2NQ0FEGjT4fShvT88RCr3GluQmmrFYW/zem/MUlBvtXpG4Grt5zcc/4cwX45cFCcrcTzbJMgI/gugvumLXJDTeK4qDt/Syc3LqpFhUPTg8K5iHNbnWeZtpIW4RQxx+lvtv4qVT3TYCV2RQPfqJ4ScY9ujM+eYL8oBQ0w5zrdw9oaX4eq6YJ/62lUF/aRfrj53GzB7bUwZU1D158JXZ41lKvfJ/FBZaeQ49cfBNVOiG2y7077H/4Er87MUa6f4FzGmGZfwLAAA="),
 PageFile(path: "/app/operator-log.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { bdi, button, confirm, field, fill, h, toast } from './dom.js';
-import { attempt, shown, when } from './operator-accounts.js';
+import { attempt, pagedList, shown, when } from './operator-accounts.js';
 import { counted, cut, visible } from './text.js';
 export function appsView(server) {
 const list = h('ul.rows', { 'aria-label': 'Registered apps' });
@@ -5569,13 +5586,11 @@ const actors = new Map([['operator-locally', 'the operator, on the machine'], ['
 const entriesPerPage = 100;
 const namesMax = 1_000;
 export function auditView(server) {
-const list = h('ol.rows.log', { 'aria-label': 'Entries' });
-const foot = h('div.foot');
-const problem = h('div.slot', { role: 'status' });
+const list = pagedList('ol.log', 'Entries', 'Older entries');
 const deed = h('select', {}, h('option', { value: '' }, 'Everything'), deeds.map(([value, text]) => h('option', { value }, text)));
 const account = h('input', { type: 'search', maxlength: 128, placeholder: 'name or ID', autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
 let names = new Map();
-let turn = 0;
+let isAsked = false;
 const accountID = async () => {
 const text = account.value.trim();
 if (!text) return '';
@@ -5584,37 +5599,33 @@ if (found) return found.id;
 if (/^[0-9a-f]{16}$/i.test(text)) return text.toLowerCase();
 throw new Error('There is no account with this name. A deleted account can be found by its ID.');
 };
-const load = async (before = null) => {
-turn += 1;
-const own = turn;
-await attempt(async () => {
-const id = await accountID();
-const { entries = [] } = await server.get(['audit'], { deed: deed.value, account: id, before, limit: entriesPerPage });
-if (own !== turn) return;
-fill(problem);
-if (!before) fill(list);
-list.append(...entries.map((entry) => entryItem(entry, names)));
-if (!list.children.length) fill(problem, h('p.quiet', {}, 'No entry is like this.'));
-fill(foot, entries.length === entriesPerPage && button('Older entries', () => load(entries.at(-1).number)));
-}, problem);
+const load = () => {
+isAsked = true;
+const found = accountID();
+const wanted = deed.value;
+list.show(async (before) => {
+const { entries = [] } = await server.get(['audit'], { deed: wanted, account: await found, before, limit: entriesPerPage });
+return { items: entries.map((entry) => entryItem(entry, names)),
+next: entries.length === entriesPerPage && entries.at(-1).number };
+}, 'No entry is like this.');
 };
 const filter = h('form.inline', { onsubmit: (event) => {
 event.preventDefault();
 load();
 } }, field('What', deed), field('Account', account), h('button.button', {}, 'Show'));
-deed.addEventListener('change', () => load());
+deed.addEventListener('change', load);
 (async () => {
 try {
 const { accounts = [] } = await server.get(['accounts'], { limit: namesMax });
 names = new Map(accounts.map(({ id, name }) => [id, name]));
 } catch { /* IDs say enough. */ }
-if (!turn) load();
+if (!isAsked) load();
 })();
 return {
 title: 'Audit log',
 element: h('div.view', {}, h('header.head', {}, h('h1', {}, 'Audit log')),
-h('p.lead', {}, 'Who did what to accounts, devices and apps. It never has keys, values or credentials.'), filter, problem, list, foot),
-dispose: () => { turn += 1; },
+h('p.lead', {}, 'Who did what to accounts, devices and apps. It never has keys, values or credentials.'), filter, list.elements),
+dispose: list.stop,
 };
 }
 function entryItem(entry, names) {
@@ -5627,7 +5638,7 @@ h('p.hint', {}, account && [names.has(account) ? [bdi(shown(names.get(account)))
 device && device !== actorDevice && ['device ', h('code', {}, device), ' · '], 'by ', by,
 detail && [' · ', bdi(visible(cut(detail, 300)))]));
 }
-"""##, compressed: "H4sIAAAAAAACA6VY/Y7bNhL/30/BAkUp92Ttbu5yuNtgu1hk948FkrRo+gGc6+vSEm3xlhJViVqvaxjIaxToPcf930fJk3RmSOrDcZoeEiArazQczjd/Q1VUprZsx5aZitmytdaUMUtNuVJ1EbOVkjrDh9Yxy2NmjWgs27NVbQrGk5PMFMl/Gv5sooIcYa0sKhuzJjcbELXJZTlYYCpZC2vqmUhT05a2OVhORAlbpi3IeFCNWmo5WG/lo3VL5CMtWbVlapUpmaiq5jslN1Ej6wdZT9luAmaAtlrBnwuWR7zVSW02DY9hIy5qJWZaLKXm54x/LdfAJmuZkSDO9tNnfn3dgga0vkq0FBnvvlS1Ae0K9zFTD0mjjSXptdESpDZW2HYkrBSFF6bKqvXM8qdWwc7nzNatjFkhHrUs1zY/Z0+ePo1ZhT6tS5A3v5r9S8x+Pp39c9H/TH784YfZYncaP3n6tz0IFK01qaiUFVr9jFqY1YrHEyKbotLSdkTWVFLrNJfpPZBWQjcSiJUWqcyNzmQN1G9url7eXiewNJGPAtcn4KGhTdqIDGyKpuziixD/SDTbMvW0EIkd+RZY54sYrA4e/7LUWyDS9hDqCyY2Qlnm4pispY3mnIKygC0xFSPveHjF4CSYFM8N5E2JgT4QfMk4PW0uQTwpUIgty8WDZA1komwYZI/NVRN25BMw+6rcIvMHeM/ZRtkcZTNTURq+ffPrbEa79Hq8ffPfGBZ2SoDMhHtTMDtjUispRBVF8It8BhmiVaJViRHZ7WMkNLY25dq/Q8FGVGO4JFEZGK+gXOvpdBpPkLkSZQKJJa1fwHuFGHeFSUt78ktQSDUSgpU17PKSnYIoFkTBn1RykO2aRMS/LcNKkOYCXcvCPMgDhQ5DDSJ2rNkWS6PPUSlcAhLuVZlhyRRCa3gd1+ddvxn7dHfU7P0dpCT8g2ayYtEn5FFXRlM2TJrYVfLIM68MxVoNg5ZwlAVf+2Tz/YA0xjR1KT60VDWvpMxkNkp71bxua9nltW+u0TGbhvZc3vXyJpekZCYfVCpZKkrQAorO1GxTKyspAcGCt29+aY4nKnKUCfs+FxZ/blELK1QJ3GLbQIc3xMKsKlAacCk79gcTa+B3xfENCk5zUa5ho9LAPuUa3AGdwD3F8eJJMK6DtAmxcg6awma2rctnE+en451k1Bsyid0stAdwV+c+bBV0WEV3x3yLpoHeI/NA5wK0TO5gKba0CMOP//tXpyBoYZWlBn9F+05AjQKEn4dz4AHOob5scwgVKIuPAfEsJB/JwErDXkalC8EoElWG4odQNu2yUCA/kg+wj3cF/U6qmp7XciVabVHLP+E4OHp6r+GZlDwI3Ur0Wv8GGcv5wBfDUtizvUcHEb/tHOuFua7h+kTiHwUkT7D46y4Bpp3MmM5p6A3g7r0vnAxyn46LyZw3al3OVDlbCaUl+pG/dhTmKXCkzLkrkBkyy2xGO/JrVzSOxoA25ATnmXsnb8xn4HBexJMBI1o2ZAyUsTjsDcR181jhoR5qNnwh7tRkclZAViDjc3hh9EL7BUMhOHWQFUztaCQlcIL71ZjPU4jLA61ZCh3DOrYrR2KBRPsGvoGhgW9kaeBz+GvM2NHGnLVoxnyubv3GWkFqz1w3Ia4XSGCB4ERV1ayvVe6qZlC9Q64uAsjSliMmjKewYgkKASd1JRdST2QdEXgXzwZ5+Ao8gLlYyg17CQc15WZ3JogUVg0/z+e8g7oa4JjWW9zHAQVHj12LxtinOZY62dCtWm4xZFRaQr+7drllg89kWW7aRt5LWSkCCbTA1bvPF1ujS7FKeWMKuTTZli8WnREgq1ay+UrWX4k1Vv/Z6ekQtzYvxSNSfzxF+jv4u82U/QAANw6AJ9qsj4HwG6fAEFuujLE9vsa3j4LfGDXH30AKprbvxw6+0WpqfrCcY4/jN2DLlk44AD+uJTmkNic+mIkAfS4CZjsUgyKQgYBJyBVXBAdTgN1WpLMUdZrz0RRw9uQfh6ic5gg4s2+v34v42Z9F/OQfYHJBHiSxJ9OZd8FODwy4ve4x0AjvoL34ybG5sySByBZROPDJI/64pzMmBLsts0P878Vg/WURLXRCiLkTQm8AB923k3/PYTASs9Vid/b3/acnCkYEgAIuEGEJjZLWvDAbWT+H2kftbA75Sfbf1LWpI0A60DkcWugC5yE/EvGsZFehn3UcCNCW0tsDlapsA5FKuEMTo6nJO3Ap4dDHmitbrb03Scu/QMGFJYBigOPDGMnDzt6VXcSiLgt3odxpHHvv2IVFjd1jR5l/Tn8Tn/he6jnsBP2IDMBTnIDKQS/Z+6ChBZ9cOBt6vHcw01GKOHkeuhM0gGSEBw6fssyiJEn8Hq4a8WVL9tOvW/CLozlI0vSTAUmBjqszONf+nxGBxGEuaHUvKQHcjEBLsTXFwWwvlV2AqQee+OwzFgaoL7GWw/duhiK4FeQIG83OpknZFkua7A5RWFc5SuMYQS3lI9FjB/cGCA/HBu6a37Qj+sOcd4lwBPYF770GBE6+ovwRWXaDu77Ag7mUUGbusB/7ANkPEhv9P7hM8FdIf5zBnsklsc/O7jTbe8A77HrdzRTl1Y6ym9rtnrSYh/cFhQNq3aY5iD75HEocxi0YeWRp2nWesM9P2N43PMr3fqo4PkxgsTE6Gz9yougE+bsAf3HlP3+fwyQJ3WFDw2DX15rYY1Wc39w1WMJu4VSQOD/mMNbdSxwVqfobPHx6AIKVEPssPID0MZ3hoEemmso0YKiPJuv7G6Saw/0dmnhPEb8bfRpSgub+hdDY9ZCSSRh2Nb1QopDQUDzLbaAktJLK1iN6zi47dI+3JuBMBO/elYONpgt27mEgZd5A3hTvUtwMOtwFiLwHM8GYV1TqntER6Samyxe6GOqjjsnxB7dEHXQdKEVlfKgTISOnEsTKbfwFO8N+FW6AliJbh338PW1ET8SaqpD82HURO3YVRXdPbt/i3TunkLOAuWznaKcRaDOnTEggH0OlTjFG/XVY2ZkbvqNenHGMUOgHx2IZmhhnv/2PIaT2YYdN/S88uobJheq8NzkcfSCPccg0jtAdRVNCkgD67C70/IV3lMJ87lhi9tdT9InrNr8Du8bgjK8XAAA="),
+"""##, compressed: "H4sIAAAAAAACA6VY727kthH/vk/BAEGoDbSyfe0VrQ+OYZz9wcDdJcilDdDNNuZK3BVrSlRFyuuNscC9RoH2Ofq9j3JP0pkhKWnXe9cAOcC30mg4/2f4I1XVmNaxJ7YsVMqWnXOmTllu6pVqq5StlNQF/midsjJlzgjr2I6tWlMxnp0Upsr+bvmriYpyhHOyalzKGrGWxRtl4dGWZgNSN6WsR2tNI1vhTDsTeW662tkDSUSUoD3vQMaDsmqp5Wi9k4/OL5GPtGTV1blTpmaiaexflNwkVrYPsp2ypwl4BIZrMIddsDLhnc5as7E8BUVctErMtFhKzc8Z/16ugU22siBBnO2mr8L6tgMLaH2TaSkK3n9pWgPWVf5joR4yq40j6a3REqRaJ1y3J6wWVRCm6qYLzPIfnQLN58y1nUxZJR61rNeuPGcvXr7EoEJ42xrkza9mfxWzX05nf1oMj9nPP/00Wzydpi9e/n4HAkXnTC4a5YRWv6AVZrXi6YTIpmq0dD2R2UZqnZcyvwfSSmgrgdhokcvS6EK2QP3h5urt7XUGSzP5KHB9BhEa+6SNKMCnZMouvomlkAi7rfNAi5l4otgC63yRgtcx4t/WegtEUg+pvmBiI5RjPo/ZWrpkzikpC1CJVZmEwMMrJifDonhtoG5qTPSB4EvG6deVEsSTAZXYslI8SGahEqVlUD2uVDZq5BNw+6reIvP/4T1nG+VKlM1MQ2X48cO/ZjPSMtjx8cO/U1jYGwEyMx5c0dQsuCCrRJMk8EQxgwrRKtOqxow87VIkWNeaeh3eoXcT6jFckqkCnFfQue10Ok0nyNyIOoPCki4s4INBjPvGpKUD+S0YpKyEZBWWXV6yUxDFoij4L5ccZPt5kfA/13ElSPOJbmVlHuSBQYepBhFPzG6rpdHnaBQuAQn3qi6wZSqhNbzu9+fdoIx9+XTU7d0dlCT8g2GyYskXFFHfRlM2LprUd/JeZN4ZyrUaJy3jKAu+DsUW5gFZjGXqS3zsqbLvpCxksVf2yr7vWtnXdZizyTGfxv5c3g3yJpdkZCEfVC5ZLmqwAprOtGzTKiepAMGDjx/+aY8XKnLUGfuxFA4ft2iFE6oGbrG1MOwNsTCnKpQGXMrtx4OJNfD75vgBBeelqNegqDagp15DOGAS+F9xvHkyzOuobGKufICmoMx1bf1q4uN0fJLszYZC4jSL4wHC1YcPRwXtW8ndsdiia2D3nntgcwVWZnewFEdagunHv+HVGwhWOOVowF+R3gmYUYHw87gPPMA+NLRtCakCY/FnRDyLxUcysNNwllHrQjKqTNWx+SGVtltWCuQn8gH0hFDQc9a09HstV6LTDq38FYGDrWeIGu5J2YPQncSoDW9QsZyPYjFuhR3bBaCQ8Ns+sEGYnxp+TmThp4LiiR5/3xfAtJeZ0j4NswHCvQuNU0Dt03YxmXOr1vVM1bOVUFpiHPl7T2GBAlvKnPsGmSGzLGakkV/7pvE0BrQxJwTP3Ht5+3wGNudFOhkxomdjxkjZF4ezgbhuHhvc1GPPxi/EnZtCziqoCmR8DS+MXkhfdBSS00ZZ0dWeRlIiJ4Rf7fMFCnEFoDXLYWI4z3blSSySSG/kGzka+fY8jXwef+0z9rR9zlbYfT7ft0GxVlDaMz9NiOsNElgkeFFNMxt6lfuuGXXvmKvPALJ09R4T5lM4sQSDgJOmkk9pILKeCLyLV6M6fAcRwFqs5Ya9hY2aarPfE0QOq8af53PeQ10NcEzrLerxQMHTUz+iMfd5ia1OPvSrlltMGbWW0M/XLrds9Jk8K01n5b2UjSKQQAt8v4d6cS2GFLuUW1PJpSm2fLHonQBZrZL2O9l+BzAenDk7PR3jVvtWPCL151OkP8PfXaHc5wB4fzZIuNGZNmTjjdeJj98i4IxGDCAbA+0Rs4Wqyd0wQj3ioglJ8wrmMcexxG9A/ZY2JcArfop4cDUnPjjRAGBcRJh1KAZFIANhiZheX7cHwN1tG0L5UrR5yfeA+9mLPx4CaYL+sM3eXn8SpLNfC9IJfQOTz8uo7gJZ2St7T3Ej/gM/bq8H9LKHVNBt/OTZ/C6QQT6qJG7VFJiwUdPu4BeugL84RO5BDHZOkdBCL4SYeyH0BkDOfzv52xyONGK2Wjyd/WH35YkCcA8V4/MRl9Ah0Jk3ZiPb19C1aJ0r4WhHYbhpW9MmgFGg5/0+3+cvgHUk4i7HruIk6jkQWi1l8Ad6TDkLCcu4xwFHzjtPkyHWeHx7FpEY8qSvpo3AIy58w8r0QYasQWNkCFTitr2UAAPkwfkpdAcdoT55VMJGxI5/IgXnQV8aTTkPi8hCGCSkB7dfQhgHQ2A3Qj0QDFnZnsW3FL5syUp6ugUWT/NQwOJppIZ8Dct8i7CLi4tDZV991TMJl8zOplndVUsYCjtCH4iASTRmVat7Sanczw0gfcTT1Ki/EUb1uGcEdRA/cz9Spj0x7Gq8j/AR/BOhz3vIMB0sKPeiKG5QK05FWUuoWr/rATdqB7YDEIfOj07T4Q7l8+UQmHxFhCz343wXEN94hvRXM5RgSHvhcwnMaMU8vi/ogAQt4/ISRJ98DZ0C5w3A/LI23brM2NcnbBchPjXJlA3I+jigxuJltDn8RlTdCwrn4XB5Ez7/WMJpShVwCsYDUT8hbBrwGp5h/FVQxm5hzEo8Q5VwtLmXeFyiprU4zYdNGCsxDQXo0WwWPLBgQaFsYyy46BvdmSZA3X4D/UT/PM834fJoaHghAHI9phQSzneaXqg0SGhsk+U2UjJaSd0YQCxnlz2gxYsCiB3i1RC5kaLpgp0H5EO1NpI3xesDf+waawEiH3b26Mw7avLA6Il0+dCXB92FDEnGWvjMxUiP1kZGUcMe2kTIwpsECfKKv2FnOIbipcdSFOuoJ1xNJvSL8AqOyvzYDQk7dvtC1y1eb/X8miWWKGAW1wfaWwTWzKkSMii/2JtTzNFwA1T37sbvaBdnHDMUJ8CxXMZxxdl//8MQRYa0g9Lw9MXFxV5xoTmfLA5PH8ljHCqNI1pF0VSQJIA++zuscMeb5HAk9Swp+90pxsTPl/8BjYaOJq0WAAA="),
 PageFile(path: "/app/operator-metrics.js", type: "text/javascript; charset=utf-8", text: ##"""
 export const samplesMax = 150;
 const nodesMax = 32;
