@@ -123,20 +123,6 @@ internal import UbiquityWire
 
     // MARK: The server
 
-    @Test(arguments: [
-        ("127.0.0.1", false, [String](), "http://127.0.0.1:7717/#"),
-        ("0.0.0.0", true, [], "https://localhost:7717/#"),
-        ("::1", true, [], "https://[::1]:7717/#"),
-        ("::", true, ["sync.example", "other"], "https://sync.example:7717/#"),
-    ])
-    func `the link is the address as the server knows it, with the code after a number sign`(
-        host: String, isTLS: Bool, names: [String], expected: String
-    ) throws {
-        let code = try #require(SignInCode(typed: "7KQ2-M9XD-4TRW"))
-        let link = FirstRun.link(to: host, port: 7717, isTLS: isTLS, hostNames: names, code)
-        #expect(link == expected + "7KQ2-M9XD-4TRW")
-    }
-
     @Test func `an empty server says so until the link in its log was used`() async throws {
         let log = LogRecorder()
         let server = try await TestServer.start(in: folder, log: log)
@@ -168,5 +154,30 @@ internal import UbiquityWire
         #expect(!config.needsFirstAccount)
         try await server.stop()
         #expect(!log.text.contains("/#"))
+    }
+}
+
+struct ServerAddressTests {
+    @Test(arguments: [
+        ("127.0.0.1", false, [String](), "http://127.0.0.1:8080"),
+        ("0.0.0.0", true, [], "https://localhost:8080"),
+        ("::1", true, [], "https://[::1]:8080"),
+        ("::", true, ["sync.example", "other"], "https://sync.example:8080"),
+    ])
+    func `a server's address is what its settings say`(
+        host: String, isTLS: Bool, names: [String], expected: String
+    ) {
+        var settings = ServerSettings(dataFolder: "")
+        (settings.host, settings.hostNames) = (host, names)
+        settings.tls = isTLS ? ServerTLS(certificatePath: "", keyPath: "") : nil
+        #expect(settings.address(port: 8080) == expected)
+    }
+
+    @Test func `behind a proxy, a server's address is its first name, with TLS`() throws {
+        var settings = ServerSettings(dataFolder: "")
+        settings.trustedProxies = [try #require(AddressRange("127.0.0.1"))]
+        #expect(settings.address(port: 8080) == "http://127.0.0.1:8080")
+        settings.hostNames = ["sync.example"]
+        #expect(settings.address(port: 8080) == "https://sync.example")
     }
 }

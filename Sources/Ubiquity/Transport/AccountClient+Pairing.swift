@@ -96,9 +96,12 @@ extension AccountClient {
 package struct DeviceCode: Hashable, Sendable {
     package var code: String
     package var expiresMilliseconds: Int64
+    /// The address of the server for the device; nil if it does not say.
+    package var server: String?
 
     package init(_ wire: WireNewAccountAnswer) {
         code = wire.code
+        server = wire.server.isEmpty ? nil : wire.server
         expiresMilliseconds = Int64(clamping: wire.expiresMilliseconds)
     }
 }

@@ -66,10 +66,12 @@ struct OperatorOptions: ParsableArguments {
         try requireCredentialForServer()
     }
 
-    /// The address for signing in, by default a server's default address. With a database, which
-    /// has no server of its own, that is for the operator to fill in.
-    var serverForDevices: String {
-        server ?? (database.settings(unless: data.given) == nil ? "http://127.0.0.1:7717" : "URL")
+    /// The address for signing in with a code, by default as the server says it. With a database,
+    /// which has no server of its own, that is for the operator to fill in.
+    func address(for code: DeviceCode) -> String {
+        if let server { return server }
+        guard database.settings(unless: data.given) == nil else { return "URL" }
+        return code.server ?? "http://127.0.0.1:7717"
     }
 
     var given: [String] {

@@ -29,21 +29,8 @@ final class FirstRun: Sendable {
             hash: code.hash, account: .random(),
             expiresMilliseconds: now + PairingRule.firstCodeMilliseconds)
         guard try storage.addFirstCode(new, now: now) else { return nil }
-        return Self.link(
-            to: settings.host, port: port, isTLS: settings.tls != nil,
-            hostNames: settings.hostNames, code)
-    }
-
-    /// The address of the page, as well as the server knows it, with the code after a number sign:
-    /// browsers send that to nobody.
-    /// - Parameter host: The address to listen on, which may stand for all of the machine's.
-    static func link(
-        to host: String, port: Int, isTLS: Bool, hostNames: [String], _ code: SignInCode
-    ) -> String {
-        let isAny = ["0.0.0.0", "::"].contains(host)
-        let name = hostNames.first ?? (isAny ? "localhost" : host)
-        let shown = name.contains(":") ? "[\(name)]" : name
-        return "\(isTLS ? "https" : "http")://\(shown):\(port)/#\(code.text)"
+        // Browsers send what is after a number sign to nobody.
+        return "\(settings.address(port: port))/#\(code.text)"
     }
 
     /// Whether the page is to show how to make the first account.

@@ -17,6 +17,9 @@ struct OperatorService: Sendable {
     // MARK: Accounts
 
     /// - Throws: ``StorageError/accountExists``, ``StorageError/tooMany(_:)``.
+    /// The address of the server for devices; nil if the port is not known beforehand.
+    var address: String? { settings.port == 0 ? nil : settings.address(port: settings.port) }
+
     func createAccount(
         _ name: AccountName, codeSeconds: Int64? = nil
     ) throws(StorageError) -> Invitation {

@@ -45,7 +45,7 @@ struct OperatorRoutes: Sendable {
         let invitation = try await writer.run { [service] in
             try service.createAccount(accountName, codeSeconds: seconds)
         }
-        return Response(WireNewAccountAnswer(invitation), format)
+        return Response(WireNewAccountAnswer(invitation, server: service.address), format)
     }
 
     @Sendable func rename(_ request: Request, _ context: ServerContext) async throws -> Response {
@@ -105,7 +105,7 @@ struct OperatorRoutes: Sendable {
         let invitation = try await writer.run { [service] in
             try service.newCode(name, terms, codeSeconds: seconds)
         }
-        return Response(WireNewAccountAnswer(invitation), format)
+        return Response(WireNewAccountAnswer(invitation, server: service.address), format)
     }
 
     /// Nil if the message does not say.

@@ -28,8 +28,10 @@ extension Answer {
 }
 
 extension WireNewAccountAnswer {
-    init(_ invitation: Invitation) {
+    /// - Parameter server: The server's address; nil for a device, which knows it.
+    init(_ invitation: Invitation, server: String? = nil) {
         self.init()
+        self.server = server ?? ""
         account = invitation.account.id.string
         code = invitation.code
         expiresMilliseconds = UInt64(clamping: invitation.expiresMilliseconds)

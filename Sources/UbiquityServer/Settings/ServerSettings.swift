@@ -125,6 +125,21 @@ package struct ServerSettings: Sendable {
     }
 }
 
+extension ServerSettings {
+    /// The address of the server for people and devices, as well as its settings say it. Behind a
+    /// proxy, that is the first host name, with TLS.
+    /// - Parameter port: The port that it listens on.
+    package func address(port: Int) -> String {
+        if tls == nil, !trustedProxies.isEmpty, let name = hostNames.first {
+            return "https://\(name)"
+        }
+        // One address may stand for all of the machine's.
+        let name = hostNames.first ?? (["0.0.0.0", "::"].contains(host) ? "localhost" : host)
+        let shown = name.contains(":") ? "[\(name)]" : name
+        return "\(tls == nil ? "http" : "https")://\(shown):\(port)"
+    }
+}
+
 /// The apps that may have stores on a server.
 package enum AppAdmission: String, CaseIterable, Sendable {
     case open

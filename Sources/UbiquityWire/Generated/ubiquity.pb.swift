@@ -836,6 +836,9 @@ package nonisolated struct WireNewAccountAnswer: Sendable {
 
   package var expiresMilliseconds: UInt64 = 0
 
+  /// To the operator only: the server's address, as well as its settings say it; empty if unknown.
+  package var server: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -2694,7 +2697,7 @@ nonisolated extension WireNewCode: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".NewAccountAnswer"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{1}code\0\u{3}expires_milliseconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{1}code\0\u{3}expires_milliseconds\0\u{1}server\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2705,6 +2708,7 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
       case 1: try { try decoder.decodeSingularStringField(value: &self.account) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.code) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.expiresMilliseconds) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.server) }()
       default: break
       }
     }
@@ -2720,6 +2724,9 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
     if self.expiresMilliseconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.expiresMilliseconds, fieldNumber: 3)
     }
+    if !self.server.isEmpty {
+      try visitor.visitSingularStringField(value: self.server, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2727,6 +2734,7 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
     if lhs.account != rhs.account {return false}
     if lhs.code != rhs.code {return false}
     if lhs.expiresMilliseconds != rhs.expiresMilliseconds {return false}
+    if lhs.server != rhs.server {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
