@@ -3,13 +3,13 @@
 /** The keys of a store, which are edited in place, and change while one looks. */
 
 import {
-    announce, bdi, button, dialog, dialogHead, field, fill, h, icon, iconButton, toast,
+    announce, bdi, button, dialog, dialogHead, field, fill, h, icon, iconButton, toast, when,
 } from './dom.js';
 import { InputError, lineEditor, save, switchFor } from './editor.js';
-import { change, keySheet, when } from './key-sheet.js';
+import { change, keySheet } from './key-sheet.js';
 import { compareText, isSame } from './client/values.js';
 import { FileError, fileBytesMax, storesOf } from './import-file.js';
-import { sentenceOf } from './model.js';
+import { readConfig, sentenceOf } from './model.js';
 import { signInView } from './sign-in-view.js';
 import { bytes, contentOf, counted, cut, kindName, kindOf, preview, shortKey, visible } from './text.js';
 import { usageDialog } from './treemap.js';
@@ -124,9 +124,10 @@ class DataView {
             })));
     }
 
-    signInAgain() {
+    async signInAgain() {
         const { id } = this.model.account;
-        return dialog('box', 'Sign in again', (close) => signInView(this.model, { onSignedIn: () => {
+        const config = await readConfig();
+        return dialog('box', 'Sign in again', (close) => signInView(this.model, { config, onSignedIn: () => {
             // Of another account, everything here is different.
             if (this.model.account.id !== id) location.replace('/');
             close();
@@ -175,7 +176,7 @@ class DataView {
 
     news(key) {
         const author = this.model.value(key) && this.model.author(key);
-        return author ? `${shortKey(key)} was changed by ${this.model.deviceName(author.device)}.` : `${shortKey(key)} was removed.`;
+        return author ? `${shortKey(key)} was changed by ${this.model.deviceName(author.deviceID)}.` : `${shortKey(key)} was removed.`;
     }
 
     flash(keys) {
@@ -250,7 +251,7 @@ class DataView {
             h('button.key', { type: 'button', 'data-part': 'key', title: 'All about this key', onclick: () => keySheet(this.model, key) }, bdi(shortKey(key))),
             this.valueCell(key, wire, row),
             h('span.kind', {}, kindName(wire)),
-            h('span.when', {}, author && [bdi(this.model.deviceName(author.device)), ' · ', when(author.date)]),
+            h('span.when', {}, author && [bdi(this.model.deviceName(author.deviceID)), ' · ', when(author.date)]),
             iconButton('open', `Details of ${shortKey(key)}`, () => keySheet(this.model, key), { class: 'symbol more', tabindex: -1, 'aria-hidden': 'true' }));
         if (focused) row.element.querySelector(`[data-part="${focused}"]`)?.focus();
         return row;

@@ -2,12 +2,11 @@
 
 /** The devices of the account: how they are, and how others come and go. */
 
-import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, toast } from './dom.js';
-import { when } from './key-sheet.js';
+import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, toast, when } from './dom.js';
 import { sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 import { codeInput } from './sign-in-view.js';
-import { counted, cut, duration, time, visible } from './text.js';
+import { counted, cut, duration, shownName, time, versionText, visible } from './text.js';
 
 /** A clock that is less wrong than this is right. */
 const clockMilliseconds = 2_000;
@@ -47,11 +46,8 @@ export function devicesView(model) {
     };
 }
 
-/** A browser's is its name and its own version. */
-const versionOf = ({ version }) => (version ? visible(cut(version, 60)).replace('/', ' ') : 'unknown');
-
 function deviceCard(model, device, refresh) {
-    const name = visible(cut(device.name, 100)) || 'A device without a name';
+    const name = shownName(device.name, 'A device without a name');
     const isWrong = device.clockAheadMilliseconds !== null && Math.abs(device.clockAheadMilliseconds) >= clockMilliseconds;
     const ahead = device.clockAheadMilliseconds;
     const facts = [
@@ -59,7 +55,7 @@ function deviceCard(model, device, refresh) {
         ['Signed in', device.signedIn ? when(device.signedIn) : 'unknown'],
         device.expires && ['Until', time(device.expires)],
         ['Clock', ahead === null ? 'not known yet' : isWrong ? `${duration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}` : 'right'],
-        ['Version', versionOf(device)],
+        ['Version', versionText(device.version) || 'unknown'],
         device.stores?.length && ['Only for', device.stores.join(', ')],
     ].filter(Boolean);
     const badge = device.behind === null ? ['', 'Nothing stored yet'] : device.behind === 0 ? ['good', 'Up to date']

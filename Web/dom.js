@@ -2,6 +2,8 @@
 
 /** Elements. Whatever comes from a store or a server gets in as text, and as nothing else. */
 
+import { ago, time } from './text.js';
+
 const svgSpace = 'http://www.w3.org/2000/svg';
 
 /** Adds children: elements, texts, lists of these; nothing for null and false. */
@@ -76,6 +78,23 @@ export const button = (text, onclick, { symbol = '', kind = '', ...attributes } 
 /** A button with a symbol alone. */
 export const iconButton = (symbol, label, onclick, attributes = {}) =>
     h('button.symbol', { type: 'button', 'aria-label': label, title: label, onclick, ...attributes }, icon(symbol));
+
+/** A time as it was, relative to now, with the exact one at hand. */
+export const when = (date) => h('time', Number.isNaN(date.getTime()) ? {} : { datetime: date.toISOString(), title: time(date) }, ago(date));
+
+/** Keeps what `when` says true while the page is open. */
+export const keepTimesFresh = () => setInterval(() => {
+    for (const element of document.querySelectorAll('time')) element.textContent = ago(new Date(element.dateTime));
+}, 30_000);
+
+/** A page that says one thing, and has nothing else. */
+export const plainPage = (title, text) => h('main.plain', {}, mark(), h('h1', {}, title), h('p', {}, text));
+
+/** Marks the link to the view that is shown. */
+export function setCurrent(link, isCurrent) {
+    if (isCurrent) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+}
 
 /** A line for a terminal, which may be longer than the page is wide: keys scroll it too. */
 export const command = (text) => h('p.command', { tabindex: 0 }, h('code', {}, text));

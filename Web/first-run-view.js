@@ -2,17 +2,9 @@
 
 /** The first run of an empty server: this browser makes the first account, by a code of the server's log. */
 
-import { field, h, mark } from './dom.js';
+import { command, field, h, mark } from './dom.js';
 import { browserName, sentenceOf } from './model.js';
 import { codeInput } from './sign-in-view.js';
-
-/** Whether the server has no account yet; false if it does not say. */
-export async function needsFirstAccount() {
-    try {
-        const answer = await fetch('/v1/config', { headers: { Accept: 'application/json' } });
-        return (await answer.json()).needsFirstAccount === true;
-    } catch { return false; }
-}
 
 export function firstRunView(model, code) {
     const problem = h('p.problem', { role: 'alert' });
@@ -43,6 +35,6 @@ export function firstRunView(model, code) {
         field('Name of the account', account, 'Such as your first name or your e-mail address.'),
         field('Name of this browser', browser), problem, submit)),
     h('details', {}, h('summary', {}, 'Other ways'), h('p', {}, 'On the server’s machine, this creates an account and prints a code:'),
-        h('p.command', {}, h('code', {}, 'ubiquity account create NAME')),
+        command('ubiquity account create NAME'),
         h('p', {}, 'With the operator’s credential, the ', h('a', { href: '/operator' }, 'operator’s page'), ' does so too.')));
 }

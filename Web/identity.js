@@ -14,9 +14,9 @@ const beganMilliseconds = 600_000;
 export class IdentityError extends Error {}
 const fail = (sentence) => { throw new IdentityError(sentence); };
 
-/** The provider that the server names; null if it names none. @returns {{issuer: string, client: string} | null} */
-export const providerOf = (settings) => {
-    const { issuer, client } = settings?.provider ?? {};
+/** The provider that the server's configuration names; null if it names none. @returns {{issuer: string, client: string} | null} */
+export const providerOf = (config) => {
+    const { issuer, client } = config?.identityProvider ?? {};
     return typeof issuer === 'string' && typeof client === 'string' && URL.canParse(issuer) ? { issuer, client } : null;
 };
 
@@ -103,9 +103,6 @@ async function ask(address, options = {}) {
     if (!response.ok || !json) fail(`The identity provider says: ${String(json?.error_description ?? json?.error ?? response.status).slice(0, 200)}`);
     return json;
 }
-
-/** Null as well if the server cannot be asked. */
-export const readProvider = async () => providerOf(await ask('/app/settings.json').catch(() => null));
 
 /** The address that the provider sends people back to. */
 const back = () => `${location.origin}/`;

@@ -2,16 +2,13 @@
 
 /** All about one key: its value with all that can be edited, and what it was. */
 
-import { bdi, button, dialog, dialogHead, field, fill, h, toast } from './dom.js';
+import { bdi, button, dialog, dialogHead, field, fill, h, toast, when } from './dom.js';
 import { anyEditor, emptyValue, InputError } from './editor.js';
 import { sentenceOf } from './model.js';
 import { isSame, toWire } from './client/values.js';
-import { ago, kindName, preview, shortKey, time } from './text.js';
+import { kindName, preview, shortKey, time } from './text.js';
 
 const versionsMax = 100;
-
-/** A time as it was, relative to now, with the exact one at hand. */
-export const when = (date) => h('time', Number.isNaN(date.getTime()) ? {} : { datetime: date.toISOString(), title: time(date) }, ago(date));
 
 /** Writes, and offers to take it back. Returns a sentence if it failed. */
 export function change(model, values, done) {
@@ -79,7 +76,7 @@ function keyParts(model, key, element, done) {
     };
     const describe = () => {
         const last = wire && model.author(key);
-        fill(author, wire ? [kindName(wire), ' · ', last && [bdi(model.deviceName(last.device)), ', ', when(last.date)]] : 'Removed');
+        fill(author, wire ? [kindName(wire), ' · ', last && [bdi(model.deviceName(last.deviceID)), ', ', when(last.date)]] : 'Removed');
     };
     const save = (event) => {
         event.preventDefault();

@@ -5,12 +5,13 @@
 import { backView } from './back-view.js';
 import { dataView } from './data-view.js';
 import { approveDialog, devicesView, signOutDialog } from './devices-view.js';
-import { firstRunView, needsFirstAccount } from './first-run-view.js';
-import { bdi, button, dialog, dialogHead, field, fill, h, icon, mark, toast } from './dom.js';
-import { finish, takeAnswer } from './identity.js';
-import { Model, sentenceOf } from './model.js';
+import { firstRunView } from './first-run-view.js';
+import {
+    bdi, button, dialog, dialogHead, field, fill, h, icon, keepTimesFresh, mark, plainPage, setCurrent, toast,
+} from './dom.js';
+import { finish, providerOf, takeAnswer } from './identity.js';
+import { Model, readConfig, sentenceOf } from './model.js';
 import { signInView } from './sign-in-view.js';
-import { ago } from './text.js';
 
 const app = document.getElementById('app');
 const identifierPattern = /^[A-Za-z0-9][A-Za-z0-9._\-]{0,254}$/;
@@ -24,31 +25,23 @@ function takeCode() {
     return /^[0-9A-Z]{8}$/.test(code) ? { kind: 'approval', code } : null;
 }
 
-const plain = (title, text) => fill(app, h('main.plain', {}, mark(), h('h1', {}, title), h('p', {}, text)));
-
 async function start() {
-    const code = takeCode();
+    // Some providers put a fragment behind their answer, which is no code.
     const answer = takeAnswer();
+    const code = takeCode();
     if (!window.isSecureContext || !navigator.locks || !window.indexedDB) {
-        plain('This page needs HTTPS', 'Over plain HTTP, a browser keeps nothing safe. Open the page by an address '
-            + 'that begins with https, or on the server’s own machine by http://127.0.0.1.');
+        fill(app, plainPage('This page needs HTTPS', 'Over plain HTTP, a browser keeps nothing safe. Open the page by an address '
+            + 'that begins with https, or on the server’s own machine by http://127.0.0.1.'));
         return;
     }
     let model;
     try {
         model = await Model.open();
     } catch (error) {
-        plain('This browser keeps no data', `${sentenceOf(error)} The page needs IndexedDB, which private windows may not have.`);
+        fill(app, plainPage('This browser keeps no data', `${sentenceOf(error)} The page needs IndexedDB, which private windows may not have.`));
         return;
     }
-    if (!model.account && await needsFirstAccount()) {
-        document.title = 'Welcome – Ubiquity';
-        fill(app, firstRunView(model, code?.kind === 'sign-in' ? code.code : ''));
-        return;
-    }
-    setInterval(() => {
-        for (const element of document.querySelectorAll('time')) element.textContent = ago(new Date(element.dateTime));
-    }, 30_000);
+    keepTimesFresh();
     let failure = '';
     if (answer) {
         try {
@@ -56,20 +49,28 @@ async function start() {
             await model.signIn({ identityToken: token }, deviceName);
         } catch (error) { failure = sentenceOf(error); }
     }
-    if (!model.account) {
-        showSignIn(model, code, failure);
-        return;
+    if (!model.account) await showSignIn(model, code, failure);
+    else {
+        await showShell(model, code);
+        if (failure) toast(failure);
     }
-    await showShell(model, code);
-    if (failure) toast(failure);
 }
 
-function showSignIn(model, code, failure) {
+async function showSignIn(model, code, failure) {
+    const config = await readConfig();
+    const isFirst = config.needsFirstAccount === true;
+    // With a provider, the first account may come from there: only the link of the server's log asks for another way.
+    if (isFirst && (code?.kind === 'sign-in' || !providerOf(config))) {
+        document.title = 'Welcome – Ubiquity';
+        fill(app, firstRunView(model, code?.kind === 'sign-in' ? code.code : ''));
+        return;
+    }
     document.title = 'Sign in – Ubiquity';
     const waiting = code?.kind === 'approval' ? code : null;
     fill(app, signInView(model, {
         code: code?.kind === 'sign-in' ? code.code : '',
         failure,
+        config,
         note: waiting && 'A device waits for your approval. Sign in here first, and then approve it.',
         onSignedIn: () => showShell(model, waiting),
     }));
@@ -119,9 +120,7 @@ async function showShell(model, code) {
         const made = (Object.hasOwn(known, view) ? known[view] : dataView)(model, { openStore: () => askForStore(model) });
         dispose = made.dispose ?? (() => {});
         for (const link of links) {
-            const isCurrent = link.dataset.view === (view === 'devices' ? 'devices' : 'data');
-            if (isCurrent) link.setAttribute('aria-current', 'page');
-            else link.removeAttribute('aria-current');
+            setCurrent(link, link.dataset.view === (view === 'devices' ? 'devices' : 'data'));
         }
         document.title = `${made.title} – Ubiquity`;
         drawStores();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * What the page knows: this browser as a device of an account, the store that is open, and the names
- * of stores and devices. All of the page's use of the client beyond its public functions is here.
+ * The page's knowledge: this browser as a device of an account, the store that is open, and the names
+ * of stores and devices.
  */
 
 import { openDevice, UbiquityError } from './client/browser.js';
-import { compareText, fromWire, quotaBytes, textBytes } from './client/values.js';
-import { deviceOf, milliseconds, noDevice } from './client/records.js';
+import { fromWire } from './client/values.js';
 
 const notesKey = 'ubiquity page';
 /** Stores whose deliveries are asked for. */
@@ -58,7 +57,7 @@ export class Model extends EventTarget {
 
     /** Asks for the account's stores and devices; both stay as they were if the server is away. */
     async refreshNames() {
-        const stores = this.ask(['stores']).then(({ stores = [] }) => {
+        const stores = this.device.stores().then((stores) => {
             const names = stores.map(({ identifier }) => identifier);
             const own = this.notes.store && !names.includes(this.notes.store) ? [this.notes.store] : [];
             this.note({ stores: [...names, ...own].sort() });
@@ -89,19 +88,13 @@ export class Model extends EventTarget {
     }
 
     get status() { return this.store?.status ?? null; }
-    keys() { return this.store ? [...this.store.engine.entries.values().keys()].sort(compareText) : []; }
+    keys() { return this.store?.keys() ?? []; }
 
     /** The value of a key in the protocol's form, which tells all types apart; null for none. */
-    value(key) { return this.store?.engine.value(key) ?? null; }
+    value(key) { return this.store?.exact(key) ?? null; }
 
-    /** What a key counts towards the bytes of the store: its value, or those of its parts. */
-    bytes(key) {
-        const { entries } = this.store.engine;
-        return [key, ...entries.parts.get(key) ?? []].reduce((sum, id) => {
-            const value = entries.content(id);
-            return sum + (value ? quotaBytes(value) + (id === key ? 0 : textBytes(id) - textBytes(key) + 15) : 0);
-        }, 0);
-    }
+    /** What a key counts towards the bytes of the store. */
+    bytes(key) { return this.store.bytes(key); }
 
     /**
      * Writes several keys as one transaction; null removes. A key that merges is changed by the
@@ -115,38 +108,27 @@ export class Model extends EventTarget {
         return before;
     }
 
-    /** Who wrote a key last, and when; null if the key is gone. */
-    author(key) {
-        const { all, parts } = this.store.engine.entries;
-        const rows = [key, ...parts.get(key) ?? []].map((id) => all.get(id))
-            .map((entry) => entry?.pending?.record ?? entry?.confirmed).filter(Boolean);
-        const stamp = rows.map((row) => row.stamp).sort().at(-1);
-        return stamp ? { device: deviceOf(stamp), date: new Date(milliseconds(stamp)) } : null;
-    }
+    /** The last write of a key: its device and its date; null if none is known. */
+    author(key) { return this.store?.lastWrite(key) ?? null; }
 
     /** The name of a device, for people. */
     deviceName(id) {
         if (id === this.account?.deviceID) return 'this browser';
         // Written before a sign-in, or by the server's bookkeeping.
-        if (id === noDevice) return 'this account';
+        if (id === null) return 'this account';
         return new Map(this.notes.devices).get(id) ?? 'a former device';
     }
 
     // Devices
 
-    /** @private */
-    async ask(segments, options = {}) { return this.device.ask(segments, options); }
-
     /** All devices, each with how far it is behind. */
     async devices() {
-        const [devices, { stores = [] }] = await Promise.all([this.device.devices(), this.ask(['stores'])]);
+        const [devices, stores] = await Promise.all([this.device.devices(), this.device.stores()]);
         this.note({ devices: devices.map(({ id, name }) => [id, name]) });
         const behind = new Map();
         await Promise.all(stores.slice(0, deliveriesMax).map(async ({ identifier }) => {
-            const { deliveries = [] } = await this.ask(['stores', identifier, 'devices']);
-            for (const { device, behind: count, hasStore } of deliveries) {
-                if (hasStore) behind.set(device.id, (behind.get(device.id) ?? 0) + Number(count ?? 0));
-            }
+            const { devices: having } = await this.device.delivery(identifier);
+            for (const one of having.filter(({ hasStore }) => hasStore)) behind.set(one.id, (behind.get(one.id) ?? 0) + one.behind);
         }));
         return devices.map((device) => ({ ...device, behind: behind.get(device.id) ?? null }));
     }
@@ -161,7 +143,7 @@ export class Model extends EventTarget {
 
     /** Signs in by the code of an empty server's log, which makes its first account. */
     async makeFirstAccount(code, accountName, deviceName) {
-        await this.device.complete({ code, accountName }, { ...here(), deviceName });
+        await this.device.signIn({ ...here(), code, accountName, deviceName });
     }
 
     /** Asks for an approval; `approved` resolves when the browser is signed in. */
@@ -175,24 +157,21 @@ export class Model extends EventTarget {
 
     /** Signs out, and removes all that the page keeps in this browser. */
     async signOut() {
-        const { store } = this;
         this.store = null;
-        await store?.close();
-        await this.device.signOut({ wipes: true });
-        // Of accounts that were signed in before, too.
-        await this.device.folder.removeAll('');
+        await this.device.erase();
         localStorage.removeItem(notesKey);
-        await this.device.close();
-        await new Promise((resolve) => {
-            const request = indexedDB.deleteDatabase('ubiquity page');
-            // Another tab may have it open. Its rows are gone already.
-            request.onsuccess = request.onerror = request.onblocked = () => resolve(undefined);
-        });
     }
 }
 
 /** The page's own server. Over plain HTTP, it came that way already. */
 const here = () => ({ server: location.origin, allowsPlainHTTP: location.protocol === 'http:' });
+
+/** What the server tells everybody; nothing if it does not answer. */
+export async function readConfig() {
+    try {
+        return await (await fetch('/v1/config', { headers: { Accept: 'application/json' }, cache: 'no-store' })).json();
+    } catch { return {}; }
+}
 
 /** A failure as a sentence for people. */
 export function sentenceOf(error) {

@@ -2,21 +2,17 @@
 
 /** The accounts: search, make, sign devices in and out, limit, delete. */
 
-import { bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, toast } from './dom.js';
+import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, toast, when } from './dom.js';
 import { qrPicture } from './qr.js';
-import { ago, bytes, counted, cut, time, visible } from './text.js';
+import { bytes, counted, shownName, time, versionText } from './text.js';
 
 const accountsPerPage = 50;
 const typingMilliseconds = 250;
 
-/** A name that people gave, so that it shows what it is. */
-export const shown = (name) => visible(cut(name, 128)) || 'without a name';
+export const shown = (name) => shownName(name, 'without a name');
 
-/** A moment in milliseconds of the protocol, with its exact time. */
-export function when(milliseconds) {
-    const date = new Date(Number(milliseconds));
-    return h('time', { datetime: date.toISOString(), title: time(date) }, ago(date));
-}
+/** A moment in milliseconds of the protocol. */
+export const whenMilliseconds = (milliseconds) => when(new Date(Number(milliseconds ?? 0)));
 
 /** Runs an action of a button, and says what went wrong. */
 export async function attempt(action, place = null) {
@@ -101,7 +97,7 @@ function row(server, account, refresh) {
     const seen = Math.max(0, ...devices.map(({ seenMilliseconds }) => Number(seenMilliseconds ?? 0)));
     return h('li', {}, h('button.open', { type: 'button', onclick: () => accountSheet(server, account, refresh) },
         h('strong', {}, bdi(shown(account.name))), h('span', {}, counted(devices.length, 'device')),
-        h('span', {}, seen ? ['seen ', when(seen)] : 'never seen'), icon('open')));
+        h('span', {}, seen ? ['seen ', whenMilliseconds(seen)] : 'never seen'), icon('open')));
 }
 
 const createDialog = (server, refresh) => dialog('box', 'Create an account', (close) => {
@@ -127,7 +123,7 @@ const codeDialog = (name, { code, expiresMilliseconds }) => dialog('box', 'Code 
     h('p.hint', {}, 'Signs one device in to the account of ', bdi(shown(name)), ', until ',
         time(new Date(Number(expiresMilliseconds))), '. On that device, scan this, or open ', h('strong', {}, location.origin),
         ' and enter the code, or type'),
-    h('p.command', {}, h('code', {}, `ubiquity sign-in --server ${location.origin} --code ${code}`)),
+    command(`ubiquity sign-in --server ${location.origin} --code ${code}`),
     h('footer', {}, button('Done', close, { kind: 'main', autofocus: true })),
 ]);
 
@@ -154,7 +150,7 @@ const accountSheet = (server, account, refresh) => dialog('sheet', `Account ${sh
     }, problem);
     draw();
     return [dialogHead(title, close),
-        h('p.author', {}, 'Created ', when(account.createdMilliseconds ?? 0), ' · ID ', h('code', {}, account.id)), problem,
+        h('p.author', {}, 'Created ', whenMilliseconds(account.createdMilliseconds), ' · ID ', h('code', {}, account.id)), problem,
         h('div.line', {}, button('Code for a new device', () => attempt(async () =>
             codeDialog(name, await server.post(['accounts', name, 'codes'], {})), problem), { symbol: 'add', kind: 'small' }),
         button('Delete the account', () => attempt(() => erase(server, account, () => {
@@ -165,14 +161,11 @@ const accountSheet = (server, account, refresh) => dialog('sheet', `Account ${sh
         h('section', {}, h('h3', {}, 'Limits'), limitsForm(server, name))];
 });
 
-/** A browser tells its own kind in place of a version. */
-const versionOf = (version) => (version.startsWith('Mozilla') ? 'web page' : visible(cut(version, 60)));
-
 const total = (stores, name) => stores.reduce((all, store) => all + Number(store[name] ?? 0), 0);
 const contentOf = (stores) => `${counted(total(stores, 'keys'), 'key')}, ${bytes(total(stores, 'bytes'))}`;
 
 function deviceItem(server, account, device, refresh) {
-    const name = shown(device.name ?? '');
+    const name = shown(device.name);
     const revoke = async () => {
         const isSure = await confirm(`Sign out ${name}?`, 'The device can neither read nor write the account’s data from then on, '
             + 'on this server. What is on its disk already stays there.', 'Sign out');
@@ -184,7 +177,7 @@ function deviceItem(server, account, device, refresh) {
         });
     };
     return h('li.line', {}, icon('device'), h('div.what', {}, h('strong', {}, bdi(name)),
-        h('p.hint', {}, 'seen ', device.seenMilliseconds ? when(device.seenMilliseconds) : 'never', device.version && ` · ${versionOf(device.version)}`,
+        h('p.hint', {}, 'seen ', device.seenMilliseconds ? whenMilliseconds(device.seenMilliseconds) : 'never', device.version && ` · ${versionText(device.version)}`,
             device.stores?.length > 0 && ` · only ${device.stores.join(', ')}`)),
     h('span.space'), button('Sign out', revoke, { symbol: 'out', kind: 'small', 'aria-label': `Sign out ${name}` }));
 }

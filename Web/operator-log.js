@@ -3,7 +3,7 @@
 /** The apps that may have stores, and the audit log. */
 
 import { bdi, button, confirm, field, fill, h, toast } from './dom.js';
-import { attempt, pagedList, shown, when } from './operator-accounts.js';
+import { attempt, pagedList, shown, whenMilliseconds } from './operator-accounts.js';
 import { counted, cut, visible } from './text.js';
 
 export function appsView(server) {
@@ -18,7 +18,7 @@ export function appsView(server) {
         rule.textContent = registeredOnly ? 'Only these apps may have stores on this server.'
             : 'Any app may have stores on this server: with the option “--apps registered”, only these may.';
         fill(list, apps.map((app) => h('li.line', {}, h('strong', {}, bdi(shown(app.identifier))),
-            h('span.quiet', {}, 'registered ', when(app.registeredMilliseconds ?? 0)), h('span.space'),
+            h('span.quiet', {}, 'registered ', whenMilliseconds(app.registeredMilliseconds)), h('span.space'),
             button('Unregister', () => remove(app.identifier, registeredOnly),
                 { symbol: 'remove', kind: 'small', 'aria-label': `Unregister ${shown(app.identifier)}` }))));
         if (!apps.length) fill(problem, h('p.quiet', {}, 'No app is registered.'));
@@ -117,7 +117,7 @@ function entryItem(entry, names) {
     const by = entry.actor === 'device' ? ['device ', h('code', {}, actorDevice)] : actors.get(entry.actor) ?? shown(entry.actor ?? '');
     const count = Number(entry.count ?? 0);
     return h('li', {}, h('div.line', {}, h('strong', {}, deedNames.get(entry.deed) ?? shown(entry.deed ?? '')),
-        count > 1 && h('span.badge', {}, counted(count, 'time')), h('span.space'), h('span.quiet', {}, when(entry.milliseconds ?? 0))),
+        count > 1 && h('span.badge', {}, counted(count, 'time')), h('span.space'), h('span.quiet', {}, whenMilliseconds(entry.milliseconds))),
     h('p.hint', {}, account && [names.has(account) ? [bdi(shown(names.get(account))), ' '] : 'account ', h('code', {}, account), ' · '],
         device && device !== actorDevice && ['device ', h('code', {}, device), ' · '], 'by ', by,
         detail && [' · ', bdi(visible(cut(detail, 300)))]));

@@ -2,13 +2,12 @@
 
 /** The operator's page: which view is shown, and what is around it. */
 
-import { button, field, fill, h, icon, mark, toast } from './dom.js';
+import { button, command, field, fill, h, icon, keepTimesFresh, mark, plainPage, setCurrent, toast } from './dom.js';
 import { accountsView } from './operator-accounts.js';
 import { appsView, auditView } from './operator-log.js';
 import { Figures } from './operator-metrics.js';
 import { overview } from './operator-overview.js';
 import { OperatorServer } from './operator-server.js';
-import { ago } from './text.js';
 
 const app = document.getElementById('app');
 const server = new OperatorServer();
@@ -22,13 +21,11 @@ let dispose = () => {};
 
 function start() {
     if (!window.isSecureContext) {
-        fill(app, h('main.plain', {}, mark(), h('h1', {}, 'This page needs HTTPS'), h('p', {}, 'Over plain HTTP, others could '
-            + 'read the operator’s credential. Open the page by an address that begins with https, or on the server’s own machine by http://127.0.0.1.')));
+        fill(app, plainPage('This page needs HTTPS', 'Over plain HTTP, others could read the operator’s credential. '
+            + 'Open the page by an address that begins with https, or on the server’s own machine by http://127.0.0.1.'));
         return;
     }
-    setInterval(() => {
-        for (const element of document.querySelectorAll('time')) element.textContent = ago(new Date(element.dateTime));
-    }, 30_000);
+    keepTimesFresh();
     window.addEventListener('hashchange', () => { if (server.credential) show(); });
     server.addEventListener('signout', showSignIn);
     if (server.credential) showShell();
@@ -62,7 +59,7 @@ function showSignIn() {
     h('details', {}, h('summary', {}, 'Where is the credential?'),
         h('p', {}, 'In the file operator-credential of the server’s data folder, unless it was moved to a safer place. '
             + 'For servers on PostgreSQL, this makes a new one:'),
-        h('p.command', {}, h('code', {}, 'ubiquity database credential'))),
+        command('ubiquity database credential')),
     h('p.quiet.other', {}, h('a', { href: '/' }, 'My own data'))));
     input.focus();
 }
@@ -87,10 +84,7 @@ function show() {
     dispose();
     const made = make();
     dispose = made.dispose ?? (() => {});
-    for (const link of document.querySelectorAll('.tab')) {
-        if (link.textContent === name) link.setAttribute('aria-current', 'page');
-        else link.removeAttribute('aria-current');
-    }
+    for (const link of document.querySelectorAll('.tab')) setCurrent(link, link.textContent === name);
     document.title = `${made.title} – Operator – Ubiquity`;
     fill(document.getElementById('main'), made.element);
     window.scrollTo(0, 0);

@@ -3,7 +3,7 @@
 /** Signing in: with a code, by the approval of another device, or with the identity provider. */
 
 import { button, command, field, fill, h, mark } from './dom.js';
-import { begin, providerName, readProvider } from './identity.js';
+import { begin, providerName, providerOf } from './identity.js';
 import { browserName, sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 
@@ -21,14 +21,13 @@ export function codeInput(length, value = '') {
     return input;
 }
 
-/** @param {{code: string, note: string | null, failure: string, onSignedIn: () => void}} options */
-export function signInView(model, { code = '', note = null, failure = '', onSignedIn }) {
+/** @param {{code: string, note: string | null, failure: string, config: any, onSignedIn: () => void}} options */
+export function signInView(model, { code = '', note = null, failure = '', config, onSignedIn }) {
     const problem = h('p.problem', { role: 'alert' }, failure);
     const input = codeInput(12, code);
     const name = h('input', { required: true, maxlength: 100, value: browserName() });
     const submit = h('button.button.main', {}, 'Sign in');
     const card = h('section.card', { 'aria-labelledby': 'title' });
-    const other = h('div.slot');
 
     const draw = () => fill(card,
         h('form', { onsubmit: async (event) => {
@@ -48,12 +47,13 @@ export function signInView(model, { code = '', note = null, failure = '', onSign
         field('Name of this browser', name), problem, submit),
         h('p.or', {}, 'or'), other,
         button('Approve on another device', ask, { kind: 'wide' }));
-    readProvider().then((provider) => provider && fill(other, button(`Sign in with ${providerName(provider)}`, async () => {
+    const provider = providerOf(config);
+    const other = provider && button(`Sign in with ${providerName(provider)}`, async () => {
         problem.textContent = '';
         try {
             await begin(provider, name.value.trim() || browserName());
         } catch (error) { problem.textContent = sentenceOf(error); }
-    }, { kind: 'wide' })));
+    }, { kind: 'wide' });
 
     const ask = async () => {
         problem.textContent = '';

@@ -20,6 +20,12 @@ export function cut(text, max) {
     return `${text.slice(0, end)}…`;
 }
 
+/** A name that people gave, so that it shows what it is. */
+export const shownName = (name, none) => visible(cut(name ?? '', 128)) || none;
+
+/** A client's version: for a browser, its name and its own version. */
+export const versionText = (version) => visible(cut(version, 60)).replace('/', ' ');
+
 export const shortKey = (key) => visible(cut(key, 256));
 
 export const kinds = [

@@ -135,7 +135,14 @@ export interface Store extends EventTarget {
   readonly status: Status;
   get(key: string): Value | undefined;
   has(key: string): boolean;
+  /** In the order of their Unicode scalars. */
   keys(): string[];
+  /** The value in the protocol's form, which tells all types apart; null for none. */
+  exact(key: string): { readonly [type: string]: unknown } | null;
+  /** What a key counts towards `status.usage.bytes`; with a policy, all of its parts. */
+  bytes(key: string): number;
+  /** The last write of a key; its device is null if nobody was signed in. Null if none is known. */
+  lastWrite(key: string): { deviceID: string | null; date: Date } | null;
   values(): Map<string, Value>;
   /** Null or undefined removes. @throws {UbiquityError} Nothing has changed then. */
   set(key: string, value: Value | null | undefined): void;
@@ -189,13 +196,21 @@ export interface Device {
   readonly account: Account | null;
   openStore(identifier: string, options?: StoreOptions): Promise<Store>;
   /** With a code, or with the token of an identity provider that the server trusts. */
-  signIn(options: SignInOptions & ({ code: string } | { identityToken: string })): Promise<Account>;
+  signIn(options: SignInOptions & ({ code: string } | { identityToken: string }
+    /** With the code of an empty server's log, which makes its first account. */
+    | { code: string; accountName: string })): Promise<Account>;
   /** Shows a code that a signed-in device approves; then `account()` resolves. */
   requestSignIn(options: SignInOptions & Rights): Promise<{
     userCode: string; link: string; expires: Date | null;
     account(options?: { signal?: AbortSignal }): Promise<Account>;
   }>;
   signOut(options?: { wipes?: boolean }): Promise<void>;
+  /** Signs out, closes, and removes everything of this home, also of accounts from before. */
+  erase(): Promise<void>;
+  /** The account's stores. */
+  stores(): Promise<{ identifier: string; keys: number; bytes: number }[]>;
+  /** Which devices have the changes of a store, as the server knows it. */
+  delivery(identifier: string): Promise<Delivery>;
   pair(rights?: Rights): Promise<{
     code: string; server: string; link: string; expires: Date | null;
   }>;

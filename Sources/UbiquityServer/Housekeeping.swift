@@ -143,7 +143,11 @@ final class Housekeeping: Service {
             if let hash = try storage.operatorHash() {
                 server.authenticator.adopt(operator: hash)
             }
-            if compares { try server.otherNodes.compare() }
+            try server.firstRun.look()
+            if compares {
+                try server.otherNodes.compare()
+                server.metrics.note(try storage.sharedFigures())
+            }
             if checks { try server.otherNodes.checkClock() }
         }
         try await server.writer.run { [self] in try keepHouse() }

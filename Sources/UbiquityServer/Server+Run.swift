@@ -108,9 +108,10 @@ extension Server {
         onReady: @escaping @Sendable (Int) async -> Void,
         onMetricsReady: @escaping @Sendable (Int) async -> Void = { _ in }
     ) async throws {
-        try await readers.run { [apps, otherNodes] in
+        try await readers.run { [apps, otherNodes, metrics, storage] in
             try apps.reload()
             try otherNodes.compare()
+            metrics.note(try storage.sharedFigures())
         }
         let (bound, isBound) = AsyncStream.makeStream(of: Void.self)
         // Services end in reverse order: first the housekeeping, which ends the streams that the
@@ -206,7 +207,7 @@ extension Server {
         port: Int, onReady: @escaping @Sendable (Int) async -> Void
     ) -> MetricsService {
         MetricsService(
-            host: settings.metricsHost, port: port, text: { await metrics.text },
+            host: settings.metricsHost, port: port, text: { metrics.text },
             onReady: onReady, logger: logger)
     }
 

@@ -61,8 +61,7 @@ struct Server: Sendable {
             readiness: readiness, clock: settings.clock, logger: logger)
         firstRun = FirstRun(storage: storage, settings: settings)
         metrics = MetricsSource(
-            settings: settings, storage: storage, readers: readers, edge: edge, hub: hub,
-            readiness: readiness)
+            settings: settings, edge: edge, hub: hub, readiness: readiness)
         let answers = AccountShares(of: edge.answers, placesMax: settings.connectionsMax)
         let allowance = PushAllowance(settings)
         let attempts = SignInThrottle(settings)

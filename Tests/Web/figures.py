@@ -81,7 +81,7 @@ class Figures(PageTest):
         return browser.wait(lambda: browser.run("return window.seen?.[arguments[0]]", name), name)
 
     def test_figures(self):
-        paths = ["/", "/app/settings.json", *re.findall(r'(?:href|src)="(/[^"]+)"', self.server.get("/").read().decode())]
+        paths = ["/", "/v1/config", *re.findall(r'(?:href|src)="(/[^"]+)"', self.server.get("/").read().decode())]
         bodies = [(self.server.get(path).read(), self.server.get(path, **{"Accept-Encoding": "gzip"}).read()) for path in sorted(set(paths))]
         print(f"\n| The page’s {len(bodies)} files, without the operator’s | {sum(len(plain) for plain, _ in bodies):,} bytes; "
               f"{sum(len(short) for _, short in bodies):,} by gzip |")

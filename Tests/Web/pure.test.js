@@ -196,8 +196,8 @@ test('an identity provider is believed only what is safe', () => {
     assert.throws(() => checkedEndpoints(wrong, issuer), IdentityError, JSON.stringify(wrong));
   }
   assert.equal(providerOf({}), null);
-  assert.equal(providerOf({ provider: { issuer: 'x', client: 'page' } }), null);
-  assert.deepEqual(providerOf({ provider: { issuer, client: 'page', more: 1 } }), { issuer, client: 'page' });
+  assert.equal(providerOf({ identityProvider: { issuer: 'x', client: 'page' } }), null);
+  assert.deepEqual(providerOf({ identityProvider: { issuer, client: 'page', more: 1 } }), { issuer, client: 'page' });
 });
 
 test('the request to the provider has all that the standards ask for', async () => {

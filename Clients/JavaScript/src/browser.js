@@ -26,6 +26,12 @@ class DatabaseFolder {
     this.database = database;
     this.home = home;
     this.channel = new BroadcastChannel(`ubiquity ${home}`);
+    this.isErased = false;
+    // Another tab erases everything, and waits for this one to let go.
+    database.onversionchange = () => {
+      this.isErased = true;
+      database.close();
+    };
   }
 
   static async open(home) {
@@ -43,6 +49,7 @@ class DatabaseFolder {
 
   // The key of a row is [document, name]; an array is greater than any text.
   async read(document) {
+    if (this.isErased) return new Map();
     const rows = this.database.transaction('rows').objectStore('rows');
     const range = IDBKeyRange.bound([document], [document, []]);
     const keys = result(rows.getAllKeys(range));
@@ -52,6 +59,7 @@ class DatabaseFolder {
 
   /** @private @param {(rows: IDBObjectStore) => void} change @returns {Promise<void>} */
   change(change) {
+    if (this.isErased) return Promise.resolve();
     return new Promise((resolve, reject) => {
       const transaction = this.database.transaction('rows', 'readwrite', { durability: 'strict' });
       transaction.oncomplete = () => resolve();
@@ -97,5 +105,15 @@ class DatabaseFolder {
   async close() {
     this.channel.close();
     this.database.close();
+  }
+
+  async erase() {
+    await this.change((rows) => rows.clear());
+    await this.close();
+    const request = indexedDB.deleteDatabase(this.database.name);
+    // Another tab may have it open. Its rows are gone already.
+    await new Promise((resolve) => {
+      request.onsuccess = request.onerror = request.onblocked = () => resolve(undefined);
+    });
   }
 }

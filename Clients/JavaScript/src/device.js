@@ -33,7 +33,7 @@ export class Device {
   /** Use `openDevice`. @param {Folder} folder */
   constructor(folder) {
     this.folder = folder;
-    this.stores = new Set();
+    this.openStores = new Set();
     this.state = newState();
     this.isClosed = false;
     this.requests = new AbortController();
@@ -73,13 +73,13 @@ export class Device {
       throw new UbiquityError('identifier', `"${identifier}" is not a store's identifier: 1 to 255 `
         + 'letters, digits, dots, hyphens and underscores');
     }
-    if ([...this.stores].some((store) => store.identifier === identifier)) {
+    if ([...this.openStores].some((store) => store.identifier === identifier)) {
       throw new UbiquityError('open', `the store ${identifier} is open already`);
     }
     const store = new Store(this, identifier, options);
-    this.stores.add(store);
+    this.openStores.add(store);
     try { await store.start(); } catch (error) {
-      this.stores.delete(store);
+      this.openStores.delete(store);
       throw error;
     }
     return store;
@@ -90,7 +90,7 @@ export class Device {
 
   /** @private The state is on disk before anything follows it. */
   async adopt(state) {
-    for (const store of this.stores) {
+    for (const store of this.openStores) {
       if (!await store.synchronize()) throw new UbiquityError('storage', 'a store cannot be saved');
     }
     await this.folder.write(document, new Map([['device', JSON.stringify(state)]]));
@@ -99,17 +99,17 @@ export class Device {
     await this.tellStores();
   }
 
-  async tellStores() { for (const store of this.stores) await store.followAccount(); }
+  async tellStores() { for (const store of this.openStores) await store.followAccount(); }
 
   // Signing in and out
 
   /**
    * Signs in with a code from the operator, or from another device, or with an identity provider's
-   * token.
+   * token. With the code of an empty server's log, `accountName` is the name of its first account.
    */
-  async signIn({ server, code = undefined, identityToken = undefined, deviceName = 'browser',
-    allowsPlainHTTP = false }) {
-    return this.complete(identityToken === undefined ? { code } : {},
+  async signIn({ server, code = undefined, accountName = undefined, identityToken = undefined,
+    deviceName = 'browser', allowsPlainHTTP = false }) {
+    return this.complete(identityToken === undefined ? { code, accountName } : {},
       { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken });
   }
 
@@ -177,6 +177,15 @@ export class Device {
     await revoke(account);
   }
 
+  /** Signs out, closes, and removes everything of this home, also of accounts from before. */
+  async erase() {
+    for (const store of [...this.openStores]) await store.close();
+    await this.signOut({ wipes: true });
+    this.isClosed = true;
+    this.requests.abort();
+    await this.folder.erase();
+  }
+
   // The person's devices
 
   ask(segments, options = {}) {
@@ -226,6 +235,26 @@ export class Device {
       isThisDevice: device.id === this.state.signedIn?.device };
   }
 
+  /** The account's stores: what each has, and its limits. */
+  async stores() {
+    return checkedList(await this.ask(['stores']), 'stores').map(({ identifier, keys, bytes }) =>
+      ({ identifier: String(identifier), keys: Number(keys ?? 0), bytes: Number(bytes ?? 0) }));
+  }
+
+  /**
+   * Which devices have a store's changes, as the server knows it. `waits`: this device has changes
+   * that the server does not know.
+   */
+  async delivery(identifier, query = {}, waits = false) {
+    const answer = await this.ask(['stores', identifier, 'devices'], { query });
+    const devices = checkedList(answer, 'deliveries').map(({ device, ...more }) => ({
+      ...this.described(device), hasStore: more.hasStore === true,
+      behind: Number(more.behind ?? 0), isCurrent: more.isCurrent === true
+        && (!waits || device.id === this.account?.deviceID),
+    }));
+    return { devices, isComplete: devices.every((one) => one.isCurrent || !one.hasStore) };
+  }
+
   async renameDevice(id, name) {
     return this.described(await this.ask(['devices', id], { method: 'PATCH', body: { name } }));
   }
@@ -237,7 +266,7 @@ export class Device {
     if (this.isClosed) return;
     this.isClosed = true;
     this.requests.abort();
-    for (const store of [...this.stores]) await store.close();
+    for (const store of [...this.openStores]) await store.close();
     await this.folder.close();
   }
 }

@@ -22,7 +22,7 @@ import {
 } from './records.js';
 import { isSame } from './values.js';
 import { MergeState } from './merging.js';
-import { Usage } from './rules.js';
+import { Usage, entryBytes } from './rules.js';
 
 /** The record that the app sees. */
 const visible = (entry) => entry?.pending?.record ?? entry?.confirmed ?? null;
@@ -99,6 +99,22 @@ export class Entries {
       else this.views.delete(key);
     }
     return this.views.get(key) ?? null;
+  }
+
+  /** The entries of a key: its own, and its parts'. @returns {Entry[]} */
+  of(key) {
+    return [key, ...this.parts.get(key) ?? []].map((id) => this.all.get(id)).filter(Boolean);
+  }
+
+  /** What a key counts towards the bytes of the store. */
+  bytes(key) {
+    return this.of(key).reduce((sum, entry) =>
+      sum + entryBytes(visible(entry)?.value ?? null, entry.part), 0);
+  }
+
+  /** The stamp of a key's last write; null if it was never written. @returns {string | null} */
+  lastStamp(key) {
+    return this.of(key).map((entry) => visible(entry)?.stamp).filter(Boolean).sort().at(-1) ?? null;
   }
 
   /** All values that the app sees. */

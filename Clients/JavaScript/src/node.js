@@ -100,6 +100,12 @@ class FileFolder {
 
   async close() { await rm(this.lockFile, { force: true }); }
 
+  async erase() {
+    await this.removeAll('');
+    await rm(this.file('account'), { force: true });
+    await this.close();
+  }
+
   get lockFile() { return join(this.home, 'lock'); }
 
   /** @private Keeps other processes out. The lock of a process that has ended does not count. */

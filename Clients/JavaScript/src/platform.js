@@ -13,6 +13,7 @@
  * @property {(name: string, lead: () => void) => () => void} lead
  *     Calls back when this tab is the one that leads; returns what ends that.
  * @property {() => Promise<void>} close
+ * @property {() => Promise<void>} erase Removes all documents, and closes.
  */
 
 import { Device } from './device.js';

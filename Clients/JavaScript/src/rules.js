@@ -161,6 +161,10 @@ export function checkedConfig(json) {
   };
 }
 
+/** What an entry counts towards the bytes of its store. @param {Wire | null} value */
+export const entryBytes = (value, part = '') =>
+  (value ? quotaBytes(value) + (part ? textBytes(part) + 16 : 0) : 0);
+
 /** The space that values take. */
 export class Usage {
   bytes = 0;
@@ -169,8 +173,7 @@ export class Usage {
 
   /** @param {Wire | null} old @param {Wire | null} value */
   replace(old, value, part = '') {
-    const more = part ? textBytes(part) + 16 : 0;
-    this.bytes += (value ? quotaBytes(value) + more : 0) - (old ? quotaBytes(old) + more : 0);
+    this.bytes += entryBytes(value, part) - entryBytes(old, part);
     this[part ? 'parts' : 'keys'] += (value ? 1 : 0) - (old ? 1 : 0);
   }
 

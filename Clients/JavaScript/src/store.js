@@ -18,10 +18,10 @@ import { checkedAnswer, checkedChanges, checkedReady } from './messages.js';
 import { add, sumOf, wireSum } from './numbers.js';
 import { policies } from './merging.js';
 import { randomSeed, reading } from './platform.js';
-import { checkedMilliseconds, checkedRow, idOf, milliseconds } from './records.js';
+import { checkedMilliseconds, checkedRow, deviceOf, idOf, milliseconds, noDevice } from './records.js';
 import { Entries } from './entries.js';
 import { checkedConfig } from './rules.js';
-import { UbiquityError, checkedList, fromWire, isText, toWire } from './values.js';
+import { UbiquityError, checkedList, compareText, fromWire, isText, toWire } from './values.js';
 
 const keepAliveMilliseconds = (seconds) => Math.min(Math.max(50_000, seconds * 2_500), 600_000);
 const timerMax = 2 ** 30;
@@ -96,6 +96,8 @@ export class Store extends EventTarget {
     this.intents = new Map();
     this.intentsMade = 0;
     this.version = 0;
+    /** Whether somebody was signed in when the app was last told. A follower's engine does not know. */
+    this.hasAccount = false;
     this.rows = new Map();
     this.leaderStatus = null;
     this.lastStatus = '';
@@ -146,7 +148,22 @@ export class Store extends EventTarget {
 
   has(key) { return this.engine.value(checkedKey(key)) !== null; }
 
-  keys() { return [...this.engine.entries.values().keys()].sort(); }
+  /** The value of a key in the protocol's form, which tells all types apart; null for none. */
+  exact(key) { return this.engine.value(checkedKey(key)); }
+
+  /** In the order of their Unicode scalars. */
+  keys() { return [...this.engine.entries.values().keys()].sort(compareText); }
+
+  /** What a key counts towards the bytes of the store. */
+  bytes(key) { return this.engine.entries.bytes(checkedKey(key)); }
+
+  /** The device that wrote a key last, and when; null if this device knows of no write. */
+  lastWrite(key) {
+    const stamp = this.engine.entries.lastStamp(checkedKey(key));
+    if (!stamp) return null;
+    const deviceID = deviceOf(stamp);
+    return { deviceID: deviceID === noDevice ? null : deviceID, date: new Date(milliseconds(stamp)) };
+  }
 
   /** All values. @returns {Map<string, any>} */
   values() { return new Map(this.keys().map((key) => [key, this.get(key)])); }
@@ -315,14 +332,8 @@ export class Store extends EventTarget {
   async delivery(key = undefined) {
     // The server takes the last word, so only the leader says what is saved.
     const saved = (this.isLeader ? this.engine.receipts.saved : null) ?? undefined;
-    const answer = await this.ask(['devices'], { query: { key, saved } });
     const waits = this.status.pendingKeys.some((one) => key === undefined || one === key);
-    const devices = checkedList(answer, 'deliveries').map(({ device, ...more }) => ({
-      ...this.device.described(device), hasStore: more.hasStore === true,
-      behind: Number(more.behind ?? 0), isCurrent: more.isCurrent === true
-        && (!waits || device.id === this.device.account?.deviceID),
-    }));
-    return { devices, isComplete: devices.every((one) => one.isCurrent || !one.hasStore) };
+    return this.device.delivery(this.identifier, { key, saved }, waits);
   }
 
   // History
@@ -369,9 +380,9 @@ export class Store extends EventTarget {
   /** @internal Follows a sign-in or sign-out of the device, with what is not saved yet saved. */
   async followAccount() {
     if (this.document === this.device.documentOf(this.identifier)) {
-      const wasSignedIn = this.engine.isSignedIn;
+      const wasSignedIn = this.hasAccount;
       this.followAccountNow();
-      if (wasSignedIn && !this.device.account) this.queueChange('accountChange', []);
+      if (wasSignedIn && !this.hasAccount) this.queueChange('accountChange', []);
       return;
     }
     const document = this.device.documentOf(this.identifier);
@@ -398,6 +409,7 @@ export class Store extends EventTarget {
 
   followAccountNow() {
     const { account } = this.device;
+    this.hasAccount = account !== null;
     if (!this.isLeader) this.say({ type: 'hello' });
     else if (account) {
       const { id, deviceID: device } = account;
@@ -676,7 +688,7 @@ export class Store extends EventTarget {
     this.failSyncs(failure('unreachable', 'the store is closed'));
     for (const queue of [...this.queues]) queue.finish();
     for (const waiter of [...this.waiters]) waiter();
-    this.device.stores.delete(this);
+    this.device.openStores.delete(this);
     if (this.ownsDevice) await this.device.close();
   }
 }

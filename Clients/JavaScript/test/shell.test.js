@@ -232,6 +232,10 @@ class Browser {
         return () => browser.release(request);
       },
       async close() { browser.tabs.delete(tab); },
+      async erase() {
+        browser.documents.clear();
+        await tab.close();
+      },
       /** The tab is gone, without a word. */
       crash() {
         browser.tabs.delete(tab);
@@ -277,6 +281,42 @@ test('tabs share a store: one leads, and another one takes over', { timeout }, a
   assert.deepEqual([...third.store.values()], [['a', 1], ['b', 2], ['count', 16]]);
   await first.store.close();
   for (const { device } of [second, third]) await device.close();
+});
+
+test('a store says what each key counts, and which write was the last', { timeout }, async () => {
+  const { device, store } = await new Browser().openTab();
+  await until(store, () => store.status.isLeader);
+  store.batch(({ set }) => { set('text', 'é'); set('list', [1, true]); set('\u{1f600}', 0.5); set('\uffff', 1); });
+  store.setConflictPolicy('count', 'counter');
+  store.increment('count', 2);
+  store.setConflictPolicy('tags', 'unionOfArrays');
+  store.set('tags', ['a', 'b']);
+  await store.synchronize();
+  assert.deepEqual(store.keys(), ['count', 'list', 'tags', 'text', '\uffff', '\u{1f600}']);
+  const sum = store.keys().reduce((all, key) => all + store.bytes(key), 0);
+  assert.equal(sum, store.status.usage.bytes);
+  assert.equal(store.bytes('none'), 0);
+  assert.deepEqual(store.exact('count'), { integer: '2' });
+  assert.equal(store.lastWrite('none'), null);
+  assert.equal(store.lastWrite('text').deviceID, null);
+  assert.ok(Math.abs(store.lastWrite('tags').date - Date.now()) < 600_000);
+  await device.close();
+});
+
+test('a tab that follows is told when another one erases everything', { timeout }, async () => {
+  const browser = new Browser();
+  browser.documents.set('account', new Map(JSON.parse(accountFile('http://127.0.0.1:1')).rows));
+  const first = await browser.openTab();
+  await until(first.store, () => first.store.status.isLeader);
+  // One of them leads next.
+  const others = [await browser.openTab(), await browser.openTab()];
+  const changes = others.map(({ store }) => store.changes());
+  await first.device.erase();
+  for (const [i, { device }] of others.entries()) {
+    assert.equal((await changes[i].next()).value.reason, 'accountChange');
+    assert.equal(device.account, null);
+  }
+  for (const { device } of others) await device.close();
 });
 
 test('a tab that has missed something reads the disk', { timeout }, async () => {

@@ -9,10 +9,10 @@ internal import UbiquityCore
 /// The link has a sign-in code for an account that does not exist yet, and grants no more than that:
 /// whoever opens it first gets one account, not the operator's rights.
 ///
-/// State: `isOver`, set once an account was found. An account is then not looked for again, so that
-/// a used server's answers cost it nothing; if all accounts are erased, a restart makes a new link.
+/// State: `isEmpty`, set with the link, and taken back once an account was found. An account is then
+/// not looked for again; if all accounts are erased, a restart makes a new link.
 final class FirstRun: Sendable {
-    private let isOver = Atomic(false)
+    private let isEmpty = Atomic(false)
     private let storage: any ServerStorage
     private let settings: ServerSettings
 
@@ -29,18 +29,17 @@ final class FirstRun: Sendable {
             hash: code.hash, account: .random(),
             expiresMilliseconds: now + PairingRule.firstCodeMilliseconds)
         guard try storage.addFirstCode(new, now: now) else { return nil }
+        isEmpty.store(true, ordering: .relaxed)
         // Browsers send what is after a number sign to nobody.
         return "\(settings.address(port: port))/#\(code.text)"
     }
 
-    /// Whether the page is to show how to make the first account.
-    func needsFirstAccount(readingOn threads: BlockingThreads) async -> Bool {
-        guard settings.servesPage, !isOver.load(ordering: .relaxed) else { return false }
-        // A database that does not answer is not an empty one.
-        let isEmpty = try? await threads.run { [storage] in
-            try storage.accounts(after: nil, max: 1).isEmpty
-        }
-        if isEmpty == false { isOver.store(true, ordering: .relaxed) }
-        return isEmpty ?? false
+    /// Whether the page is to show how to make the first account, as of the last look.
+    var needsFirstAccount: Bool { isEmpty.load(ordering: .relaxed) }
+
+    /// Looks whether there is an account by now, perhaps another node's. Blocks.
+    func look() throws(StorageError) {
+        guard needsFirstAccount, try !storage.accounts(after: nil, max: 1).isEmpty else { return }
+        isEmpty.store(false, ordering: .relaxed)
     }
 }

@@ -11,7 +11,7 @@ internal import ServiceLifecycle
 struct MetricsService: Service {
     let host: String
     let port: Int
-    let text: @Sendable () async -> String
+    let text: @Sendable () -> String
     let onReady: @Sendable (_ port: Int) async -> Void
     let logger: Logger
 
@@ -27,7 +27,7 @@ struct MetricsService: Service {
     private var application: some ApplicationProtocol {
         let router = Router()
         router.get("/metrics") { [text] _, _ in
-            Response(metrics: await text())
+            Response(metrics: text())
         }
         return Application(
             router: router,

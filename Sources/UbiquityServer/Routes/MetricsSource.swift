@@ -2,35 +2,42 @@
 
 internal import Foundation
 internal import Hummingbird
+internal import Synchronization
 
-/// All metrics of this node, for Prometheus and for the operator's page.
-struct MetricsSource: Sendable {
-    let settings: ServerSettings
-    let storage: any ServerStorage
-    let readers: BlockingThreads
-    let edge: Edge
-    let hub: PushHub
-    let readiness: Readiness
+/// All metrics of this node, for Prometheus and for the operator's page. They are told from memory,
+/// so that they can also be read while the database does not answer.
+///
+/// State: `shared`, guarded by its mutex: the last figures of a shared storage.
+final class MetricsSource: Sendable {
+    private let settings: ServerSettings
+    private let edge: Edge
+    private let hub: PushHub
+    private let readiness: Readiness
+    private let shared = Mutex<SharedFigures?>(nil)
+
+    init(settings: ServerSettings, edge: Edge, hub: PushHub, readiness: Readiness) {
+        (self.settings, self.edge, self.hub, self.readiness) = (settings, edge, hub, readiness)
+    }
+
+    /// - Parameter figures: Nil if the storage is not shared.
+    func note(_ figures: SharedFigures?) { shared.withLock { $0 = figures } }
 
     /// For the operator, at the server's own address.
     @Sendable func read(_ request: Request, _ context: ServerContext) async throws -> Response {
-        Response(metrics: await text)
+        Response(metrics: text)
     }
 
-    var text: String { get async { edge.metrics.text(await gauges) } }
+    var text: String { edge.metrics.text(gauges) }
 
     private var gauges: ServerMetrics.Gauges {
-        get async {
-            // Whatever else fails, the rest is told.
-            let shared = try? await readers.run { [storage] in try storage.sharedFigures() }
-            return ServerMetrics.Gauges(
-                connections: edge.connectionCounter.count, listeners: hub.count,
-                listenerBytes: hub.waitingBytes, answerBytes: edge.answers.bytes,
-                bodyBytes: edge.bodies.bytes, node: Self.node,
-                databaseBytes: shared?.bytes ?? ownBytes, nodes: shared?.nodes,
-                memoryBytes: SystemFigures.memoryBytes, certificateExpires: edge.tls?.expires,
-                certificateFailures: edge.tls?.failures, isReady: readiness.isReady)
-        }
+        let shared = shared.withLock(\.self)
+        return ServerMetrics.Gauges(
+            connections: edge.connectionCounter.count, listeners: hub.count,
+            listenerBytes: hub.waitingBytes, answerBytes: edge.answers.bytes,
+            bodyBytes: edge.bodies.bytes, node: Self.node,
+            databaseBytes: shared?.bytes ?? ownBytes, nodes: shared?.nodes,
+            memoryBytes: SystemFigures.memoryBytes, certificateExpires: edge.tls?.expires,
+            certificateFailures: edge.tls?.failures, isReady: readiness.isReady)
     }
 
     /// Nil for a shared database.

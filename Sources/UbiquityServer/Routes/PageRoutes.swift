@@ -14,7 +14,7 @@ struct PageRoutes: Sendable {
 
     /// - Parameter provider: Where people can sign in, too; nil for nowhere else.
     init(provider: PageProvider?) {
-        all = (PageFile.all + [.settings(provider)]).map { file in
+        all = PageFile.all.map { file in
             let answers = PageAnswers(file, provider: provider)
             return Route(.get, file.path, .readPage) { request, _ in answers.answer(request) }
         }
@@ -28,17 +28,6 @@ struct PageFile: Sendable {
     let text: String
     /// The text by gzip, in base64; nil if it is sent as it is.
     var compressed: String?
-
-    /// What the page must know before somebody has signed in.
-    static func settings(_ provider: PageProvider?) -> PageFile {
-        let known = provider.map { ["issuer": $0.issuer, "client": $0.client] }
-        let json = try? JSONSerialization.data(
-            withJSONObject: known.map { ["provider": $0] } ?? [:],
-            options: [.sortedKeys, .withoutEscapingSlashes])
-        return PageFile(
-            path: "/app/settings.json", type: "application/json",
-            text: String(decoding: json ?? Data("{}".utf8), as: UTF8.self))
-    }
 }
 
 /// The answers to requests for one file.

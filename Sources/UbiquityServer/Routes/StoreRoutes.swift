@@ -12,9 +12,14 @@ struct StoreRoutes: Sendable {
     let firstRun: FirstRun
     let settings: ServerSettings
 
+    /// Answered from memory: anybody may ask.
     @Sendable func config(_ request: Request, _ context: ServerContext) async throws -> Response {
         var config = WireConfig(ServerConfig(settings))
-        config.needsFirstAccount = await firstRun.needsFirstAccount(readingOn: reader.threads)
+        config.needsFirstAccount = firstRun.needsFirstAccount
+        if settings.servesPage, let provider = settings.identity?.page {
+            config.identityProvider.issuer = provider.issuer
+            config.identityProvider.client = provider.client
+        }
         return Response(config, try request.answerFormat)
     }
 

@@ -711,12 +711,38 @@ package nonisolated struct WireConfig: Sendable {
   /// link to make the first one.
   package var needsFirstAccount: Bool = false
 
+  /// Only the answer of `GET /v1/config` says it: where people can sign in on the server's page.
+  package var identityProvider: WireConfig.IdentityProvider {
+    get {_identityProvider ?? WireConfig.IdentityProvider()}
+    set {_identityProvider = newValue}
+  }
+  /// Returns true if `identityProvider` has been explicitly set.
+  package var hasIdentityProvider: Bool {self._identityProvider != nil}
+  /// Clears the value of `identityProvider`. Subsequent reads from it will return its default value.
+  package mutating func clearIdentityProvider() {self._identityProvider = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated struct IdentityProvider: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    package var issuer: String = String()
+
+    /// The identifier that the provider has for the page, which is a public client.
+    package var client: String = String()
+
+    package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    package init() {}
+  }
 
   package init() {}
 
   fileprivate var _limits: WireLimits? = nil
   fileprivate var _allowance: WireAllowance? = nil
+  fileprivate var _identityProvider: WireConfig.IdentityProvider? = nil
 }
 
 /// Limits of one store. Sizes count the payload: docs/PROTOCOL.md, "Sizes".
@@ -2398,7 +2424,7 @@ nonisolated extension WireReady: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Config"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0\u{3}keep_alive_seconds\0\u{3}needs_first_account\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0\u{3}keep_alive_seconds\0\u{3}needs_first_account\0\u{3}identity_provider\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2412,6 +2438,7 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.deletionsRememberedSeconds) }()
       case 5: try { try decoder.decodeSingularUInt64Field(value: &self.keepAliveSeconds) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.needsFirstAccount) }()
+      case 7: try { try decoder.decodeSingularMessageField(value: &self._identityProvider) }()
       default: break
       }
     }
@@ -2440,6 +2467,9 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.needsFirstAccount != false {
       try visitor.visitSingularBoolField(value: self.needsFirstAccount, fieldNumber: 6)
     }
+    try { if let v = self._identityProvider {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2450,6 +2480,42 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.deletionsRememberedSeconds != rhs.deletionsRememberedSeconds {return false}
     if lhs.keepAliveSeconds != rhs.keepAliveSeconds {return false}
     if lhs.needsFirstAccount != rhs.needsFirstAccount {return false}
+    if lhs._identityProvider != rhs._identityProvider {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireConfig.IdentityProvider: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = WireConfig.protoMessageName + ".IdentityProvider"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}issuer\0\u{1}client\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.issuer) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.client) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.issuer.isEmpty {
+      try visitor.visitSingularStringField(value: self.issuer, fieldNumber: 1)
+    }
+    if !self.client.isEmpty {
+      try visitor.visitSingularStringField(value: self.client, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireConfig.IdentityProvider, rhs: WireConfig.IdentityProvider) -> Bool {
+    if lhs.issuer != rhs.issuer {return false}
+    if lhs.client != rhs.client {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

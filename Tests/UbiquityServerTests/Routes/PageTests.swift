@@ -4,6 +4,7 @@ internal import ClientTestSupport
 internal import Foundation
 internal import Testing
 internal import UbiquityCore
+internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
@@ -86,13 +87,11 @@ struct PageTests {
             page: page)
         for identity in [settings, nil] {
             try await withServer({ $0.identity = identity }) { server in
-                let answer = try await server.send("GET", "/app/settings.json")
-                #expect(
-                    answer.text
-                        == (identity == nil
-                            ? "{}"
-                            : #"{"provider":{"client":"page","issuer":"https://id.example:8443/realm"}}"#)
-                )
+                let config = try await server.send("GET", "/v1/config").message(WireConfig.self)
+                #expect(config.hasIdentityProvider == (identity != nil))
+                #expect(config.identityProvider.client == (identity == nil ? "" : "page"))
+                #expect(config.identityProvider.issuer == (identity == nil ? "" : page.issuer))
+                let answer = try await server.send("GET", "/")
                 let policy = try #require(answer.headers["content-security-policy"])
                 let reachable = policy.split(separator: "; ").first { $0.hasPrefix("connect-src") }
                     .map(String.init)
