@@ -108,7 +108,7 @@ extension URI {
         return number
     }
 
-    /// What names must contain; nil for any.
+    /// The text that names must contain; nil for any.
     func part(bytesMax: Int) throws(Problem) -> String? {
         guard let part = text("search"), !part.isEmpty else { return nil }
         guard part.utf8.count <= bytesMax, !part.hasControls else {
