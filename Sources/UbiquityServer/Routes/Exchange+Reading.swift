@@ -123,7 +123,7 @@ extension URI {
             var filter = AuditFilter()
             if let word = text("deed") {
                 guard let action = AuditAction(rawValue: word) else {
-                    throw .malformed("deed must be one of the audit log's words.")
+                    throw .malformed("deed must be an action of the audit log.")
                 }
                 filter.action = action
             }

@@ -128,8 +128,8 @@ struct ServeConfiguration {
         if let other = others.subtracting(known).min() {
             throw Failure(
                 .badInput,
-                "the environment variable \(other) is for no setting; `ubiquity serve --help` lists "
-                    + "them")
+                "the environment variable \(other) is not a setting; `ubiquity serve --help` "
+                    + "lists them")
         }
         for given in given { try check(given) }
         return given
@@ -171,8 +171,8 @@ struct ServeConfiguration {
         else { return }
         throw Failure(
             .noPermission,
-            "\(place): the address of a database may have a password in it, and others can use this "
-                + "file; run `chmod o= \(path)`")
+            "\(place): the address of a database may contain a password, and other users can read "
+                + "this file; run `chmod o= \(path)`")
     }
 
     /// A flag is true or false; everything else is the argument parser's to check.
