@@ -18,7 +18,7 @@ final class Game {
         store.set(best, forKey: "level")
     }
 
-    /// What it does when `didChangeExternallyNotification` comes.
+    /// Handles `didChangeExternallyNotification`.
     func storeChanged() {
         let known = Int(store.longLong(forKey: "level"))
         if known < best { store.set(best, forKey: "level") } else { best = known }

@@ -3,7 +3,7 @@
 import Foundation
 import Ubiquity
 
-/// What is kept of a bookmark, under its address.
+/// The content of a bookmark, which is stored under its address.
 struct Bookmark: Codable, Hashable, Sendable {
     var title: String
     var added: Date

@@ -13,7 +13,7 @@ final class GuideGame {
     private let store: UbiquitousKeyValueStore
     private let defaults: UserDefaults
     private var observer: (any NSObjectProtocol)?
-    /// How often it had to write its level again.
+    /// The number of times that it had to write its level again.
     private(set) var corrections = 0
 
     nonisolated static let key = "level"
@@ -37,9 +37,9 @@ final class GuideGame {
         if let observer { NotificationCenter.default.removeObserver(observer) }
     }
 
-    /// What this device knows.
+    /// The level that this device knows.
     var level: Int { defaults.integer(forKey: Self.key) }
-    /// What the store has.
+    /// The level in the store.
     var levelInStore: Int { Int(store.longLong(forKey: Self.key)) }
 
     func finish(level finished: Int) {

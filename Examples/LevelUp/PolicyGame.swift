@@ -16,9 +16,9 @@ final class PolicyGame {
         mirror = try DefaultsMirror(preferences, store, keys: [.key(Self.key, .maximum)])
     }
 
-    /// What this device knows.
+    /// The level that this device knows.
     var level: Int { mirror.defaults.integer(forKey: Self.key) }
-    /// What the store has.
+    /// The level in the store.
     var levelInStore: Int { Int(mirror.store.longLong(forKey: Self.key)) }
 
     func finish(level finished: Int) {

@@ -2,7 +2,7 @@
 
 import Ubiquity
 
-/// Where somebody reads.
+/// A reader's place in the magazine.
 struct Place: Codable, Hashable, Sendable {
     var issue = 1
     var page = 1
@@ -12,7 +12,7 @@ extension UbiquityKeys {
     static let place = UbiquityKey("place", default: Place())
 }
 
-/// What a program of the magazine has to read. Both share one store, for they have one identifier.
+/// An edition of the magazine. Both share one store, because their programs have one identifier.
 enum Edition: String {
     case lite, full
 

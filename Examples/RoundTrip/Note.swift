@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a person wrote. Title and text belong together: no device ever shows one of this note and one
-/// of another.
+/// A note that a person wrote. Title and text belong together: no device ever shows the title of
+/// one note with the text of another.
 struct Note: Codable, Hashable, Sendable {
     var title = ""
     var text = ""

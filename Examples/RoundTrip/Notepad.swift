@@ -13,9 +13,9 @@ final class Notepad {
     private let store: UbiquitousKeyValueStore
     private let file: URL
     private var reading: Task<Void, Never>?
-    /// What this device shows, and keeps in its file.
+    /// The note that this device shows, and keeps in its file.
     private(set) var note: Note
-    /// What another device's note took the place of.
+    /// The note that another device's note replaced.
     private(set) var replaced: Note?
     /// Why the last note was not kept.
     private(set) var trouble: String?
@@ -36,7 +36,7 @@ final class Notepad {
 
     deinit { reading?.cancel() }
 
-    /// How far the note has come.
+    /// The note's progress from this device to the server.
     enum Progress {
         case unwritten
         /// In the file and not in the store, which another account may have emptied.

@@ -2,17 +2,17 @@
 
 /// A picture of text: so many rows, each of so many columns. A value; a ``Terminal`` shows it.
 public struct Frame: Hashable, Sendable {
-    /// How wide it is.
+    /// The width in columns.
     public let columns: Int
     /// Each as wide as the frame.
     public private(set) var lines: [Line]
-    /// How high it is.
+    /// The height in rows.
     public var rows: Int { lines.count }
 
     /// - Parameters:
     ///   - lines: Too long ones are cut, and too many left out.
-    ///   - columns: How wide it is.
-    ///   - rows: How high it is; nil: as high as there are lines.
+    ///   - columns: The width.
+    ///   - rows: The height; nil for the number of lines.
     ///   - ground: How it looks where nothing else is said.
     public init(_ lines: [Line], columns: Int, rows: Int? = nil, ground: Style = .plain) {
         self.columns = max(0, columns)
@@ -50,7 +50,7 @@ public struct Frame: Hashable, Sendable {
         }.joined(separator: "\n")
     }
 
-    /// What makes a terminal of this size show it, from its first row on.
+    /// The bytes that make a terminal of this size show it, from its first row on.
     public var bytes: [UInt8] {
         let rows = lines.map { line in
             line.spans.map { $0.style.escape + $0.text }.joined() + Style.plain.escape + "\u{1B}[K"

@@ -30,7 +30,7 @@ public struct Line: Hashable, Sendable, ExpressibleByStringInterpolation {
     /// Without the styles.
     public var text: String { spans.map(\.text).joined() }
 
-    /// How many columns of a terminal it takes.
+    /// The number of a terminal's columns that it takes.
     public var columns: Int { spans.reduce(0) { $0 + $1.text.columns } }
 
     /// As wide as that: cut, with an ellipsis, or filled with spaces.
@@ -71,7 +71,7 @@ extension String {
         String(String.UnicodeScalarView(unicodeScalars.map { $0.isControl ? "·" : $0 }))
     }
 
-    /// How many columns of a terminal it takes.
+    /// The number of a terminal's columns that it takes.
     var columns: Int { reduce(0) { $0 + $1.columns } }
 }
 

@@ -5,7 +5,7 @@ public enum Color: Hashable, Sendable {
     case red, green, yellow, blue, magenta, cyan
     case rgb(UInt8, UInt8, UInt8)
 
-    /// What comes after `3` (the text's colour) or `4` (the ground's) in a terminal's language.
+    /// The part of an escape sequence after `3` (the text's colour) or `4` (the background's).
     var code: String {
         switch self {
         case .red: "1"
@@ -19,7 +19,7 @@ public enum Color: Hashable, Sendable {
     }
 }
 
-/// How text looks.
+/// The look of text.
 public struct Style: Hashable, Sendable {
     /// Nil: as the terminal has it.
     public var foreground: Color?
@@ -59,7 +59,7 @@ public struct Style: Hashable, Sendable {
         return style
     }
 
-    /// What makes a terminal go on in this style, whatever came before.
+    /// The escape sequence after which a terminal writes in this style, whatever came before.
     var escape: String {
         var codes = ["0"]
         if isBold { codes.append("1") }

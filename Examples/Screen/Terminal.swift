@@ -41,7 +41,7 @@ public final class Terminal {
         }
     }
 
-    /// How many columns and rows it has.
+    /// The numbers of its columns and rows.
     public var size: (columns: Int, rows: Int) {
         var size = winsize()
         let status = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size)

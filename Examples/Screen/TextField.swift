@@ -2,19 +2,19 @@
 
 /// A line of text that is being typed.
 public struct TextField: Hashable, Sendable {
-    /// What is asked for.
+    /// The name of the text, which is shown before it.
     public let label: String
-    /// What has been typed.
+    /// The text typed so far.
     public private(set) var text: String
 
-    /// Where the typing stands after a key.
+    /// The state of the typing after a key.
     public enum Outcome: Hashable, Sendable {
         case typing, done, cancelled
     }
 
     /// - Parameters:
-    ///   - label: What is asked for.
-    ///   - text: What is there to be changed.
+    ///   - label: The name of the text.
+    ///   - text: The text to begin with.
     public init(_ label: String, text: String = "") {
         self.label = label
         self.text = text
@@ -32,6 +32,6 @@ public struct TextField: Hashable, Sendable {
         return .typing
     }
 
-    /// With a cursor at its end.
+    /// The label and the text, with a cursor at the end.
     public var line: Line { Line(label + ": ", .bold) + Line(text) + Line(" ", .reversed) }
 }

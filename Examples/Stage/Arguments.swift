@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an example's program was asked for.
+/// The command line of an example's program.
 struct Arguments: Equatable {
     /// A single device, which was signed in there; nil: two devices and a server of the stage's own.
     var home: String?

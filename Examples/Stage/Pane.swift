@@ -5,12 +5,12 @@ public import Foundation
 public import Ubiquity
 public import UbiquityDefaults
 
-/// What an example shows of its app on one device, and what its keys do there.
+/// A view of an example's app on one device, and of what keys do in it.
 @MainActor
 public protocol Pane: AnyObject {
-    /// What the example is called, as its program is.
+    /// The name of the example and of its program.
     static var name: String { get }
-    /// Of the app's store.
+    /// The identifier of the app's store.
     static var identifier: String { get }
     /// Options of this example alone, each with a value, such as `--edition lite`.
     static var options: [String] { get }
@@ -18,9 +18,9 @@ public protocol Pane: AnyObject {
     /// Starts the app.
     init(_ device: StageDevice) throws
 
-    /// What there is to see.
+    /// The lines to show.
     var lines: [Line] { get }
-    /// How the pane looks where the lines do not say.
+    /// The pane's style where the lines set none.
     var ground: Style { get }
     /// Whether any key is text.
     var isTyping: Bool { get }
@@ -37,7 +37,7 @@ extension Pane {
     public var isTyping: Bool { false }
 }
 
-/// What an app finds on its device.
+/// A device as an app finds it.
 @MainActor
 public struct StageDevice {
     /// Such as "device A".
@@ -52,7 +52,7 @@ public struct StageDevice {
     public let defaults: UserDefaults
     /// For the app's own files.
     public let folder: String
-    /// What the example's own options were given.
+    /// The values given for the example's own options.
     public let options: [String: String]
 
     /// For tests, and for a stage of one's own.

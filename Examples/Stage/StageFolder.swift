@@ -3,7 +3,7 @@
 internal import Foundation
 internal import ProcessHarness
 
-/// What a stage has on the disk. It is gone with the program.
+/// The folder of a stage on the disk, which is removed when the program ends.
 enum StageFolder {
     /// The same after the program has started again.
     static let path: String = {
@@ -22,8 +22,8 @@ enum StageFolder {
     private static let variable = "UBIQUITY_EXAMPLE_STAGE"
 }
 
-/// Where the examples' preferences lie: with the device, for each device has its own, and two devices of
-/// one machine must not meet by a file.
+/// The folder of the examples' preferences. It is inside the device's folder, because two devices
+/// on one machine must not share a file.
 enum PreferencesFolder {
     /// Foundation on Linux looks for the place once, before any code of a program's: so the program
     /// starts again with it, if it was started with another.

@@ -4,7 +4,7 @@ internal import ExampleScreen
 internal import Ubiquity
 
 extension Line {
-    /// How a device's sync stands.
+    /// Describes the state of a device's sync.
     init(_ status: UbiquityStatus) {
         let waiting = status.pendingKeys.count
         let keys = waiting == 1 ? "1 key waits" : "\(waiting) keys wait"

@@ -14,7 +14,7 @@ final class Background {
         mirror = try DefaultsMirror(preferences, store, keys: ["background"])
     }
 
-    /// What is no colour, and where nothing was chosen, is blue.
+    /// The chosen colour; blue if nothing was chosen, or the value is not a colour.
     var color: Choice {
         get { mirror.defaults.string(forKey: "background").flatMap(Choice.init) ?? .blue }
         set { mirror.set(newValue.rawValue, forKey: "background") }

@@ -19,8 +19,8 @@ package final class PostgresServer: Sendable {
         var port: Int?
     }
 
-    /// Of the server's administrator, who is the only user, for all servers of this process: a
-    /// standby has the password of its primary.
+    /// The server's administrator, who is the only user, the same for all servers of this process:
+    /// a standby has the password of its primary.
     private static let user = "ubiquity"
     private static let password = String(UInt64.random(in: .min ... .max), radix: 36)
     /// Below the ports that systems give to outgoing connections.

@@ -48,7 +48,7 @@ package struct Trouble: Error, CustomStringConvertible {
 
     package init(_ description: String) { self.description = description }
 
-    /// With the system's reason for the failure of the last call.
+    /// The failure of the last call, with the system's reason.
     package static func system(_ call: String) -> Trouble {
         Trouble("\(call): \(String(cString: strerror(errno)))")
     }

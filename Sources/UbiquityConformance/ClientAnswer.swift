@@ -4,7 +4,7 @@ import Foundation
 import UbiquityCore
 import UbiquityWire
 
-/// What the client answers to a command: what it does in consequence, and what it shows now.
+/// The client's answer to a command: its actions and its new state.
 struct ClientAnswer {
     struct Request {
         var id: Int
@@ -17,13 +17,13 @@ struct ClientAnswer {
     }
 
     struct State: Equatable {
-        /// What the app sees.
+        /// The values that the app sees.
         var values: [Key: PropertyListValue] = [:]
         /// The records of keys with parts.
         var records: [Key: PropertyListValue] = [:]
         /// The entries with a write of this device that is not agreed.
         var waiting: Set<Key> = []
-        /// Where it would resume from.
+        /// The cursor that it would resume from.
         var cursor: Cursor?
         var isConnected = false
 

@@ -3,7 +3,7 @@
 import UbiquityCore
 import UbiquitySimulation
 
-/// What the app of a process does, as the simulator's apps do.
+/// The app of a process, which acts like the simulator's apps.
 extension ClientProcess {
     private var chance: Chance { world.chance }
 

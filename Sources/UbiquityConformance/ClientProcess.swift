@@ -25,7 +25,7 @@ final class ClientProcess: VirtualProgram {
     var streams: [Int: ClientStream] = [:]
     /// The requests under way.
     var requests: Set<Int> = []
-    /// What a pull has brought, if it was not taken: it may be when the configuration comes.
+    /// The changes of a pull that the client has not taken yet: it may wait for the configuration.
     var pulled: ChangeSet?
     /// The values that the app saw after it last wrote a key whose writes merge.
     var remembered: [Key: PropertyListValue] = [:]
@@ -199,7 +199,7 @@ final class ClientProcess: VirtualProgram {
         }
     }
 
-    /// Which writes of a push cannot be on the disk yet. Deletions have no mark.
+    /// The keys of a push whose writes cannot be on the disk yet. Deletions have no mark.
     func unsaved(_ push: Push) -> Set<Key> {
         Set(
             push.transactions.flatMap(\.writes).filter { write in
@@ -254,7 +254,7 @@ final class ClientProcess: VirtualProgram {
             onDisk: state.contents, merged: merged, wakes: wakesInPeace)
     }
 
-    /// What the app sees, or would see if it declared its rule.
+    /// The values that the app sees, or would see if it declared its rule.
     private var merged: [Key: PropertyListValue] {
         var values = state.values.filter { world.mergedKeys[$0.key] != nil }
         for (key, policy) in world.mergedKeys where policy == .register && !declaresRule {

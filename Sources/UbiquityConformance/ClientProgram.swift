@@ -7,7 +7,8 @@ import Foundation
 final class ClientProgram {
     /// The longest line that is read. A store has at most some thousand bytes here.
     static let lineBytesMax = 16 << 20
-    /// How long an answer may take, in milliseconds of real time. This only guards against hanging.
+    /// The longest time for an answer, in milliseconds of real time. It only guards against
+    /// hanging.
     private static let answerMilliseconds: Int32 = 120_000
 
     private let process = Process()
@@ -81,7 +82,7 @@ final class ClientProgram {
 
 /// Something that no client may do, whatever happens to it.
 struct ClientTrouble: Error, CustomStringConvertible {
-    /// What the client did, to follow a name for it.
+    /// The violation, as a clause about the client, such as "it ended".
     let description: String
 
     init(_ description: String) { self.description = description }

@@ -47,7 +47,8 @@ struct ConformanceRun {
             digest: journal.digest)
     }
 
-    /// Those of the simulator that judge devices. It tests the server that is played here too.
+    /// The simulator's checkers of devices. Those of the server would only test the server that is
+    /// played here.
     private static func checkers(_ scenario: Scenario, _ clock: TrueTime) -> [any Checker] {
         [
             NoticeChecker { clock.now }, BatchChecker(groups: scenario.groupedKeys),

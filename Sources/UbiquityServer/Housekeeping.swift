@@ -53,7 +53,7 @@ final class Housekeeping: Service {
         }
     }
 
-    /// How often the running time is stored.
+    /// The interval at which the running time is stored.
     private static let runningMilliseconds: Int64 = 60_000
     /// The longest time per tick that pushes wait for compaction, except that one store is always
     /// done. Also the longest time for one slice of erased data.
@@ -205,7 +205,7 @@ final class Housekeeping: Service {
         try await eraseRest()
     }
 
-    /// Of several servers, the one with the lease does the chores of all.
+    /// Renews the lease. Of several servers, its holder does the chores of all.
     private func renewLease() async throws {
         let isLeader = try await server.writer.run { [storage] in
             try storage.lease(for: Self.leaseMilliseconds)
@@ -297,7 +297,7 @@ final class Housekeeping: Service {
         if count > 0 { logger.info("Deletions were compacted.", metadata: ["count": "\(count)"]) }
     }
 
-    /// With a clock that may be wrong, nothing is too old.
+    /// The rule for pruning. While the clock may be wrong, nothing is too old.
     private var historyRule: HistoryRule {
         let (now, uptime) = (settings.clock.now(), uptime)
         let isSteady = state.withLock { $0.steadyClock.isSteady(now: now, uptime: uptime) }

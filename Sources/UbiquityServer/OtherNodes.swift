@@ -16,7 +16,7 @@ struct OtherNodes: Sendable {
     let clock: ServerClock
     let logger: Logger
 
-    /// How far this node's clock may be from the storage's, in milliseconds.
+    /// The furthest that this node's clock may be from the storage's, in milliseconds.
     private static let clockErrorMax: Int64 = 1_000
 
     /// - Parameter onEnd: Called with the reason if this node must not go on.
@@ -45,7 +45,8 @@ struct OtherNodes: Sendable {
         }
     }
 
-    /// What fails or finds no place is done by the next comparison.
+    /// Runs the body on the threads. The next comparison makes up for one that fails or finds no
+    /// room.
     private func inTurn(_ body: @escaping @Sendable () throws -> Void) {
         _ = threads.submit {
             do { try body() } catch {

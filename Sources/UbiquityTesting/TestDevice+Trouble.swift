@@ -27,8 +27,8 @@ extension TestDevice {
     /// The time that the device's clock shows.
     public var now: Date { Date(virtual: machine.reading.wall) }
 
-    /// How far the clock is ahead; negative if it is behind. May be set at any time, as a person
-    /// sets a clock.
+    /// The lead of the device's clock; negative if it is behind. May be set at any time, as a
+    /// person sets a clock.
     public var clockError: Duration {
         get { .milliseconds(machine.clockError) }
         set { change { $0.clockError = newValue.milliseconds } }

@@ -68,7 +68,7 @@ public struct TestServer: Sendable {
         nonmutating set { change { $0.slowness = max(0, newValue.milliseconds) } }
     }
 
-    /// How far its clock is ahead of ``TestCloud/now``; negative if it is behind.
+    /// The lead of its clock over ``TestCloud/now``; negative if it is behind.
     public var clockError: Duration {
         get { .milliseconds(change(\.clockError)) }
         nonmutating set { change { $0.clockError = newValue.milliseconds } }

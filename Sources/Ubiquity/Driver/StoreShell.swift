@@ -3,7 +3,7 @@
 internal import UbiquityCore
 
 extension LinkFailure {
-    /// What the server is not asked for by a device that is signed out.
+    /// The failure of every request of a device that is signed out.
     static let notSignedIn = LinkFailure(.unauthorized, "this device is not signed in")
 }
 

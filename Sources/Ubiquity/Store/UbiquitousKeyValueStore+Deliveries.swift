@@ -3,8 +3,8 @@
 internal import UbiquityCore
 
 extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
-    /// Which of the person's devices have this store's changes, now and each time the answer
-    /// changes.
+    /// Reports which of the person's devices have this store's changes, now and each time the
+    /// answer changes.
     ///
     /// The server is asked at once, soon after each change of the store, and otherwise at pauses
     /// that grow to a minute. While it cannot be reached, nothing comes. A slow reader only gets the
@@ -14,10 +14,10 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         backing.driver.deliveries(changes: backing.poster.changes)
     }
 
-    /// Which of the person's devices have the present value of a key, or its removal. Asks the
-    /// server.
+    /// Asks the server which of the person's devices have the present value of a key, or its
+    /// removal.
     ///
-    /// What this device has not sent yet, no other device has.
+    /// No other device has what this device has not sent yet.
     /// - Parameter aKey: The key; nil for the whole store.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured``,
     ///   ``UbiquityError/Code/notSignedIn``, ``UbiquityError/Code/unreachable``,

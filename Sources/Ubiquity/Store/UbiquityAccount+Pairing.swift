@@ -52,7 +52,7 @@ public struct UbiquityWaitingDevice: Hashable, Sendable {
     public var address: String
     /// The identifiers of the stores that it asks for, sorted; nil for all.
     public var stores: [String]?
-    /// How long it asks to be signed in; nil for until it is signed out.
+    /// The time for which it asks to be signed in; nil for until it is signed out.
     public var validFor: Duration?
     /// When its request expires, by the server's clock.
     public var expires: Date

@@ -26,8 +26,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         return versions.map { UbiquityVersion($0, devices) }
     }
 
-    /// What this device knows of a key without its server: the write that waits, the value last
-    /// agreed with the server, and the refused writes, the newest first.
+    /// The versions of a key that this device knows without its server: the write that waits, the
+    /// value last agreed with the server, and the refused writes, newest first.
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` for an empty key, and
     ///   ``UbiquityError/Code/storage``.
@@ -101,7 +101,7 @@ extension UbiquitousKeyValueStore {
             .adding(own: try localVersions(of: key), newest: max)
     }
 
-    /// What this device knows of a key without its server.
+    /// The versions of a key that this device knows without its server.
     package func localVersions(of key: Key) throws -> [KeyVersion] {
         let refused = try storageErrors { try backing.driver.refusedWrites() }
             .filter { $0.record.key.name == key.name }

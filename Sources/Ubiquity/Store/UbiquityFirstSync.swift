@@ -3,16 +3,16 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// What this device and an account both have, before the first sync: see
+/// The stores with values on this device, compared with the account's before the first sync: see
 /// ``UbiquityAccount/signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:keeping:)``.
 public struct UbiquityFirstSync: Hashable, Sendable {
-    /// Whose values of the keys in ``Store/different`` are kept.
+    /// The values to keep of the keys in ``Store/different``.
     public enum Choice: String, Hashable, Sendable, CaseIterable {
         /// The account's values: a fresh install overwrites nothing.
         case server
         /// This device's values. They replace the account's as ordinary writes.
         case device
-        /// Of each key, the value that was written later, by the clocks of the devices.
+        /// The value of each key that was written later, by the clocks of the devices.
         case newest
     }
 

@@ -18,7 +18,7 @@ public struct UbiquityVersion: Hashable, Sendable {
         public var isThisDevice: Bool
     }
 
-    /// What became of a version.
+    /// The fate of a version.
     public enum Outcome: Hashable, Sendable {
         /// It waits on this device, and no other has it.
         case waiting
@@ -39,7 +39,7 @@ public struct UbiquityVersion: Hashable, Sendable {
     public var received: Date?
     /// The device that wrote it. Under a policy, the one whose write came last.
     public var author: Author
-    /// What became of it.
+    /// The fate of the version.
     public var outcome: Outcome
 
     let content: PropertyListValue?

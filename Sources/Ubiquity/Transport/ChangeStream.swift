@@ -8,7 +8,7 @@ package import UbiquityWire
 /// Reads a stream of changes as it arrives, on the connection's event loop, without waiting for a
 /// thread.
 struct ChangeStream {
-    /// How long a stream may be silent until its server has announced its keep-alive interval.
+    /// The longest silence of a stream whose server has not announced its keep-alive interval yet.
     static let silenceMilliseconds = IdleTimeout.streamMilliseconds(keepAliveSeconds: 0)
 
     private let bounds: MessageBounds

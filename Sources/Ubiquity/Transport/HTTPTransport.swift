@@ -77,7 +77,7 @@ package struct HTTPTransport: Sendable {
         return changes
     }
 
-    /// Which devices have the store's changes, or those of one key.
+    /// Asks which devices have the store's changes, or those of one key.
     package func deliveries(
         of key: Key?, saved: Cursor?
     ) async throws(LinkFailure) -> [DeviceDelivery] {

@@ -12,10 +12,10 @@ enum SharedHTTPClient {
     static let connectSecondsMax: Int64 = 10
     private static let sendBufferBytes: SocketOptionValue = 64 << 10
 
-    /// With a single event loop, because requests and connections on different ones can trap: where
-    /// a server answers before it has the whole request and closes, AsyncHTTPClient 1.37 learns on
-    /// the connection's loop of a request whose connection it has already removed ("A connection
-    /// that we don't know was released?").
+    /// The client, with a single event loop, because requests and connections on different ones can
+    /// trap: where a server answers before it has the whole request and closes, AsyncHTTPClient
+    /// 1.37 learns on the connection's loop of a request whose connection it has already removed
+    /// ("A connection that we don't know was released?").
     static let client = HTTPClient(
         eventLoopGroup: MultiThreadedEventLoopGroup(numberOfThreads: 1),
         configuration: configuration)

@@ -4,8 +4,8 @@ import Foundation
 import ProcessHarness
 import Synchronization
 
-/// What a load balancer does, in its plainest form: each connection goes to the first server that
-/// accepts it, and ends with it. A thread for each direction, because there are few.
+/// A load balancer in its plainest form: each connection goes to the first server that accepts it,
+/// and ends with it. A thread for each direction, because there are few.
 ///
 /// State: the numbers of connections that each server accepted, guarded by the lock.
 final class DemoProxy: Sendable {

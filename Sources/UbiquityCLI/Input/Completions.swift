@@ -6,14 +6,14 @@ import Ubiquity
 import UbiquityCore
 import UbiquityServer
 
-/// What a shell offers for the word that is being typed. All of it is read from this machine's disk:
-/// no server is asked, and where anything fails nothing is offered.
+/// The words that a shell offers for the one being typed. They come from this machine's disk alone:
+/// no server is asked, and nothing is offered if reading fails.
 enum Completions {
     static let stores = kind { CompletionPlace($0)?.stores }
     static let keys = kind { CompletionPlace($0)?.keys }
-    /// Those of the last `ubiquity devices` or `ubiquity device list`.
+    /// The names that `ubiquity devices` or `ubiquity device list` last showed.
     static let devices = kind { SeenNames(in: CompletionPlace($0)?.folder).names }
-    /// Those of the last `ubiquity account list`.
+    /// The names that `ubiquity account list` last showed.
     static let accounts = kind { _ in SeenNames(in: SeenNames.accountsFolder).names }
 
     private static let namesMax = 1_000
@@ -95,7 +95,7 @@ struct SeenNames: Codable {
     private static let fileName = "names.json"
     private static let namesMax = 1_000
 
-    /// None if there is no such file.
+    /// Reads the names. Without a file that can be read, there are none.
     init(in folder: String?) {
         guard let folder, let bytes = try? PrivateFiles.read(folder + "/" + Self.fileName),
             let names = try? JSONDecoder().decode(Self.self, from: bytes)

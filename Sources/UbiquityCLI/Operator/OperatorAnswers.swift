@@ -60,7 +60,8 @@ extension ServerAccount {
 }
 
 extension AccountLimits {
-    /// None if a newer server has other ranges.
+    /// The limits in a server's answer. There are none if a newer server allows one that is out of
+    /// this program's range.
     init(ofServer wire: WireAccountLimits) {
         self = (try? AccountLimits(wire)) ?? AccountLimits()
     }

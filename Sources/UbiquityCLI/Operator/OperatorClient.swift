@@ -218,7 +218,7 @@ enum OperatorSubject {
     case server
     case account(String, newName: String? = nil)
     case device(account: String)
-    /// With the account's name.
+    /// A sign-in request, with the name of the account it is for.
     case signInRequest(account: String)
     case app(StoreIdentifier)
 }

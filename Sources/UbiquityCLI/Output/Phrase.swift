@@ -10,7 +10,7 @@ enum Phrase {
         "\(grouped(count)) \(noun)\(count == 1 ? "" : "s")"
     }
 
-    /// With commas between thousands in every locale, because the sentences are English.
+    /// The number with commas between thousands in every locale, because the sentences are English.
     static func grouped(_ number: Int) -> String {
         let digits = Array(String(number.magnitude))
         var result = number < 0 ? "-" : ""

@@ -240,8 +240,8 @@ struct QRCode: Hashable {
         }
     }
 
-    /// How hard the code is to scan: long runs, squares of one colour, what looks like a finder, and
-    /// an unequal number of dark and light modules.
+    /// A measure of how hard the code is to scan: long runs, squares of one colour, patterns like a
+    /// finder, and an unequal number of dark and light modules.
     private var penalty: Int {
         var penalty = 0
         for line in 0..<size {

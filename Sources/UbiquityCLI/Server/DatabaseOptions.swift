@@ -10,10 +10,10 @@ struct DatabaseOptions: ParsableArguments {
         help: ArgumentHelp(
             "A PostgreSQL database in place of the data folder: postgresql://user@host/name.",
             discussion: """
-                Better in the environment variable \(Self.variable), which has the same effect \
-                unless --data is given, and counts before \(DataOptions.variable): other users of the machine can read a command's options. \
-                The password may also be in ~/.pgpass or PGPASSWORD. Several hosts, separated by \
-                commas, are tried in turn.
+                Prefer the environment variable \(Self.variable), because other users of the \
+                machine can read a command's options. --data overrides it, and it overrides \
+                \(DataOptions.variable). The password may also be in ~/.pgpass or PGPASSWORD. \
+                Several hosts, separated by commas, are tried in turn.
                 """, valueName: "url"), transform: notEmpty)
     var database: String?
 

@@ -23,7 +23,7 @@ struct IdentityOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Let people sign in with the provider in the page too, as this client of the provider's.",
+            "Let people also sign in to the page with the provider, as this client of it.",
             discussion:
                 "A public client, without a secret, whose redirect URI is the page's address. It "
                 + "is an audience too.", valueName: "identifier"), transform: notEmpty)
@@ -39,7 +39,7 @@ struct IdentityOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The claim that names the account. (default: sub)",
-            discussion: "A claim that a person cannot change, and that nobody else can get.",
+            discussion: "Choose a claim that a person cannot change and nobody else can get.",
             valueName: "claim"), transform: notEmpty)
     var identityClaim: String?
 

@@ -59,8 +59,8 @@ enum ElementList {
         guard word.firstMatch(of: /^-[-A-Za-z]/) == nil else {
             throw Failure(
                 .usage,
-                "\(word) is not a type of an element; write --string before text that begins with "
-                    + "a dash")
+                "\(word) is not an element's type; write --string before text that begins with a "
+                    + "dash")
         }
     }
 }

@@ -5,7 +5,7 @@ import Ubiquity
 import UbiquityCore
 
 extension OpenStore {
-    /// How often a person who waits for another device asks whether it has everything.
+    /// The pause between two requests that ask whether another device has everything.
     private static let pause = Duration.seconds(1)
 
     /// Tells the server what this device has saved. A program that goes on running does so by

@@ -33,8 +33,8 @@ struct StatusReport {
                 })
     }
 
-    /// What a person wants to know, and what to do. Only this command's process ends now, so what
-    /// happens later is left to ``leader``.
+    /// The state of sync in one sentence, with advice where there is something to do. Only this
+    /// command's process ends now, so what happens later is left to ``leader``.
     var sentence: String {
         guard let (_, status) = store else {
             return account.map { "This device is signed in to \($0.accountName)." }

@@ -151,10 +151,10 @@ package enum ServerOperation: Hashable, Sendable {
     case listStores
     /// As one response or as a stream.
     case readStore(StoreIdentifier)
-    /// What the store's entries had been, as a list or as of a moment.
+    /// Reads the store's history, as a list or as of a moment.
     case readHistory(StoreIdentifier)
     case pushToStore(StoreIdentifier)
-    /// Which devices have the store's changes. A confined device only sees itself.
+    /// Asks which devices have the store's changes. A confined device only sees itself.
     case readDeliveries(StoreIdentifier)
     /// For a device with these stores; nil for those that the device itself has.
     case makeOwnCode(Set<StoreIdentifier>?)
@@ -162,7 +162,7 @@ package enum ServerOperation: Hashable, Sendable {
     // MARK: A device's or the operator's
 
     case readSignInRequest
-    /// With these stores, as for a code.
+    /// Approves a sign-in for these stores; nil as for a code.
     case approveSignIn(Set<StoreIdentifier>?)
     case denySignIn
 

@@ -4,7 +4,7 @@
 package struct CredentialTerms: Hashable, Sendable {
     /// As ``DeviceRights/stores``.
     package var stores: Set<StoreIdentifier>?
-    /// How long the device's credential is valid after the sign-in; nil means until it is revoked.
+    /// The lifetime of the device's credential, from the sign-in on; nil means until it is revoked.
     package var milliseconds: Int64?
     /// When the credential ends at the latest, in milliseconds since 1970 by the server's clock;
     /// nil means never.

@@ -3,7 +3,7 @@
 /// The bounds of what signs in further devices: sign-in requests, which anybody can make, and codes
 /// that devices make.
 package enum PairingRule {
-    /// How long a sign-in request waits for an approval, and then for the device to sign in.
+    /// The time that a sign-in request waits for an approval, and then for the device to sign in.
     package static let requestMilliseconds: Int64 = 600_000
     /// The requests that a server keeps. With more of them, a guessed user code would more often be
     /// somebody's.
@@ -15,7 +15,7 @@ package enum PairingRule {
     /// The codes that a device has made and that are not used yet.
     package static let codesPerDeviceMax = 5
 
-    /// How long the code is valid by which a browser makes the first account of an empty server.
+    /// The lifetime of the code with which a browser creates the first account of an empty server.
     package static let firstCodeMilliseconds: Int64 = 3_600_000
     /// The codes for the first account: one for each start of each server that found no account.
     package static let firstCodesMax = 16

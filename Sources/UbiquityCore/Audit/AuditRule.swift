@@ -14,7 +14,7 @@ package struct AuditRule: Hashable, Sendable {
     /// The number of entries of one action that the devices of an account get in a window.
     package static let entriesPerAccountMax = 64
 
-    /// How long an entry counts repetitions, in milliseconds.
+    /// The time for which an entry counts repetitions, in milliseconds.
     package static func window(of action: AuditAction) -> Int64 {
         action == .signInFailed ? 60_000 : 3_600_000
     }

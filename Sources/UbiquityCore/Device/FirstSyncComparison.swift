@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a device and its new account both have of a store, before the first sync.
+/// The keys of a store on a device and in its new account, compared before the first sync.
 package struct FirstSyncComparison: Hashable, Sendable {
     /// Keys that only the device has: the first sync adds them to the account.
     package private(set) var onlyHere: Set<Key> = []
@@ -69,10 +69,10 @@ package struct FirstSyncComparison: Hashable, Sendable {
     }
 }
 
-/// Whose values of keys that a device and its new account both have are kept.
+/// The values to keep of the keys that a device and its new account both have.
 package enum FirstSyncChoice: String, Hashable, Sendable, CaseIterable {
     case server
     case device
-    /// Of each key, those that were written later.
+    /// The values that were written later, key by key.
     case newest
 }

@@ -92,7 +92,8 @@ package struct RefusedWrite: Hashable, Sendable {
 }
 
 extension [RefusedWrite] {
-    /// Those that a disk keeps of a list with the newest first, see ``SaveBatch/refused``.
+    /// The refused writes that a disk keeps of this list, which has the newest first; see
+    /// ``SaveBatch/refused``.
     package var kept: [RefusedWrite] {
         var count = (refused: 0, superseded: 0)
         return filter { write in

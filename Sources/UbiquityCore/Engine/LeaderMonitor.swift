@@ -7,11 +7,11 @@
 /// debugger or `SIGSTOP` does not, but keeps its lease, because the kernel only releases the locks
 /// of dead processes. So a follower asks a second time, and then gives up.
 struct LeaderMonitor: Hashable, Sendable {
-    /// How long a leader may take to record a request, in milliseconds. It is asked twice.
+    /// The time in which a leader must record a request, in milliseconds. It is asked twice.
     static let patienceMilliseconds: Int64 = 5_000
     /// The same for a leader of a version that does not record requests and only answers when done.
     static let longPatienceMilliseconds: Int64 = 30_000
-    /// How often a leader that is working on a request is asked again.
+    /// The pause before a leader that is working on a request is asked again.
     static let pauseMilliseconds: Int64 = 30_000
 
     enum Verdict: Hashable, Sendable {

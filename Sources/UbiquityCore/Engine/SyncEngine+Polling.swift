@@ -31,15 +31,15 @@ struct StreamLag: Hashable, Sendable {
 }
 
 extension SyncEngine {
-    /// How long a stream may be silent before polling begins, in milliseconds.
+    /// The silence of a stream after which polling begins, in milliseconds.
     static let streamPatienceMilliseconds: Int64 = 10_000
-    /// How long a live stream may lag in silence before it counts as broken, in milliseconds.
+    /// The lag of a silent live stream after which it counts as broken, in milliseconds.
     static let lagMilliseconds: Int64 = 2_000
     /// The number of failed attempts to open a stream before polling begins, if each may have
     /// failed for a reason that would make polls fail too.
     private static let attemptsMax = 3
 
-    /// How often the configuration is requested without a stream, in milliseconds.
+    /// The interval between requests for the configuration without a stream, in milliseconds.
     private static let configMilliseconds: Int64 = 3_600_000
 
     /// Whether the server responds, so that pushes can be sent.

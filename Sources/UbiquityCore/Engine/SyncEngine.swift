@@ -26,7 +26,7 @@ package struct SyncEngine: Sendable {
     /// The reason the disk refused the last save, until one succeeds.
     package internal(set) var diskFailure: String?
     var saveRetryAt: Int64?
-    /// What is on disk, and what the server knows of it.
+    /// The receipts: what is on disk, and what the server knows of it.
     var receipts: ReceiptRule
 
     // Time
@@ -173,8 +173,8 @@ package struct SyncEngine: Sendable {
         entries.values(of: records)
     }
 
-    /// What this device knows of a key without its server: what waits, and what was last agreed.
-    /// O(*n*). Calls the app's own merge rule.
+    /// The versions of a key that this device knows without its server: the waiting one, and the
+    /// one last agreed. O(*n*). Calls the app's own merge rule.
     package func ownVersions(of key: Key) -> [KeyVersion] {
         let all = entries.all.filter { $0.key.name == key.name }.map(\.entry)
         let agreed = all.compactMap(\.confirmed)

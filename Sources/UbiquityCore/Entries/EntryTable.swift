@@ -67,7 +67,7 @@ struct EntryTable: Sendable {
         var resolver: Resolver
         /// Whether the table does not call it: see ``takeConflict()``.
         var isDeferred = false
-        /// What it made of the last conflict.
+        /// The last conflict that it resolved, and the result.
         var decision: (values: [ConcurrentValue], result: PropertyListValue)?
     }
 

@@ -3,7 +3,7 @@
 /// Some versions of a store's entries, those that came last first.
 package struct HistoryPage: Hashable, Sendable {
     package var versions: [RecordVersion]
-    /// Where the next page begins, as the server says it; nil if there are no more.
+    /// The beginning of the next page, as the server names it; nil if this is the last one.
     package var next: String?
     package var serverMilliseconds: Int64
 

@@ -17,7 +17,7 @@ package struct StoreLimits: Hashable, Sendable {
 
 /// The limits of a store's history.
 package struct HistoryLimits: Hashable, Sendable {
-    /// How long a version is kept after its end. 0: there is no history.
+    /// The time for which a version is kept after its end. 0 means no history.
     package var milliseconds: Int64
     /// The most versions of an entry.
     package var versionsMax: Int

@@ -25,7 +25,7 @@ package struct RecordVersion: Hashable, Sendable {
         }
     }
 
-    /// What became of the write.
+    /// The fate of the write.
     package enum Outcome: Hashable, Sendable {
         /// The store holds it.
         case current

@@ -40,7 +40,7 @@ package struct DeliveryRule: Hashable, Sendable {
     }
 }
 
-/// What a device has of a store, or of a key of it.
+/// The part of a store, or of a key of it, that a device has.
 package struct Delivery: Hashable, Sendable {
     /// It has everything.
     package var isCurrent = false
@@ -58,8 +58,8 @@ package struct Delivery: Hashable, Sendable {
     }
 }
 
-/// What a device of an account has, as its server tells the others. Times are the server's
-/// milliseconds since 1970.
+/// A device of an account and its delivery, as the server reports it to the others. Times are the
+/// server's milliseconds since 1970.
 package struct DeviceDelivery: Hashable, Sendable {
     package var device: DeviceID
     /// The name that its owner gave it.

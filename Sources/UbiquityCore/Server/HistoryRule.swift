@@ -27,7 +27,7 @@ package struct HistoryRule: Hashable, Sendable {
             case current(isKept: Bool)
             case replaced(RecordVersion.Moment, by: Stamp)
             case lost(RecordVersion.Moment, by: Stamp)
-            /// What the entry was before is not known.
+            /// The entry's earlier state is not known.
             case forgotten(RecordVersion.Moment)
         }
 
@@ -82,7 +82,7 @@ package struct HistoryRule: Hashable, Sendable {
     /// After pruning this part of the limit is used, so that it is not needed with the next push.
     private static let bytesLeft = (of: 8, parts: 7)
 
-    /// What to remove from a history.
+    /// The changes by which a history is pruned.
     package struct Pruning: Hashable, Sendable {
         /// The places of the lines to remove, in ascending order.
         package var removed: [Int] = []

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a store knows of its history without reading it.
+/// The facts about a store's history that are known without reading it.
 package struct HistoryState: Hashable, Sendable {
     /// The bytes of the versions, or more than that: those that are removed between two prunings are
     /// not subtracted.
     package var bytes: Int
-    /// What the store was before is not known. The time is 0 if it is not known either.
+    /// The moment before which the history is unknown. Its time is 0 if that is not known either.
     package var floor: RecordVersion.Moment
     /// When the oldest version ended, in milliseconds since 1970, or earlier; 0 if there is none.
     package var oldest: Int64
@@ -79,7 +79,7 @@ package struct HistoryState: Hashable, Sendable {
     }
 }
 
-/// What a push adds to a store's history.
+/// The changes that a push makes to a store's history.
 package struct HistoryChange: Hashable, Sendable {
     /// The revision with which all of it happened, and when.
     package var moment: RecordVersion.Moment

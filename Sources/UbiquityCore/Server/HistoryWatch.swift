@@ -18,7 +18,7 @@ package struct HistoryWatch: Sendable {
         }
     }
 
-    /// What one look at the database has found.
+    /// The result of one look at the database.
     package struct Sight: Hashable, Sendable {
         /// The name of the database's history.
         package var history: UInt64
@@ -31,7 +31,7 @@ package struct HistoryWatch: Sendable {
         }
     }
 
-    /// What is known when a look begins, which is the least that it must find.
+    /// The state known when a look begins, which is the least that it must find.
     package struct Floor: Hashable, Sendable {
         fileprivate var history: UInt64?
         fileprivate var log: Int64?
@@ -45,7 +45,7 @@ package struct HistoryWatch: Sendable {
         var look: Int
     }
 
-    /// What a look says about the database.
+    /// The verdict of a look on the database.
     package enum Verdict: Hashable, Sendable {
         case trusted
         /// It is of a history that another one has replaced, so nobody may work with it.

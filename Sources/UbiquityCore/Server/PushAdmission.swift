@@ -12,10 +12,10 @@ package struct PushAdmission: Sendable {
     package var partsMax: Int
     package var history: HistoryLimits
 
-    /// How far ahead of the server's clock a write may be stamped, in milliseconds.
+    /// The furthest that a write's stamp may be ahead of the server's clock, in milliseconds.
     package static let clockAheadMax: Int64 = 60_000
-    /// How far beyond the store's newest stamp a write may be if that is further ahead, in
-    /// milliseconds. The server's clock was set back then, and a device that has seen the stamp
+    /// The furthest that a write may be beyond the store's newest stamp if that is further ahead,
+    /// in milliseconds. The server's clock was set back then, and a device that has seen the stamp
     /// must be able to write after it. Such writes do not advance the newest stamp, so nobody gets
     /// ahead step by step.
     package static let aheadOfNewestMax: Int64 = 1_000

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a node keeps its own listeners of a store up to date while other nodes write to it too.
+/// Keeps a node's own listeners of a store up to date while other nodes write to it too.
 ///
 /// A node knows its own commits, and hears of others by hints, which may be lost, late, doubled or
 /// out of order. A commit of its own is published as it is only if it follows what the listeners
@@ -14,7 +14,7 @@
 /// Feeds begin with the first listener and end with the last one. Each listener is known before it
 /// reads the store, and receives everything that is published from then on.
 package struct StoreFeed: Hashable, Sendable {
-    /// What to do next.
+    /// The next step.
     package enum Step: Hashable, Sendable {
         case nothing
         /// To publish the commit as it is.
@@ -30,7 +30,7 @@ package struct StoreFeed: Hashable, Sendable {
     /// The position of the first listener.
     private var first: Position?
     private var isReading = false
-    /// What was heard of and may not be published yet.
+    /// The positions heard of that may not be published yet.
     private var heard = Heard.nothing
 
     private enum Heard: Hashable, Sendable {

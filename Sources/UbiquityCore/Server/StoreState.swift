@@ -138,7 +138,7 @@ package struct CommittedPush: Hashable, Sendable {
     package var deletions: Int
     /// The number of the store's increments of folded counts.
     package var foldedCount: Int
-    /// What the history takes in with them.
+    /// The changes to the history that go with them.
     package var history: HistoryChange
     /// The revision up to which the device says it has saved the store; nil if it does not say.
     package var passed: Int64? = nil

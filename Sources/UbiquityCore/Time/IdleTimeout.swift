@@ -29,7 +29,7 @@ extension IdleTimeout {
     /// seconds.
     private static let streamMillisecondsMin: Int64 = 50_000
 
-    /// How long a stream may be silent: two keep-alives may be lost or late.
+    /// The longest silence of a stream: two keep-alives may be lost or late.
     /// - Parameter keepAliveSeconds: As ``ServerConfig/keepAliveSeconds``.
     package static func streamMilliseconds(keepAliveSeconds: Int64) -> Int64 {
         let seconds = min(max(0, keepAliveSeconds), streamMillisecondsMax)

@@ -11,7 +11,7 @@ internal import UbiquityCore
 final class LastSeenBuffer: Sendable {
     private struct State {
         var waiting = LastSeenUpdate()
-        /// What is being stored.
+        /// The update that is being stored.
         var taken = LastSeenUpdate()
         /// When ``LastSeenUpdate/passed`` was last taken, in milliseconds of uptime.
         var passedTaken: Int64 = .min / 2
@@ -98,7 +98,7 @@ final class LastSeenBuffer: Sendable {
         }
     }
 
-    /// What was taken is in the storage, or has to be taken again.
+    /// Ends what ``take(all:)`` began: the update is in the storage, or has to be taken again.
     func finish(isStored: Bool) {
         state.withLock { state in
             if !isStored { state.waiting.add(older: state.taken) }

@@ -19,7 +19,7 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     let edge: Edge
     let loop: any EventLoop
-    /// Who made the last request; nil if unknown.
+    /// The client that made the last request; nil if unknown.
     var client: Client?
     private let respond: Responder
     private let heads: RequestHeadHandler

@@ -27,7 +27,7 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
     private(set) var isEnding = false
     private var context: ChannelHandlerContext?
 
-    /// How long the last answer of a connection may take to be read.
+    /// The time in which the last answer of a connection must be read.
     private static let lingerMilliseconds: Int64 = 2_000
 
     init(_ edge: Edge, _ rules: RequestPhase.Rules, now: Int64) {

@@ -77,7 +77,7 @@ package struct Backup: Sendable {
         }
     }
 
-    /// Of the pages that are in use.
+    /// The size of the pages in use.
     private static func size(of db: Database) throws -> Int {
         func number(_ name: String) throws -> Int {
             try Int.fetchOne(db, sql: "PRAGMA \(name)") ?? 0

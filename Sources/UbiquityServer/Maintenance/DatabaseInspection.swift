@@ -6,7 +6,8 @@ internal import Foundation
 /// changing anything, while nodes may be running. Blocks.
 package struct DatabaseInspection: Hashable, Sendable {
     package enum Tables: Hashable, Sendable {
-        /// With the newest format that this program knows.
+        /// The tables of this project, with their format and the newest one that this program
+        /// knows.
         case ours(version: Int, known: Int)
         case none
         /// For the reason of a sentence.
@@ -29,13 +30,12 @@ package struct DatabaseInspection: Hashable, Sendable {
     /// Whether the role may create the tables.
     package var mayCreate = true
     package var connectionsMax = 100
-    /// Of `connectionsMax`, for administrators only.
+    /// The part of `connectionsMax` that is reserved for administrators.
     package var connectionsReserved = 3
     /// All connections at the moment, and those of nodes and commands.
     package var connections = 0
     package var ownConnections = 0
-    /// How far the server's clock is ahead of this machine's, in milliseconds, and how exactly that
-    /// is known.
+    /// The lead of the server's clock over this machine's, in milliseconds, and its uncertainty.
     package var clockAhead: Int64 = 0
     package var clockPrecision: Int64 = 0
     package var standbys = 0

@@ -39,7 +39,7 @@ final class CommitQueue: Sendable {
 
     private struct State {
         var lanes: [Lane]
-        /// Of all lanes.
+        /// The bytes that wait in all lanes.
         var bytes = 0
 
         var count: Int { lanes.reduce(0) { $0 + $1.waiting.count } }

@@ -12,7 +12,8 @@ internal import UbiquityCore
 final class PushHub: Sendable {
     /// The subscribers of a store.
     private struct Group {
-        /// Of its first subscriber. Distinguishes it from an earlier group of the same store.
+        /// The number of its first subscriber, which tells it from an earlier group of the same
+        /// store.
         let number: UInt64
         var subscribers: [Subscriber] = []
         var feed = StoreFeed()

@@ -52,7 +52,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
         /// The server is shutting down, the device may no longer listen, or the connection is gone.
         case closed
 
-        /// How long the rest may take to be sent. A revocation must take effect within a second,
+        /// The time in which the rest must be sent. A revocation must take effect within a second,
         /// and may be noticed late; an overflow only affects the slow reader.
         fileprivate var lingerMilliseconds: Int64 {
             switch self {

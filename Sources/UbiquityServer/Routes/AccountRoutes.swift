@@ -19,8 +19,8 @@ struct AccountRoutes: Sendable {
     let identities: IdentityVerifier?
     let settings: ServerSettings
 
-    /// With a code or an approved request in the body, or otherwise with an identity provider's token
-    /// in the header.
+    /// Signs a device in with a code or an approved request in the body, or else with an identity
+    /// provider's token in the header.
     @Sendable func signIn(_ request: Request, _ context: ServerContext) async throws -> Response {
         try attempts.take(context.remoteAddress)
         let format = try request.answerFormat

@@ -6,7 +6,7 @@ internal import UbiquityWire
 
 /// An answer in the making. Decodes one record or version at a time.
 struct AnswerDraft<Item: AnswerItem, Finished>: Sendable {
-    /// What is still to be encoded, in reverse order.
+    /// The items still to be encoded, in reverse order.
     private var waiting: [Item]
     private var encoder: WireListEncoder
     private var pieces: AnswerPieces
@@ -47,7 +47,7 @@ struct AnswerDraft<Item: AnswerItem, Finished>: Sendable {
     }
 }
 
-/// What an answer has many of, as stored.
+/// An element of a long answer, as stored.
 protocol AnswerItem: Sendable {
     /// The bytes that it takes in memory.
     var bytes: Int { get }

@@ -108,7 +108,7 @@ extension URI {
         return number
     }
 
-    /// What names must contain; nil for any.
+    /// The text that names must contain; nil for any.
     func part(bytesMax: Int) throws(Problem) -> String? {
         guard let part = text("search"), !part.isEmpty else { return nil }
         guard part.utf8.count <= bytesMax, !part.hasControls else {
@@ -123,7 +123,7 @@ extension URI {
             var filter = AuditFilter()
             if let word = text("deed") {
                 guard let action = AuditAction(rawValue: word) else {
-                    throw .malformed("deed must be one of the audit log's words.")
+                    throw .malformed("deed must be an action of the audit log.")
                 }
                 filter.action = action
             }

@@ -84,7 +84,7 @@ struct OperatorRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    /// What an erasure would remove.
+    /// Lists the stores that an erasure would remove.
     @Sendable func listStores(
         _ request: Request, _ context: ServerContext
     ) async throws -> Response {

@@ -48,7 +48,7 @@ final class PushRoute: Sendable {
         let store: StoreReference
         let bodyFormat: WireFormat
         let answerFormat: WireFormat
-        /// Of the body, until the push is committed.
+        /// The permit for the body's memory, until the push is committed.
         let permit: AccountShares.Permit
         let answerPermit: AccountShares.Permit
 

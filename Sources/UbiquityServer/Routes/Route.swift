@@ -9,7 +9,7 @@ internal import UbiquityCore
 /// that does not.
 struct Route: Sendable {
     let method: HTTPRequest.Method
-    /// With the names of its parameters in braces.
+    /// The path, with the names of its parameters in braces.
     let path: String
     let owner: ServerOperation.Owner
     private let open: Open

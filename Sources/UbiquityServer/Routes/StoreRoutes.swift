@@ -34,8 +34,8 @@ struct StoreRoutes: Sendable {
         return Response(list, format)
     }
 
-    /// Which devices have a store's changes, or those of one key. A confined device only sees
-    /// itself.
+    /// Answers which devices have a store's changes, or those of one key. A confined device only
+    /// sees itself.
     @Sendable func deliveries(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
         _ store: StoreReference

@@ -14,10 +14,10 @@ package struct IdentitySettings: Hashable, Sendable {
 
     package var rule: IdentityRule
     package var keys: Keys
-    /// How long a device stays signed in by a token; then it needs another one. Nil means until it
-    /// is signed out or revoked, whatever happens to the person's account at the provider.
+    /// The time for which a device stays signed in by a token; then it needs another one. Nil means
+    /// until it is signed out or revoked, whatever happens to the person's account at the provider.
     package var credentialSeconds: Int64?
-    /// How people sign in with the provider in the page; nil if they cannot.
+    /// The provider as people sign in with it on the page; nil if they cannot.
     package var page: PageProvider?
 
     package init(

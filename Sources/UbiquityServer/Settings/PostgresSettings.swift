@@ -19,7 +19,7 @@ package struct PostgresSettings: Hashable, Sendable {
     /// The server ends a transaction that its node left alone for this long, and so frees its locks:
     /// the node may have been stopped.
     var idleInTransactionMilliseconds: Int64 = 3_000
-    /// How long after its first attempt a transaction is tried again.
+    /// The time after its first attempt for which a transaction is retried.
     var patienceMilliseconds: Int64 = 12_000
     /// Whether `now` is the caller's, and not the database's. For tests.
     var usesOwnClock = false

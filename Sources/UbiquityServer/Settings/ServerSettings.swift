@@ -57,7 +57,7 @@ package struct ServerSettings: Sendable {
     package var deviceLiveSeconds: Int64 = 90 * 86_400
     package var signInCodeSeconds: Int64 = 600
 
-    /// How long a version is in a store's history after its end. 0 for no history.
+    /// The time for which a version stays in a store's history after its end. 0 means no history.
     package var historySeconds: Int64 = 30 * 86_400
     package var versionsPerEntryMax = 50
     /// For the history of a store. 0 for four times the most bytes of a store.
@@ -112,7 +112,7 @@ package struct ServerSettings: Sendable {
     /// The time over which a server that is to stop ends its streams, not ready any more, while it
     /// still answers requests.
     package var drainSeconds: Int64 = 0
-    /// How long a shutdown then waits for requests under way.
+    /// The time for which a shutdown then waits for requests under way.
     package var shutdownSeconds: Int64 = 10
 
     package var clock = ServerClock.system

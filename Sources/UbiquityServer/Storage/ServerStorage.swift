@@ -151,7 +151,7 @@ protocol ServerStorage: Sendable {
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool
-    /// What each device of the store's account has of the store, or of one of its keys.
+    /// Reads the part of a store, or of one of its keys, that each device of the account has.
     func holdings(of store: StoreReference, key: Key?) throws(StorageError) -> StoreHoldings
     /// Ignores devices and stores that do not exist.
     func note(_ lastSeen: LastSeenUpdate) throws(StorageError)
@@ -200,7 +200,7 @@ protocol ServerStorage: Sendable {
     /// storage is not shared. Call once.
     func observe(_ observer: @escaping @Sendable (StorageNews) -> Void)
 
-    /// Those of the devices that are signed in and not revoked.
+    /// Returns the given devices that are signed in and not revoked.
     func signedIn(
         among devices: Set<DeviceReference>
     ) throws(StorageError) -> Set<DeviceReference>
@@ -333,14 +333,14 @@ extension ServerStorage {
     }
 }
 
-/// What a node knows of a storage that it shares with others.
+/// A node's figures of a storage that it shares with others.
 struct SharedFigures: Hashable, Sendable {
     var bytes: Int
-    /// Those that are connected to it, this one included.
+    /// The nodes connected to it, this one included.
     var nodes: Int
 }
 
-/// What a node hears of the others, or of itself.
+/// News of the other nodes, or of this one.
 enum StorageNews: Hashable, Sendable {
     /// A store has reached this position. A hint, which may be wrong.
     case committed(StoreReference, Position)

@@ -4,9 +4,9 @@ internal import UbiquityCore
 
 /// A device's request to be signed in by somebody who is, as stored.
 struct SignInRequest: Hashable, Sendable {
-    /// Of the secret that only the asking device has.
+    /// The hash of the secret that only the asking device has.
     var secret: SecretHash
-    /// Of the ``UserCode`` that it shows.
+    /// The hash of the ``UserCode`` that it shows.
     var userCode: SecretHash
     /// The name that the device gave itself.
     var displayName: String
@@ -18,11 +18,11 @@ struct SignInRequest: Hashable, Sendable {
     var expiresMilliseconds: Int64
 }
 
-/// What somebody decided about a sign-in request.
+/// A person's decision about a sign-in request.
 enum SignInDecision: Hashable, Sendable {
     /// The device may sign in to this account on these terms.
     case approved(AccountID, CredentialTerms)
-    /// With the account of the device that denied it; nil for the operator.
+    /// Denied, by a device of this account; nil for the operator.
     case denied(AccountID?)
 
     /// The event for the audit log.

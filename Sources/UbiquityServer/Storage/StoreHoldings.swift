@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// What the devices of an account have of one of its stores, at one moment.
+/// The parts of a store that the account's devices have at one moment.
 struct StoreHoldings: Hashable, Sendable {
     /// The devices that are not revoked, the oldest first.
     var devices: [Device]
@@ -12,7 +12,7 @@ struct StoreHoldings: Hashable, Sendable {
     var passed: [DeviceID: Int64] = [:]
     var lineage = Lineage()
 
-    /// What each device has, in the order of ``devices``.
+    /// Each device's delivery, in the order of ``devices``.
     var deliveries: [(device: Device, delivery: Delivery)] {
         let rule = DeliveryRule(entries, in: lineage)
         return devices.map { device in

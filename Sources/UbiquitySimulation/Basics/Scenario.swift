@@ -148,9 +148,9 @@ package struct Scenario: Sendable {
         return slowest.map { Int64(bytes) * 1_000 / Int64($0) } ?? 0
     }
 
-    /// How much the times of two writes may be out of order even if no clock is set, in
-    /// milliseconds. A device takes the middle between sending and receiving for the server's
-    /// time, which is wrong by half of the difference between the two latencies.
+    /// The furthest that the times of two writes may be out of order even if no clock is set, in
+    /// milliseconds. A device takes the middle between sending and receiving for the server's time,
+    /// which is wrong by half of the difference between the two latencies.
     package var timeTolerance: Int64 {
         let late: Int64 = faults.contains(.slowAnswer) ? 20_000 : 0
         // A commit waits for the one before.
@@ -163,8 +163,8 @@ package struct Scenario: Sendable {
         return (there + back) / 2 + 100
     }
 
-    /// How long a node may hold back an answer: until its group is durable, it has a connection to
-    /// the database, or is not stopped any more; in milliseconds.
+    /// The longest time for which a node holds back an answer: until its group is durable, it has a
+    /// connection to the database, or is not stopped any more; in milliseconds.
     private var lateNode: Int64 {
         guard nodes > 1 else { return 0 }
         return 6_000 + 2 * flushMax + (faults.contains(.nodeStop) ? 50_000 : 0)

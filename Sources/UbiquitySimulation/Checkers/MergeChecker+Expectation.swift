@@ -78,8 +78,8 @@ extension MergeChecker {
             return lost.min().map { "act \($0), acknowledged, is gone, and nobody undid it" }
         }
 
-        /// Of the writes of the key's own value, the last one is there, or at least none that
-        /// another author had seen.
+        /// Checks the key's own value: it is that of the last write, or at least not of one that
+        /// another author had seen and replaced.
         private func plainComplaint(_ value: PropertyListValue?) -> String? {
             let number = AppOperation.number(inPlain: value, policy)
             if let number {

@@ -12,7 +12,7 @@ package final class NoticeChecker: Checker {
         var known: [Key: PropertyListValue]
         /// The number of causes of change for each key since the app last knew everything.
         var causes: [Key: [Notice.Reason: Int]] = [:]
-        /// How often it was recently notified of refused writes.
+        /// The number of recent notifications of refused writes.
         var refusals = RecentCount()
     }
 

@@ -103,7 +103,8 @@ package final class SurvivalChecker: Checker {
         }
     }
 
-    /// Of two values under a key, the server never holds the one that was certainly made earlier.
+    /// Checks that of two values under a key, the server never holds the one that was certainly
+    /// made earlier.
     private func overtaken(in commit: Commit, _ history: History) -> String? {
         for (transaction, result) in zip(commit.push.transactions, commit.results) {
             guard case .committed(let results) = result else { continue }
@@ -122,7 +123,7 @@ package final class SurvivalChecker: Checker {
         Mark(record.content.value).flatMap { history.writes[$0.number] }
     }
 
-    /// Whatever a device may have to send, its own writes or those of its original.
+    /// The writes that a device may still have to send: its own, or those of its original.
     private func unsent(on device: Int, _ history: History) -> Set<Int> {
         let original = history.original(of: device)
         return Set(
@@ -150,7 +151,7 @@ package final class SurvivalChecker: Checker {
         ledger.numbers(on: disk).filter { history.writes[$0].map(isMeant) ?? false }
     }
 
-    /// Whatever the withdrawn write had replaced there before it was sent is lost too.
+    /// Excuses the loss of withdrawn writes, and of the unsent writes that they had replaced there.
     private func withdraw(_ records: [Record], on disk: DiskReference, _ history: History) {
         for record in records {
             let last = number(of: record, on: disk, history).flatMap { history.writes[$0] }

@@ -114,6 +114,6 @@ package struct HistoryView {
     package var log: VersionLog
     package var state: StoreState
     package var rule: HistoryRule
-    /// What the server's clock would show if it had never been set back.
+    /// The time that the server's clock would show if it had never been set back.
     package var greatestNow: Int64
 }

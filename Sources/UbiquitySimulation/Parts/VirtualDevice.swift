@@ -209,9 +209,9 @@ package protocol VirtualProgram: AnyObject {
 
 /// A device's clocks: the wall clock is wrong and may be set, the uptime only drifts.
 package struct VirtualClock: Hashable {
-    /// How far the wall clock is ahead, in milliseconds.
+    /// The lead of the wall clock, in milliseconds.
     package var error: Int64
-    /// How much too fast the uptime runs, in millionths.
+    /// The excess speed of the uptime, in millionths.
     package var drift: Int64 = 0
     package private(set) var boot: UInt64
     private var bootedAt: Int64

@@ -39,7 +39,7 @@ package final class VirtualDisk {
         }
     }
 
-    /// What it has of the server, by the keys of the records.
+    /// The values confirmed by the server, by the keys of the records.
     var confirmedValues: [Key: PropertyListValue] {
         content.entries.compactMapValues { $0.entry.confirmed?.content.value }
     }

@@ -47,7 +47,8 @@ final class VirtualHub {
         }
     }
 
-    /// How often the positions of stores with streams are compared, since hints may be lost.
+    /// The interval at which the positions of stores with streams are compared, since hints may be
+    /// lost.
     private static let comparisonMilliseconds: Int64 = 4_000
 
     init(node: VirtualNode, isShared: Bool) {

@@ -12,7 +12,7 @@ final class VirtualNode {
     private(set) var isRunning = true
     /// The number of starts. Pending actions of an earlier run are dropped.
     private var run = 1
-    /// How far its clock is ahead of the database's. No decision depends on it.
+    /// The lead of its clock over the database's. No decision depends on it.
     var clockError: Int64 = 0
     /// Whether it, or the load balancer, has noticed that it should get no requests.
     private(set) var isReady = true
@@ -46,7 +46,7 @@ final class VirtualNode {
         var reply: (Result<PushAnswer, LinkFailure>) -> Void
     }
 
-    /// How long a group whose connection was lost is tried again.
+    /// The time for which a group whose connection was lost is retried.
     private static let retryMilliseconds: Int64 = 5_000
     /// The time after which the load balancer notices that a node is stopped, or a node that its
     /// clock is wrong.
@@ -140,7 +140,7 @@ final class VirtualNode {
         return changes
     }
 
-    /// What it has not stored yet is added.
+    /// Includes what the node has not stored yet.
     func deliveries(
         of key: Key?, in store: StoreReference,
         to devices: [(DeviceID, name: String, clockError: Int64)], saved: Cursor?,

@@ -29,7 +29,7 @@ package final class VirtualServer {
     package var deniesUntil: Int64 = 0
     /// Answers that it is busy until then.
     package var isBusyUntil: Int64 = 0
-    /// How many hints in a thousand are lost.
+    /// The share of hints that are lost, in thousandths.
     var lostHintsPerMille = 0
     /// The longest time that a hint takes, in milliseconds. Beyond an instant, some come twice.
     var hintMillisecondsMax: Int64 = 5
@@ -66,7 +66,7 @@ package final class VirtualServer {
 
     package var now: Int64 { database.now }
 
-    /// How far the database's clock is ahead.
+    /// The lead of the database's clock.
     package var clockError: Int64 {
         get { database.clockError }
         set { database.clockError = newValue }

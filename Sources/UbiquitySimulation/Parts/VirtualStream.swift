@@ -22,7 +22,7 @@ package final class VirtualStream {
     /// The messages that a proxy holds back.
     private var kept: [StreamMessage] = []
 
-    /// How long a client waits in silence. The server sends keep-alives more often.
+    /// The longest silence that a client tolerates. The server sends keep-alives more often.
     static let silenceMax = IdleTimeout.streamMilliseconds(keepAliveSeconds: 0)
 
     package init(

@@ -10,7 +10,7 @@ package struct MergeMove {
         case operation(MergeOperation)
     }
 
-    /// What the app sees of the key: its value, and its records in the store.
+    /// The app's view of the key: its value, and its records in the store.
     package struct View {
         package var value: PropertyListValue?
         package var records: [Key: PropertyListValue]

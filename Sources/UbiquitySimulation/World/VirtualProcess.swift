@@ -149,7 +149,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
 
     func followDevice() { receive(.accountSignalled) }
 
-    /// With a stream, or without one if none is possible.
+    /// Whether it is connected, with a stream, or without one if none is possible.
     var isConnected: Bool {
         switch engine.status.link.state {
         case .connected: true

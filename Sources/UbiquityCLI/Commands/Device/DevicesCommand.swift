@@ -51,7 +51,7 @@ struct DevicesCommand: AsyncParsableCommand {
 }
 
 extension UbiquityDelivery.Device {
-    /// What it has, for people.
+    /// The changes that the device has, in words.
     var state: String {
         if isCurrent { return "everything" }
         if !hasStore { return "never used it" }

@@ -11,18 +11,18 @@ struct DoctorCommand: AsyncParsableCommand {
         abstract: "Check this device or a server, and say what to do about problems.",
         discussion: """
             Without --data or --database: this device, its sign-in, the connection to the server, \
-            and its stores, or the one that is given. With --data: a server's data folder; run \
-            the command as the user that runs the server. With --database: the PostgreSQL \
-            database of servers that share one, from the machine of one of them. Nothing is \
-            changed. After a sentence that sums up, a line begins with ok, note (nothing is broken \
-            yet) or problem; the status is 1 if there is a problem.
+            and its stores, or the one that is given. With --data: a server's data folder; run the \
+            command as the user that runs the server. With --database: the PostgreSQL database of \
+            servers that share one, from the machine of one of them. Nothing is changed. The first \
+            line sums up. Each other line begins with ok, note (nothing is broken yet) or problem; \
+            the status is 1 if there is a problem.
 
             JSON: a list of {"check", "verdict", "sentence"}.
             """)
 
     @Option(
         help: ArgumentHelp(
-            "Check a server's data folder instead; -: the one that `ubiquity account` would use.",
+            "Check a server's data folder instead; - finds it as `ubiquity account` does.",
             valueName: "folder"),
         transform: notEmpty)
     var data: String?

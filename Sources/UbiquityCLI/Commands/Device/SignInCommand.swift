@@ -19,17 +19,16 @@ struct SignInCommand: AsyncParsableCommand {
             `ubiquity approve` with it on a device that is signed in, or on the server. --store and \
             --for ask for limited rights.
 
-            A server that trusts an identity provider also accepts the \
-            provider's token, a JSON Web Token. It is read from a file, because others can see a \
-            command line.
+            A server that trusts an identity provider also accepts the provider's token, a JSON \
+            Web Token. It is read from a file, because others can see a command line.
 
             What this device wrote before its first sign-in goes into the account; if the account \
             already has a key, its value stays, unless --keep says otherwise: `device` keeps this \
             device's values, `newest` those that were written later. Before anything is written, \
-            the command shows the keys that differ, and asks if there is a terminal. A store syncs when a program opens it, or with \
-            `ubiquity sync`. When the device is signed in to another account, it shows that \
-            account's values; unsent changes of the first account wait, and are sent when it is \
-            signed in again.
+            the command shows the keys that differ and, at a terminal, asks. A store syncs when a \
+            program opens it, or with `ubiquity sync`. When the device is signed in to another \
+            account, it shows that account's values; unsent changes of the first account wait, and \
+            are sent when it is signed in again.
 
             With https, the server must present a certificate that the system trusts, or one from \
             --certificate, which is kept with the sign-in. Plain HTTP is only for this machine, \
@@ -149,13 +148,14 @@ struct SignInCommand: AsyncParsableCommand {
     }
 
     private func show(_ pending: PendingSignIn) {
+        let command = "ubiquity approve '\(pending.link.text)'"
         Output.note(
             """
             To let this device sign in, run on a device that is signed in:
 
                 ubiquity approve \(Output.styled(TerminalText(pending.userCode), .bold))
 
-            \(QRCode.block(command: "ubiquity approve '\(pending.link.text)'", link: pending.link.text))
+            \(QRCode.block(command: command, link: pending.link.text))
             Waiting until \(Phrase.time(pending.expiresMilliseconds)).
             """)
     }

@@ -10,18 +10,19 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Show the account, the connection, and what waits to be sent.",
         discussion: """
-            One sentence, and below it the details. Asks the server first, unless --local is given. Without a store identifier, only the \
-            account is shown.
+            Prints one sentence, and the details below it. Asks the server first, unless --local \
+            is given. Without a store identifier, only the account is shown.
 
-            JSON: {"home", "account", "clockAhead", "store"}; "clockAhead" is how far this device's \
-            clock is ahead of the server's, in seconds, as the server measured it with the last \
-            push, or null; "account" is null or {"name", "id", "server", \
-            "device", "deviceName"}; "store" is null or {"identifier", "connection", "heldUpBy", \
+            JSON: {"home", "account", "clockAhead", "store"}; "clockAhead" is how far this \
+            device's clock is ahead of the server's, in seconds, as the server measured it with \
+            the last push, or null; "account" is null or {"name", "id", "server", "device", \
+            "deviceName"}; "store" is null or {"identifier", "connection", "heldUpBy", \
             "pendingKeys", "keys", "keysMax", "bytes", "bytesMax", "firstSyncCompleted", \
             "lastSync", "lastError", "nextRetry", "diskError"}. "connection" is one of signedOut, \
             connecting, connected, polling, waiting and unauthorized, or null with --local if no \
-            program is connected; "heldUpBy" is null or a process, such as "notes (4711)", that holds the \
-            connection and does not respond because it was stopped; times are ISO 8601 or null.
+            program is connected; "heldUpBy" is null or a process, such as "notes (4711)", that \
+            holds the connection and does not respond because it was stopped; times are ISO 8601 \
+            or null.
             """)
 
     @OptionGroup(title: "Store") var store: StoreOptions

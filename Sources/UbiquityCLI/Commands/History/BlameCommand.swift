@@ -10,8 +10,8 @@ struct BlameCommand: AsyncParsableCommand {
         commandName: "blame",
         abstract: "Show when and on which device each key was last written.",
         discussion: """
-            And what it was before, if the server's history still has that. Times are in your time \
-            zone. Keys that do not exist any more are in `ubiquity history`.
+            Also shows the value before, if the server's history still has it. Times are in your \
+            time zone. Keys that do not exist any more are in `ubiquity history`.
 
             JSON: a list of {"key", "version", "value", "before", "made", "device", "deviceName"}; \
             "before" is null if the key had no value, or if its value is not known any more.

@@ -9,9 +9,9 @@ extension AccountCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete an account and everything in it, permanently.",
             discussion: """
-                Shows how much is lost, and asks. With a NAME, for server operators. Without it, the account that this device is \
-                signed in to; the device is signed out, and its values stay on it unless --wipe \
-                is given.
+                Shows how much would be lost, and asks. With a NAME, for server operators. Without \
+                it, the account that this device is signed in to is deleted; the device is signed \
+                out, and its values stay on it unless --wipe is given.
 
                 The server keeps nothing of the account. The account's data in the database is \
                 overwritten, in slices if a server is running, and the file is rewritten when \
@@ -40,7 +40,7 @@ extension AccountCommand {
             guard let name else { return try await eraseOwn() }
             let isOverwritten = try await operation.withClient(about: .account(name)) { client in
                 if !yes {
-                    // Of a server of version 0.2 and earlier, it is not known.
+                    // A server of version 0.2 or earlier does not say.
                     try confirm(
                         name, of: try await client.devices(accountName: name),
                         try? await client.stores(accountName: name))

@@ -8,8 +8,9 @@ extension AccountCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show or change the limits that an account has of its own.",
             discussion: """
-                What is not given stays as it is; `default` stands for the server's own limit. \
-                Without any, shows the limits. The account's devices learn of a change at once.
+                Limits that are not given stay as they are; `default` stands for the server's own. \
+                Without options, shows the limits. The account's devices learn of a change at \
+                once.
 
                 JSON: {"account", "limits": {"store-bytes", "keys", "history-days", \
                 "history-versions", "history-bytes"}}, without those that are the server's.

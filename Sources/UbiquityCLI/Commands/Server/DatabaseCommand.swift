@@ -145,9 +145,9 @@ extension DatabaseCommand {
         static let configuration = CommandConfiguration(
             abstract: "Make a new operator's credential.",
             discussion: """
-                For the page at /operator, and for --operator-credential. Running servers accept it \
-                within a few seconds, and the one before, if there was any, no longer. It is only \
-                shown here: the database has a hash of it.
+                For the page at /operator, and for --operator-credential. Running servers accept \
+                it within a few seconds, in place of the earlier one, if there was one. It is only \
+                shown here: the database keeps a hash.
 
                 JSON: {"operatorCredential"}.
                 """)

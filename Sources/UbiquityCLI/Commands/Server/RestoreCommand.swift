@@ -13,8 +13,8 @@ struct RestoreCommand: AsyncParsableCommand {
             and the old database is kept beside the new one, under a name with the time. The file \
             with the operator's credential stays as it is.
 
-            Devices notice that the server is older than before: they bring back what they have \
-            had since the backup, with its own times, so nothing is lost that any device has.
+            Devices notice that the server has gone back in time: they send what they have had \
+            since the backup, with its original times, so nothing is lost that any device has.
 
             Everything else since then is undone: devices that were signed out are signed in \
             again with their old credentials, and deleted accounts are back. Devices that have \

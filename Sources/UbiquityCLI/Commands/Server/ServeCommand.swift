@@ -25,9 +25,9 @@ struct ServeCommand: AsyncParsableCommand {
             `ubiquity database` prepares such a database.
 
             Settings may also be in a file (--config) and in environment variables, such as \
-            UBIQUITY_SERVE_LOG_LEVEL for --log-level. An option counts before a variable, and that \
-            before the file. A variable for an option that may be given several times has several \
-            values, separated by spaces; one for a flag is true or false.
+            UBIQUITY_SERVE_LOG_LEVEL for --log-level. An option overrides a variable, and a \
+            variable overrides the file. A variable for an option that may be given several times \
+            has several values, separated by spaces; one for a flag is true or false.
 
             JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, with \
             --metrics-port also "metrics", their address. `operatorCredential` is null if the \
@@ -44,7 +44,7 @@ struct ServeCommand: AsyncParsableCommand {
                 """, valueName: "file"), transform: notEmpty)
     var config: String?
 
-    @Flag(help: "Print the settings that count, and where each comes from, and start no server.")
+    @Flag(help: "Print the settings in effect and where each comes from, and start no server.")
     var printConfig = false
 
     @OptionGroup var data: DataOptions

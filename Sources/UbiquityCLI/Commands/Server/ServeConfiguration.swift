@@ -10,7 +10,7 @@ import UbiquityServer
 /// A setting is an option of `ubiquity serve`, by the same name: what the environment and the file say
 /// becomes options in front of those that were given, so that each has one check.
 struct ServeConfiguration {
-    /// Where a setting comes from.
+    /// The source of a setting.
     enum Origin: Hashable, CustomStringConvertible {
         case option
         case environment(String)
@@ -128,8 +128,8 @@ struct ServeConfiguration {
         if let other = others.subtracting(known).min() {
             throw Failure(
                 .badInput,
-                "the environment variable \(other) is for no setting; `ubiquity serve --help` lists "
-                    + "them")
+                "the environment variable \(other) is not a setting; `ubiquity serve --help` "
+                    + "lists them")
         }
         for given in given { try check(given) }
         return given
@@ -171,8 +171,8 @@ struct ServeConfiguration {
         else { return }
         throw Failure(
             .noPermission,
-            "\(place): the address of a database may have a password in it, and others can use this "
-                + "file; run `chmod o= \(path)`")
+            "\(place): the address of a database may contain a password, and other users can read "
+                + "this file; run `chmod o= \(path)`")
     }
 
     /// A flag is true or false; everything else is the argument parser's to check.
@@ -252,8 +252,9 @@ private struct Declared {
     /// As the help says it.
     var help: String?
 
-    /// What every command understands has no further prefix. The others have one because Kubernetes
-    /// and others set variables such as UBIQUITY_PORT for a service with this name.
+    /// The environment variable. A setting that every command understands has no further prefix;
+    /// the others have one because Kubernetes and others set variables such as UBIQUITY_PORT for a
+    /// service with this name.
     var variable: String {
         let name = name.uppercased().replacing("-", with: "_")
         return ["data", "database"].contains(self.name) ? "UBIQUITY_" + name : Self.prefix + name

@@ -17,8 +17,8 @@ struct ImportCommand: AsyncParsableCommand {
             --dry-run shows the keys that would be overwritten (~) or added (+), with their values \
             before and after.
 
-            If a store cannot take some entries, they are listed with the reason and nothing is \
-            imported; with --skip-invalid the others are.
+            If a store cannot take some entries, they are listed with the reason, and nothing is \
+            imported; --skip-invalid imports the others.
 
             An archive from `ubiquity account export` is recognised by its content. All its \
             stores are imported, each as one change, or one of them with --store; keys that \

@@ -6,16 +6,16 @@ import UbiquityCore
 
 struct StoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "store", abstract: "Delete what is in a store.",
+        commandName: "store", abstract: "Delete the content of a store.",
         discussion: "`ubiquity stores` lists the stores.", subcommands: [Delete.self])
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove all keys of a store, on all devices.",
             discussion: """
-                Asks, saying how much is lost. It is one change, which goes to all devices \
-                together, and `ubiquity rewind` undoes it as long as the server keeps the history. \
-                The store itself stays in the list, empty.
+                Says how much would be lost, and asks. The removal is one change, which reaches \
+                all devices as a whole; `ubiquity rewind` undoes it as long as the server keeps \
+                the history. The store itself stays in the list, empty.
 
                 A device that is signed in must reach the server, so that nothing is left; with \
                 --local, the keys that this device knows are removed.

@@ -10,7 +10,8 @@ struct StoresCommand: AsyncParsableCommand {
         commandName: "stores",
         abstract: "List the stores of your account.",
         discussion: """
-            Those on the server that this device may use, and those that are only on this device.
+            Lists the stores on the server that this device may use, and those that are only on \
+            this device.
 
             JSON: a list of {"identifier", "keys", "bytes", "isHere"}; "isHere" says whether this \
             device has a copy; "keys" and "bytes" are null where they cannot be read.

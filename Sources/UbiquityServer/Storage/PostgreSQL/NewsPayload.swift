@@ -27,7 +27,8 @@ enum NewsPayload {
         return texts
     }
 
-    /// What cannot be read, such as that of a newer program, is ``StorageNews/anything``.
+    /// Decodes news. Text that cannot be read, such as a newer program's, is
+    /// ``StorageNews/anything``.
     static func decode(_ text: String) -> [StorageNews] {
         guard text.utf8.count <= bytesMax + 100 else { return [.anything] }
         let lines = text.split(separator: "\n", maxSplits: linesMax)

@@ -31,7 +31,7 @@ final class PostgresNews: Sendable {
     private let wake = WakePipe()
     /// Signalled when the thread ends.
     private let ended = DispatchSemaphore(value: 0)
-    /// Where this node hears itself.
+    /// The channel on which this node hears itself.
     private let ownChannel = "ubiquity_\(DeviceID.random())"
 
     private static let channel = "ubiquity"
@@ -39,7 +39,7 @@ final class PostgresNews: Sendable {
     /// Without a ping that came back for this long, the connection is given up.
     private static let silenceSeconds = 3.0
     private static let flightMilliseconds: Int64 = 3_000
-    /// With more to announce, everybody is told to look.
+    /// The most positions that wait to be announced. Beyond that, everybody is told to look.
     private static let waitingMax = 8_192
 
     init(_ settings: PostgresSettings) { self.settings = settings }
@@ -126,7 +126,7 @@ final class PostgresNews: Sendable {
         }
     }
 
-    /// What is committed after this is heard.
+    /// Begins to listen: every later commit is heard.
     private func listen(_ connection: PostgresConnection) throws {
         let name = Self.sessionName(connections: "\(settings.connectionsMax + 1)")
         _ = try connection.run(

@@ -174,7 +174,7 @@ extension PostgresServerStorage {
         )
     }
 
-    /// Those that exist.
+    /// Locks those of the accounts that exist.
     func lock(_ accounts: Set<AccountID>, _ transaction: PostgresTransaction) throws {
         guard !accounts.isEmpty else { return }
         _ = try transaction.run(

@@ -33,7 +33,7 @@ extension PostgresServerStorage {
             """, .text(account.string))
     }
 
-    /// Of one moment, in one flight.
+    /// Reads the holdings of one moment, in one round trip.
     func holdings(of store: StoreReference, key: Key?) throws(StorageError) -> StoreHoldings {
         let name: [PostgresValue] = [.text(store.account.string), .text(store.identifier.string)]
         let (condition, arguments) = PostgresVersions.entries(of: store, key: key)

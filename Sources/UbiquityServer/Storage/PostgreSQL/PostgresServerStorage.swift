@@ -23,7 +23,8 @@ final class PostgresServerStorage: ServerStorage {
 
     struct Watch {
         var history = HistoryWatch()
-        /// How the database went back. Nothing is committed any more then.
+        /// The way in which the database went back, after which nothing is committed; nil if it did
+        /// not.
         var wentBack: String?
     }
 

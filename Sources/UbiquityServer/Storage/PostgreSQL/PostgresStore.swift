@@ -17,7 +17,7 @@ struct PostgresStore: Sendable {
     /// The number of spans that are rows.
     private var spanRows: Int
 
-    /// What it says about the database's history.
+    /// The stored revision, for the watch on the database's history.
     var storedPosition: HistoryWatch.Revision {
         HistoryWatch.Revision(store: number, revision: storedRevision)
     }

@@ -3,7 +3,7 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// What a group of pushes adds to a store's history.
+/// The changes that a group of pushes makes to a store's history.
 struct PostgresVersions {
     /// The entries whose row is copied, as it was before the group, and what replaced it.
     private var copied: [Key: (ended: RecordVersion.Moment, by: Stamp)] = [:]
@@ -176,7 +176,7 @@ struct PostgresVersions {
         return (statements, pruning.removed.count)
     }
 
-    /// What identifies versions in a store, as five parameters.
+    /// The identifiers of versions in a store, as five parameters.
     private static func names(of lines: [HistoryRule.Line]) -> [PostgresValue] {
         [
             .blobs(lines.map { Data($0.key.bytes) }),

@@ -15,7 +15,7 @@ internal import Synchronization
 /// State: `state`, guarded by its lock, because passes change it on `queue`; all calls come from
 /// the writer's thread.
 final class Checkpointer: Sendable {
-    /// What the writer is to do after a commit.
+    /// The work that is left to the writer after a commit.
     enum Rest {
         case nothing
         /// To move the rest, so that the log begins anew.

@@ -13,7 +13,7 @@ struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var youngBytes = 0
     /// Changes when anything is forgotten.
     private(set) var generation = 0
-    /// Of both generations.
+    /// The maximum size of both generations together.
     private let bytesMax: Int
 
     /// The size of a table's row besides its key's and value's own bytes.

@@ -75,7 +75,7 @@ enum SQLiteRecord {
         return records
     }
 
-    /// Which entries the store has, tombstones included, or which of one key and its parts.
+    /// Reads the entries of a store, tombstones included, or those of one key and its parts.
     static func fetchEntries(
         of store: Int64, key: Key?, _ db: Database
     ) throws -> [DeliveryRule.Item] {

@@ -29,7 +29,7 @@ extension SQLiteServerStorage {
         return batch.results
     }
 
-    /// What fails is done after another commit.
+    /// Moves the log. What fails is made up for after another commit.
     private func moveLog(_ db: Database) {
         switch checkpointer?.committed(db) {
         case nil, .nothing: break

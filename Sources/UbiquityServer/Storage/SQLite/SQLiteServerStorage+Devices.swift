@@ -10,7 +10,7 @@ extension SQLiteServerStorage {
     static let deviceColumns =
         "account, id, \(SQLiteText.read("title")), created, seen, stores, expires, clock_ahead, "
         + "clock_measured, version, \(limits)"
-    /// Those of the device's account.
+    /// The limits of the device's account.
     private static let limits = "(SELECT limits FROM account WHERE account.id = device.account)"
 
     func device(credential: SecretHash) throws(StorageError) -> Device? {

@@ -119,7 +119,7 @@ extension SQLiteServerStorage {
     private static let busyScrubPause: Int64 = 1_000
     /// So that scrubbing takes at most a hundredth of the time, however often accounts are erased.
     private static let scrubPauseFactor: Int64 = 100
-    /// How long pushes wait for a reader of the old file, each time.
+    /// The time for which pushes wait for a reader of the old file, each time.
     private static let readerMilliseconds = 100
 
     private func mayScrub(at uptime: Int64) throws(StorageError) -> Bool {
