@@ -122,7 +122,7 @@ function keyParts(model, key, element, done) {
         if (!dirty) edit();
         else {
             const last = model.author(key);
-            fill(notice, h('div.note', {}, h('p', {}, wire ? [bdi(model.deviceName(last?.device)), ' changed this meanwhile to ',
+            fill(notice, h('div.note', {}, h('p', {}, wire ? [bdi(model.deviceName(last?.deviceID)), ' changed this meanwhile to ',
                 h('bdi.preview', {}, preview(wire, 80)), '. If you save, your value replaces it.'] : 'This key was removed meanwhile.'),
             button('Take over the new value', edit)));
         }

@@ -55,11 +55,7 @@ class Server:
         self.process.stdout.close()
 
     def get(self, path, **headers):
-        request = urllib.request.Request(self.url + path, headers=headers)
-        try:
-            return urllib.request.urlopen(request, timeout=DEADLINE)
-        except urllib.error.HTTPError as answer:
-            return answer
+        return answered(urllib.request.Request(self.url + path, headers=headers))
 
     def post(self, path, body, credential=None):
         """The message of the answer, or its problem."""
@@ -67,15 +63,23 @@ class Server:
         if credential:
             headers["Authorization"] = f"Bearer {credential}"
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
-        try:
-            answer = urllib.request.urlopen(request, timeout=DEADLINE)
-        except urllib.error.HTTPError as problem:
-            answer = problem
-        return json.loads(answer.read() or "{}")
+        return json.loads(answered(request).read() or "{}")
 
     def code(self, account, new=True, *options):
         words = ["create" if new else "code", account, "--data", self.data, "--json", *options]
         return json.loads(run("account", *words))["code"]
+
+
+def answered(request):
+    """The answer with its whole body, whatever its status; nothing stays open."""
+    try:
+        answer = urllib.request.urlopen(request, timeout=DEADLINE)
+    except urllib.error.HTTPError as problem:
+        answer = problem
+    with answer:
+        body = answer.read()
+        answer.read = lambda: body
+    return answer
 
 
 def run(*words, home=None, check=True, input=None):

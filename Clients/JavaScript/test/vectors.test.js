@@ -15,7 +15,6 @@ import { Usage, fitsKey } from '../src/rules.js';
 import {
   checkedValue, compareValues, fromWire, isSame, quotaBytes, textBytes, toWire,
 } from '../src/values.js';
-import { ModelServer } from './model-server.js';
 
 const vectors = (name) => JSON.parse(readFileSync(
   new URL(`../../../Protocol/vectors/${name}.json`, import.meta.url), 'utf8'));
@@ -79,17 +78,14 @@ test('the parts of a key make the value that the vectors say', () => {
   }
 });
 
-test('the model server decides pushes as the vectors say, and records survive the wire', () => {
-  for (const { name, body, status, results } of vectors('pushes').cases) {
-    const server = new ModelServer({ now: () => 1_800_000_000_000 });
-    const answer = server.push(body, '0000000000000001');
-    assert.equal(answer.status, status, `${name}: ${JSON.stringify(answer.json)}`);
-    if (status !== 200) continue;
-    assert.deepEqual(answer.json.results.map(
-      ({ refused }) => refused?.code ?? 'committed'), results, name);
-    for (const row of server.records.values()) {
-      assert.deepEqual(checkedRow(wireRow(row, 'none')), row);
-    }
+test('records survive the wire', () => {
+  const taken = vectors('pushes').cases.filter(({ status }) => status === 200);
+  const writes = taken.flatMap(({ body }) => JSON.parse(body).transactions ?? [])
+    .flatMap((transaction) => transaction.writes ?? []);
+  assert.ok(writes.length > 10);
+  for (const write of writes) {
+    const row = checkedRow({ device: '0000000000000001', ...write });
+    assert.deepEqual(checkedRow(wireRow(row, 'none')), row);
   }
 });
 
