@@ -23,8 +23,8 @@ export function cut(text, max) {
 /** A name that people gave, so that it shows what it is. */
 export const shownName = (name, none) => visible(cut(name ?? '', 128)) || none;
 
-/** A client's version: for a browser, its name and its own version. */
-export const versionText = (version) => visible(cut(version, 60)).replace('/', ' ');
+/** A client's version: for a browser, such as Firefox/128.0, its name and its own version. */
+export const versionText = (version) => visible(cut(version, 60)).replace('/', ' ').replace(/ (\d+)(\.0)+$/, ' $1');
 
 export const shortKey = (key) => visible(cut(key, 256));
 

@@ -124,6 +124,9 @@ class Browser:
             options.add_experimental_option("prefs", {"download.default_directory": downloads})
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        # As people's browsers call themselves.
+        agent = self.driver.execute_script("return navigator.userAgent").replace("Headless", "")
+        self.driver.execute_cdp_cmd("Network.setUserAgentOverride", {"userAgent": agent})
         self.window(1280, 900)
 
     def window(self, width, height, dark=False):
