@@ -72,33 +72,50 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
             guard let bytes = try? FileHandle(forReadingAtPath: "/proc/locks")?.readToEnd()
             else { return nil }
             let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-            let processes = lines.compactMap { holder(in: $0, of: number) }
-            if let process = processes.first(where: { hasOpen($0, path) }) { return process }
+            let locks = lines.compactMap { Lock($0) }.filter { $0.file == number }
+            if let lock = locks.first(where: { isOn($0, path) }) { return lock.process }
         }
         return nil
     }
 
-    /// Parses "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF". Waiting processes have "->" as the
-    /// second field.
-    private static func holder(in line: Substring, of file: UInt64) -> Int32? {
-        let fields = line.split(separator: " ")
-        guard fields.count > 5, fields[1] == "FLOCK", let process = Int32(fields[4]), process > 0,
-            fields[5].split(separator: ":").last.flatMap({ UInt64($0) }) == file
-        else { return nil }
-        return process
+    /// A line such as "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF". Waiting processes have "->"
+    /// as the second field.
+    private struct Lock {
+        var process: Int32
+        var device: Substring
+        var file: UInt64
+
+        init?(_ line: Substring) {
+            let fields = line.split(separator: " ")
+            guard fields.count > 5, fields[1] == "FLOCK", let process = Int32(fields[4]),
+                process > 0, let colon = fields[5].lastIndex(of: ":"),
+                let file = UInt64(fields[5][colon...].dropFirst())
+            else { return nil }
+            (self.process, self.file, device) = (process, file, fields[5][..<colon])
+        }
     }
 
-    /// Whether the process has the file open. A locked file on another file system may have the
-    /// same number. The device in the line does not help, because on Btrfs it differs from the
-    /// file's own.
-    private static func hasOpen(_ process: Int32, _ path: String) -> Bool {
-        let folder = "/proc/\(process)/fd"
+    /// Whether a lock is on the file: one on another file system may have the same number. The
+    /// process has it open; or, if the system does not say what it has open, as of a service in a
+    /// namespace of its own, the lock is on the file's device, which on Btrfs never matches.
+    private static func isOn(_ lock: Lock, _ path: String) -> Bool {
+        let folder = "/proc/\(lock.process)/fd"
+        guard let files = try? FileManager.default.contentsOfDirectory(atPath: folder) else {
+            return lock.device == device(of: path)
+        }
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
-        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return files.contains {
             (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)"))
                 == target
         }
+    }
+
+    /// In the form of a lock's line, such as "fe:00".
+    private static func device(of path: String) -> String? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return [gnu_dev_major(UInt(status.st_dev)), gnu_dev_minor(UInt(status.st_dev))]
+            .map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: ":")
     }
 
     /// Parses "4711 (notes) T 1 ...", in which the name may contain anything.
