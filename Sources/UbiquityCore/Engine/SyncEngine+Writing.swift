@@ -139,7 +139,7 @@ extension SyncEngine {
                     record: record, transaction: transaction, provisional: provisional,
                     had: entries.had(change.key), isUnkept: settings.excludes(change.key)))
         }
-        let merged = entries.refreshViews()
+        let merged = entries.refreshViews(.ownWrite)
         guard notifiesOwnWrites else { return }
         let plain = changed.map(\.key).filter { !entries.hasParts($0) }
         post(Notice(.ownWrite, merged.union(plain)))
@@ -198,31 +198,26 @@ extension SyncEngine {
     /// Sets how writes of a key merge from now on. With nil the later one wins. Stored values stay.
     ///
     /// - Parameters:
-    ///   - resolver: The app's own rule, for ``MergePolicy/register``. The visible value changes at
-    ///     once, without a notification.
-    ///   - isDeferred: Whether the engine does not call the rule: see ``takeConflict()``.
+    ///   - resolver: The app's own rule, for ``MergePolicy/register``. The engine does not call it:
+    ///     see ``takeConflict()``. The visible value then changes without a notification.
     package mutating func setPolicy(
-        _ policy: MergePolicy?, resolver: Resolver? = nil, isDeferred: Bool = false, for key: Key
+        _ policy: MergePolicy?, resolver: Resolver? = nil, for key: Key
     ) {
         policies[key] = policy
-        entries.setResolver(
-            policy == .register ? resolver : nil, isDeferred: isDeferred, for: key)
+        entries.setResolver(policy == .register ? resolver : nil, for: key)
     }
 
-    /// Whether values wait for the app's own rule.
+    /// Whether values wait for the app's own rule, and nobody calls it yet.
     package var hasConflict: Bool { entries.hasConflict }
 
     /// The next values that wait for the app's own rule, so that it can be called without a lock.
-    /// Until ``decide(_:as:telling:)``, the app sees what it saw before. Nil if there are none.
+    /// Until ``decide(_:as:)``, the app sees what it saw before. Nil if there are none.
     package mutating func takeConflict() -> Conflict? { entries.takeConflict() }
 
-    /// Shows the value that the app's own rule has made, unless the key has changed since. Then it
-    /// waits for the rule again.
-    /// - Parameter reason: The reason in the notification of the change; nil for none.
-    package mutating func decide(
-        _ conflict: Conflict, as value: PropertyListValue, telling reason: Notice.Reason?
-    ) {
-        guard entries.decide(conflict, as: value), let reason else { return }
+    /// Shows the value that the app's own rule has made, and posts the notice that has waited for
+    /// it, unless the key has changed since. Then it waits for the rule again.
+    package mutating func decide(_ conflict: Conflict, as value: PropertyListValue) {
+        guard let reason = entries.decide(conflict, as: value) else { return }
         if reason != .ownWrite || notifiesOwnWrites { post(Notice(reason, [conflict.key])) }
     }
 
