@@ -422,6 +422,13 @@ import Testing
         #expect(device[key] == .string("b"))
     }
 
+    @Test func `a change that is taken back leaves what waits for the rule`() throws {
+        let (device, _) = try deviceWithConflict()
+        try device.engine.revert(to: [key: .value(.integer(5))], at: device.reading)
+        let values = device.engine.contents.values
+        #expect(Set(values) == [.string("b"), .integer(5)])
+    }
+
     @Test func `a first download that waits for the rule is told as one`() throws {
         let (device, other) = (cloud.device(), cloud.device())
         other.goOffline()

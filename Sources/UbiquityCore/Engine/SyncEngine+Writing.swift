@@ -65,21 +65,16 @@ extension SyncEngine {
     package mutating func revert(
         to contents: [Key: Content], at now: ClockReading
     ) throws(LimitViolation) {
-        var trial = self
-        do throws(LimitViolation) {
-            try trial.revert(to: contents, replacing: [], at: now)
-        } catch {
-            self = trial
-            throw error
-        }
+        let before = self
+        try revert(to: contents, replacing: [], at: now)
         let missed = contents.filter { key, content in
-            guard case .integer? = content.value else { return false }
-            return trial[key] != content.value
+            guard case .integer? = content.value, mergingPolicy(of: key) == .counter else {
+                return false
+            }
+            return self[key] != content.value
         }
-        guard !missed.isEmpty else {
-            self = trial
-            return
-        }
+        if missed.isEmpty { return }
+        self = before
         try revert(to: contents, replacing: Set(missed.keys), at: now)
     }
 
@@ -96,12 +91,16 @@ extension SyncEngine {
     }
 
     private mutating func reverting(_ key: Key, to content: Content) -> [Change] {
-        let stored = entries.hasParts(key) ? entries.mergeState(key).policy : nil
-        if let policy = policies[key] ?? stored, policy != .maximum, policy != .minimum {
+        if let policy = mergingPolicy(of: key), policy != .maximum, policy != .minimum {
             let operation = MergeOperation(policy, from: self[key], to: content.value)
             if operation.fits { return merging(operation, into: key) }
         }
         return replacing(key, by: content)
+    }
+
+    /// The declared policy, or that of the parts.
+    private func mergingPolicy(of key: Key) -> MergePolicy? {
+        policies[key] ?? (entries.hasParts(key) ? entries.mergeState(key).policy : nil)
     }
 
     private struct Change {
